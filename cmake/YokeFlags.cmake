@@ -1,5 +1,5 @@
-# yoke_flags carries what every target of ours is compiled with. Third-party headers are found as
-# system headers, so the warnings below concern our own code alone.
+# yoke_flags: what every target of ours is compiled with. Third-party headers come in as system
+# headers, so the warnings concern our own code alone.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -12,12 +12,19 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# Line tables, not full debug information: backtraces name the line and builds stay small.
+# Line tables instead of full debug information: a backtrace names its lines, builds stay small.
 foreach(lang C CXX)
     set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+    set(CMAKE_${lang}_FLAGS_DEBUG "-O1 -g")
 endforeach()
 
-# Warnings and sanitizers are for host compilers; nvcc gets what it understands in kernels/cuda.
+find_program(YOKE_CCACHE ccache)
+if(YOKE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER ${YOKE_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${YOKE_CCACHE})
+endif()
+
+# For the host's compilers only; kernels/cuda says what nvcc is told.
 set(host "$<COMPILE_LANGUAGE:C,CXX>")
 add_library(yoke_flags INTERFACE)
 target_include_directories(yoke_flags INTERFACE ${PROJECT_SOURCE_DIR}
@@ -26,15 +33,15 @@ target_compile_options(yoke_flags INTERFACE
     "$<${host}:-Wall;-Wextra;-Wpedantic;-Wshadow>"
     "$<$<AND:${host},$<BOOL:${YOKE_WERROR}>>:-Werror>")
 if(NOT YOKE_OPENMP)
+    # `simd` pragmas still count, `parallel` ones are passed over without a warning.
     target_compile_options(yoke_flags INTERFACE "$<${host}:-fopenmp-simd>")
 endif()
 
+# Everything in a process must agree on the sanitizers' runtime, so these are not in yoke_flags.
 if(YOKE_SANITIZE)
-    set(sanitize -fsanitize=${YOKE_SANITIZE} -fno-omit-frame-pointer)
-    if(YOKE_SANITIZE MATCHES undefined)
-        list(APPEND sanitize -fno-sanitize-recover=all)
-    endif()
-    # Everything in the process, C tests and extension modules too, must agree on the runtime.
-    add_compile_options("$<${host}:${sanitize}>")
+    add_compile_options("$<${host}:-fsanitize=${YOKE_SANITIZE};-fno-omit-frame-pointer>")
     add_link_options(-fsanitize=${YOKE_SANITIZE})
+    if(YOKE_SANITIZE MATCHES undefined)
+        add_compile_options("$<${host}:-fno-sanitize-recover=all>")
+    endif()
 endif()
