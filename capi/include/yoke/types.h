@@ -1,0 +1,127 @@
+/*
+ * yoke/types.h: the types, numbers and attributes that every other public header uses.
+ *
+ * Conventions of the whole API (yoke.h tells them in full):
+ *   - yoke_status is int32_t; 0 is success; details of a failure: yoke_last_error().
+ *   - Handles are opaque and reference counted; `out` parameters come last and are NULL after a failure.
+ *   - Structs that may grow begin with uint32_t struct_size, which the caller sets to sizeof.
+ *   - No C enum, bool, long, padding or bit-field stands in a public struct.
+ */
+#ifndef YOKE_TYPES_H
+#define YOKE_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define YOKE_API __attribute__((visibility("default")))
+#else
+#define YOKE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header. The library's own is yoke_version(). A major step breaks the ABI. */
+#define YOKE_VERSION_MAJOR 0
+#define YOKE_VERSION_MINOR 1
+#define YOKE_VERSION_PATCH 0
+
+/* The most axes a tensor may have. */
+#define YOKE_MAX_NDIM 16
+
+/* ---- Status codes: fixed numbers, never reused ------------------------------------------------ */
+
+typedef int32_t yoke_status;
+
+#define YOKE_OK 0            /* success */
+#define YOKE_E_VALUE 1       /* an argument has a value that cannot be used */
+#define YOKE_E_TYPE 2        /* an argument has the wrong type or dtype */
+#define YOKE_E_INDEX 3       /* an index or axis is out of range */
+#define YOKE_E_CLOSED 4      /* a handle was used after it was closed */
+#define YOKE_E_STATE 5       /* a call came in the wrong order */
+#define YOKE_E_UNSUPPORTED 6 /* this backend or build cannot do it */
+#define YOKE_E_OOM 7         /* no memory on the device or the host */
+#define YOKE_E_UNAVAILABLE 8 /* the device cannot be used; the message says why */
+#define YOKE_E_DEVICE_LOST 9 /* the device stopped answering */
+#define YOKE_E_TIMEOUT 10    /* a deadline passed */
+#define YOKE_E_CANCELLED 11  /* the caller cancelled it */
+#define YOKE_E_COMM 12       /* a collective failed */
+#define YOKE_E_CHECKPOINT 13 /* recomputation disagreed with the first run */
+#define YOKE_E_IO 14         /* a file or socket could not be read or written */
+#define YOKE_E_FORKED 15     /* a device call in a forked child */
+#define YOKE_E_INTERNAL 16   /* a defect in Yoke itself: please report it */
+
+/* ---- Element types: fixed numbers, never reused ------------------------------------------------ */
+
+typedef int32_t yoke_dtype;
+
+#define YOKE_NONE 0 /* "no dtype given" */
+#define YOKE_F64 1
+#define YOKE_F32 2
+#define YOKE_F16 3  /* IEEE 754 binary16 */
+#define YOKE_BF16 4 /* the upper half of an IEEE 754 binary32 */
+#define YOKE_I64 5
+#define YOKE_I32 6
+#define YOKE_I8 7
+#define YOKE_U8 8
+#define YOKE_BOOL 9         /* one byte, 0 or 1 */
+#define YOKE_DTYPE_COUNT 10 /* one more than the largest number above; grows with them */
+
+/* ---- Handles ------------------------------------------------------------------------------------ */
+
+typedef struct yoke_device yoke_device;       /* one device; lives as long as the library */
+typedef struct yoke_tensor yoke_tensor;       /* a strided view of a storage */
+typedef struct yoke_optimizer yoke_optimizer; /* an optimizer with its state */
+
+/* Called exactly once when Yoke no longer needs `user`. No lock is held; any thread. */
+typedef void (*yoke_drop_fn)(void *user);
+
+/* ---- Values --------------------------------------------------------------------------------------
+ * A tagged value: what a scalar parameter is, and how yoke_op_invoke takes its arguments. 16 bytes. */
+
+#define YOKE_ARG_NONE 0    /* absent optional */
+#define YOKE_ARG_TENSOR 1  /* v.tensor */
+#define YOKE_ARG_BOOL 2    /* v.i, 0 or 1 */
+#define YOKE_ARG_INT 3     /* v.i; a dtype too */
+#define YOKE_ARG_FLOAT 4   /* v.f */
+#define YOKE_ARG_INTS 5    /* v.ints, count of them */
+#define YOKE_ARG_TENSORS 6 /* v.tensors, count of them */
+#define YOKE_ARG_STRING 7  /* v.string, UTF-8, NUL-terminated */
+#define YOKE_ARG_DEVICE 8  /* v.device */
+
+typedef struct yoke_arg {
+    int32_t kind;  /* YOKE_ARG_* */
+    int32_t count; /* length of a list, else 0 */
+    union {
+        yoke_tensor *tensor;
+        int64_t i;
+        double f;
+        const int64_t *ints;
+        yoke_tensor *const *tensors;
+        const char *string;
+        yoke_device *device;
+    } v;
+} yoke_arg;
+
+/* A script scalar is a yoke_arg of kind BOOL, INT or FLOAT. It is weak in type promotion:
+ * it takes the dtype of the tensors beside it unless it is of a higher kind (int with float). */
+typedef yoke_arg yoke_scalar;
+
+/* ---- The last failure on the calling thread ----------------------------------------------------- */
+
+typedef struct yoke_error {
+    uint32_t struct_size;
+    yoke_status status;
+    const char *message; /* what, where, both values, and what to do; UTF-8 */
+    const char *device;  /* "cpu", "cuda:1" or "" */
+    const char *call;    /* the C function that failed, "yoke_softmax" */
+    int64_t native_code; /* the driver's or system's own number, 0 if none */
+    const struct yoke_error *cause; /* an earlier failure that led to this one, or NULL */
+} yoke_error;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_TYPES_H */

@@ -1,0 +1,227 @@
+/*
+ * backend.h: THE contract between Yoke's core and a backend (cpu, cuda, sim, …).
+ *
+ * A backend is one C table of functions. The core calls nothing else of it, and knows nothing of what stands behind
+ * it. The contract suite in tests/backend runs the same tests over every backend.
+ *
+ * Rules for every entry
+ *   - Returns YOKE_OK or a status; on failure it first calls host->set_error once with the native code and a message
+ *     that says what was tried, and leaves its out parameters untouched. Nothing throws, aborts, exits or prints.
+ *   - Entries are safe from any thread. The core never calls an entry while it holds a lock that an entry could want.
+ *   - A null entry means "this backend lacks it"; the core turns that into one YOKE_E_UNSUPPORTED that names it.
+ *     The entries of a group (VMM, pinned host memory, collectives) are all there or all null.
+ *   - Work is ordered by streams. A stream is an opaque pointer; NULL is the device's default stream. A backend that
+ *     runs work at once in the caller (cpu) has only the default stream's semantics: every stream is already idle.
+ *   - Strides count elements and may be zero or negative. Sizes and offsets count bytes.
+ */
+#ifndef YOKE_CORE_BACKEND_BACKEND_H
+#define YOKE_CORE_BACKEND_BACKEND_H
+
+#include "yoke/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Steps with every change of a struct in this header; the core refuses a module with another number. */
+#define YOKE_BACKEND_ABI 1
+
+/* ---- What the host gives to a backend -------------------------------------------------------------- */
+
+#define YOKE_LOG_ERROR 0
+#define YOKE_LOG_WARN 1
+#define YOKE_LOG_INFO 2
+#define YOKE_LOG_DEBUG 3
+
+typedef struct yoke_host {
+    uint32_t struct_size;
+    uint32_t abi;
+    /* Records the calling thread's failure and returns `status`, so that `return host->set_error(…)` reads well. */
+    yoke_status (*set_error)(yoke_status status, int64_t native_code, const char *message);
+    void (*log)(int32_t level, const char *message);
+    /* A configuration value ("YOKE_NUM_THREADS"), or NULL; borrowed, valid for the life of the library. */
+    const char *(*config)(const char *key);
+    /* Threads that CPU work of the calling thread may use: 1 in a forked child and inside a worker. */
+    int32_t (*num_threads)(void);
+    /* Scratch from the caching allocator, ordered on the stream: it may be freed right after the launch that uses it. */
+    yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, void **out);
+    void (*scratch_free)(void *device, void *pointer, void *stream);
+} yoke_host;
+
+/* ---- Launch ------------------------------------------------------------------------------------------- */
+
+#define YOKE_OPERAND_READ 1u
+#define YOKE_OPERAND_WRITE 2u
+#define YOKE_OPERAND_SCALAR 4u     /* a script scalar: its value stands in `immediate`, already of dtype `dtype` */
+#define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
+
+/* One tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
+typedef struct yoke_operand {
+    void *data;             /* the first element; of a scalar, the address of `immediate`; unspecified if numel is 0 */
+    const int64_t *shape;   /* ndim of them; borrowed for the call */
+    const int64_t *strides; /* in elements */
+    int64_t numel;
+    int32_t ndim;
+    yoke_dtype dtype;
+    uint32_t flags; /* YOKE_OPERAND_* */
+    uint32_t reserved;
+    const void *begin; /* the bytes that may be touched: [begin, begin + bytes) */
+    uint64_t bytes;
+    uint64_t immediate; /* raw bits, in the low bytes */
+} yoke_operand;
+
+/*
+ * One launch. The operands are the op's tensors in the order of its line in ops.def, lists laid out in place, then its
+ * results. The parameters are its other arguments in that order, after the shape rule has settled them: axes are
+ * non-negative and in range, absent values are filled in, sizes agree. Kernels may rely on all of that.
+ * Backends that run late copy what they need: the record and what it points to live only for the call.
+ */
+typedef struct yoke_launch {
+    uint32_t struct_size;
+    int32_t op; /* YOKE_OP_* of ops.inc */
+    const yoke_operand *operands;
+    const yoke_arg *params;
+    int32_t operand_count;
+    int32_t param_count;
+    void *device; /* the backend's own device */
+    void *stream;
+    double work; /* floating-point operations, or bytes moved: the cost column of ops.def */
+} yoke_launch;
+
+typedef yoke_status (*yoke_kernel_fn)(const yoke_launch *launch);
+
+/* ---- Devices -------------------------------------------------------------------------------------------- */
+
+typedef struct yoke_backend_device_info {
+    uint32_t struct_size;
+    int32_t index;
+    char name[128];
+    char uuid[64]; /* "" if it has none */
+    char pci[32];
+    uint64_t total_memory; /* bytes */
+    int32_t multiprocessors;
+    int32_t cc_major, cc_minor; /* compute capability, 0.0 if it has none */
+    uint32_t alignment;         /* that `alloc` guarantees, a power of two */
+} yoke_backend_device_info;
+
+/* Directions of a copy. Both sides of DEVICE are the same device; PEER crosses devices of one backend. */
+#define YOKE_COPY_HOST_TO_DEVICE 1
+#define YOKE_COPY_DEVICE_TO_HOST 2
+#define YOKE_COPY_DEVICE 3
+#define YOKE_COPY_PEER 4
+
+#define YOKE_EVENT_TIMING 1u
+
+/* ---- Collectives: a group of entries ------------------------------------------------------------------ */
+
+#define YOKE_REDUCE_SUM 0
+#define YOKE_REDUCE_PROD 1
+#define YOKE_REDUCE_MIN 2
+#define YOKE_REDUCE_MAX 3
+#define YOKE_REDUCE_MEAN 4
+
+typedef struct yoke_backend_comm {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* `id` is 128 bytes that rank 0 made with unique_id and every rank of one communicator passes alike. */
+    yoke_status (*unique_id)(void *id);
+    yoke_status (*init)(void *device, const void *id, int32_t rank, int32_t size, double timeout_s, void **comm);
+    yoke_status (*abort)(void *comm); /* any thread; pending calls end with YOKE_E_CANCELLED */
+    void (*destroy)(void *comm);
+    yoke_status (*all_reduce)(void *comm, const void *in, void *out, int64_t count, yoke_dtype dtype, int32_t op,
+                              void *stream);
+    yoke_status (*broadcast)(void *comm, void *data, int64_t count, yoke_dtype dtype, int32_t root, void *stream);
+    yoke_status (*all_gather)(void *comm, const void *in, void *out, int64_t count, yoke_dtype dtype, void *stream);
+    yoke_status (*reduce_scatter)(void *comm, const void *in, void *out, int64_t count, yoke_dtype dtype, int32_t op,
+                                  void *stream);
+    yoke_status (*send)(void *comm, const void *in, int64_t count, yoke_dtype dtype, int32_t peer, void *stream);
+    yoke_status (*recv)(void *comm, void *out, int64_t count, yoke_dtype dtype, int32_t peer, void *stream);
+    yoke_status (*group_start)(void *comm);
+    yoke_status (*group_end)(void *comm);
+    yoke_status (*async_error)(void *comm); /* YOKE_OK while healthy */
+} yoke_backend_comm;
+
+/* ---- The table ------------------------------------------------------------------------------------------- */
+
+typedef struct yoke_backend {
+    uint32_t struct_size;
+    uint32_t abi;           /* YOKE_BACKEND_ABI */
+    uint64_t op_table_hash; /* YOKE_OP_TABLE_HASH of ops.inc: kernels are found by op number */
+    const char *kind;       /* "cpu" */
+
+    /* Devices. device_count succeeds with 0 where there is none. why_unavailable writes one sentence with its remedy
+     * ("" where there are devices), truncated to `capacity` with its NUL. device_open may be called again after
+     * device_close; a device outlives everything made on it. device_synchronize waits for all its streams. */
+    yoke_status (*device_count)(int32_t *count);
+    void (*why_unavailable)(char *text, uint64_t capacity);
+    yoke_status (*device_open)(int32_t index, void **device);
+    void (*device_close)(void *device);
+    yoke_status (*device_info)(void *device, yoke_backend_device_info *info);
+    yoke_status (*device_synchronize)(void *device);
+
+    /* Plain memory. alloc never returns NULL with YOKE_OK; `bytes` is not 0; memory is not cleared. free accepts only
+     * what alloc gave, once; work that uses the block has finished. A shortage is YOKE_E_OOM. */
+    yoke_status (*alloc)(void *device, uint64_t bytes, void **pointer);
+    yoke_status (*free)(void *device, void *pointer, uint64_t bytes);
+    yoke_status (*mem_info)(void *device, uint64_t *free_bytes, uint64_t *total_bytes);
+
+    /* Pinned host memory: reachable by the host and fast to copy from and to the device. */
+    yoke_status (*host_alloc)(void *device, uint64_t bytes, void **pointer);
+    yoke_status (*host_free)(void *device, void *pointer, uint64_t bytes);
+
+    /* Virtual memory: reserve a range of addresses, create physical chunks, map them into it. Sizes are multiples of
+     * the granularity. A chunk is mapped at one place at a time; an unmapped range faults or fails, never reads stale
+     * data of another chunk. Contents stay with the chunk across unmap and map. */
+    yoke_status (*vmm_granularity)(void *device, uint64_t *bytes);
+    yoke_status (*vmm_reserve)(void *device, uint64_t bytes, void **address);
+    yoke_status (*vmm_release)(void *device, void *address, uint64_t bytes);
+    yoke_status (*vmm_create)(void *device, uint64_t bytes, uint64_t *chunk);
+    yoke_status (*vmm_destroy)(void *device, uint64_t chunk);
+    yoke_status (*vmm_map)(void *device, void *address, uint64_t bytes, uint64_t chunk);
+    yoke_status (*vmm_unmap)(void *device, void *address, uint64_t bytes);
+
+    /* Streams. Higher priority numbers run first where the device knows priorities. query: *idle is 1 when all work
+     * given so far has finished. An asynchronous failure surfaces here as its status, YOKE_E_DEVICE_LOST included. */
+    yoke_status (*stream_create)(void *device, int32_t priority, void **stream);
+    yoke_status (*stream_destroy)(void *device, void *stream);
+    yoke_status (*stream_synchronize)(void *device, void *stream);
+    yoke_status (*stream_query)(void *device, void *stream, int32_t *idle);
+
+    /* Events. An event that was never recorded counts as reached. elapsed wants two recorded events with TIMING. */
+    yoke_status (*event_create)(void *device, uint32_t flags, void **event);
+    yoke_status (*event_destroy)(void *device, void *event);
+    yoke_status (*event_record)(void *device, void *event, void *stream);
+    yoke_status (*event_wait)(void *device, void *event, void *stream); /* the stream waits; the caller does not */
+    yoke_status (*event_query)(void *device, void *event, int32_t *reached);
+    yoke_status (*event_synchronize)(void *device, void *event);
+    yoke_status (*event_elapsed)(void *device, void *start, void *end, double *seconds);
+
+    /* Copies and fills of plain bytes, ordered on the stream. Ranges do not overlap. For PEER, `device` owns dst. */
+    yoke_status (*copy)(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction, void *stream);
+    yoke_status (*fill)(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream);
+
+    /* Kernels by op number; a null one is reported as "cuda has no kernel for <op>". `launch`, where it is not null,
+     * is called instead of the kernel itself and decides when and how the kernel runs (simulation, capture). */
+    const yoke_kernel_fn *kernels;
+    int32_t kernel_count;
+    int32_t reserved;
+    yoke_status (*launch)(const yoke_launch *launch, yoke_kernel_fn kernel);
+
+    /* Collectives, or NULL. */
+    const yoke_backend_comm *comm;
+
+    /* Engines and their versions, one line: "oneDNN 2.6.3; AVX-512". Borrowed. */
+    const char *(*build_info)(void);
+
+    /* The calling process has forked: the child's copy may only use what needs no driver. */
+    void (*after_fork)(void);
+} yoke_backend;
+
+/* The one symbol of a backend module. Refuses another `host->abi` with YOKE_E_UNSUPPORTED. */
+typedef yoke_status (*yoke_backend_get_fn)(const yoke_host *host, const yoke_backend **out);
+#define YOKE_BACKEND_SYMBOL "yoke_backend_get_v1"
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_CORE_BACKEND_BACKEND_H */

@@ -1,0 +1,65 @@
+// dtype.h: facts about element types, and the one promotion table.
+#pragma once
+
+#include "yoke/types.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace yoke
+{
+
+struct DtypeInfo {
+    const char *name;  // "float32"
+    const char *brief; // "f32"
+    uint8_t size;      // bytes
+    bool floating;
+    bool integral; // i64 i32 i8 u8; bool is neither
+};
+
+namespace detail
+{
+inline constexpr DtypeInfo kDtypes[YOKE_DTYPE_COUNT] = {
+    {"none", "none", 0, false, false},      {"float64", "f64", 8, true, false},
+    {"float32", "f32", 4, true, false},     {"float16", "f16", 2, true, false},
+    {"bfloat16", "bf16", 2, true, false},   {"int64", "i64", 8, false, true},
+    {"int32", "i32", 4, false, true},       {"int8", "i8", 1, false, true},
+    {"uint8", "u8", 1, false, true},        {"bool", "bool", 1, false, false},
+};
+} // namespace detail
+
+inline bool is_dtype(yoke_dtype dtype)
+{
+    return dtype > YOKE_NONE && dtype < YOKE_DTYPE_COUNT;
+}
+inline const DtypeInfo &info(yoke_dtype dtype)
+{
+    return detail::kDtypes[is_dtype(dtype) ? dtype : YOKE_NONE];
+}
+inline const char *name(yoke_dtype dtype)
+{
+    return info(dtype).name;
+}
+inline size_t item_size(yoke_dtype dtype)
+{
+    return info(dtype).size;
+}
+inline bool is_floating(yoke_dtype dtype)
+{
+    return info(dtype).floating;
+}
+
+// YOKE_NONE if there is no dtype of that name; takes "float32" and "f32".
+yoke_dtype dtype_from_name(std::string_view text);
+
+// Raises YOKE_E_TYPE that names call and argument unless `dtype` is one.
+void check_dtype(yoke_dtype dtype, const char *call);
+
+// The dtype of the result of two tensors. Integers with floats give that float, f16 with bf16 gives f32, u8 with i8
+// gives i32, bool gives way to all.
+yoke_dtype promote(yoke_dtype a, yoke_dtype b);
+
+// The same for a tensor and a script scalar of kind BOOL, INT or FLOAT: the scalar is weak.
+yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind);
+
+} // namespace yoke

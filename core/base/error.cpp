@@ -1,0 +1,108 @@
+#include "core/base/error.h"
+
+#include "core/base/thread_state.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace yoke
+{
+
+namespace
+{
+
+std::string vformat(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(nullptr, 0, format, args);
+    std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
+    vsnprintf(text.data(), text.size() + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+constexpr const char *kStatusNames[] = {
+    "YOKE_OK",         "YOKE_E_VALUE",       "YOKE_E_TYPE",        "YOKE_E_INDEX",   "YOKE_E_CLOSED",
+    "YOKE_E_STATE",    "YOKE_E_UNSUPPORTED", "YOKE_E_OOM",         "YOKE_E_UNAVAILABLE",
+    "YOKE_E_DEVICE_LOST", "YOKE_E_TIMEOUT",  "YOKE_E_CANCELLED",   "YOKE_E_COMM",    "YOKE_E_CHECKPOINT",
+    "YOKE_E_IO",       "YOKE_E_FORKED",      "YOKE_E_INTERNAL",
+};
+
+// Cuts at a character boundary, so that a long message stays valid UTF-8.
+void copy_text(char *to, size_t capacity, const char *from) noexcept
+{
+    size_t n = strnlen(from, capacity - 1);
+    while (n > 0 && from[n] != '\0' && (static_cast<unsigned char>(from[n]) & 0xC0) == 0x80)
+        --n;
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+} // namespace
+
+void fail(yoke_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    std::string text = vformat(format, args);
+    va_end(args);
+    throw Error(status, std::move(text));
+}
+
+std::string format(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    std::string text = vformat(format, args);
+    va_end(args);
+    return text;
+}
+
+const char *status_name(yoke_status status) noexcept
+{
+    constexpr size_t count = sizeof kStatusNames / sizeof kStatusNames[0];
+    return status >= 0 && static_cast<size_t>(status) < count ? kStatusNames[status] : "YOKE_E_?";
+}
+
+void store_last_error(yoke_status status, const char *call, const char *message, int64_t native_code) noexcept
+{
+    ErrorRecord &record = thread_state().last_error;
+    copy_text(record.message, sizeof record.message, message);
+    copy_text(record.call, sizeof record.call, call);
+    record.error = {sizeof(yoke_error), status, record.message, "", record.call, native_code, nullptr};
+}
+
+const yoke_error *last_error() noexcept
+{
+    yoke_error &error = thread_state().last_error.error;
+    if (error.struct_size == 0)
+        error = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
+    return &error;
+}
+
+yoke_status set_backend_error(yoke_status status, int64_t native_code, const char *message) noexcept
+{
+    ErrorRecord &record = thread_state().backend_error;
+    copy_text(record.message, sizeof record.message, message);
+    record.error.status = status;
+    record.error.native_code = native_code;
+    return status;
+}
+
+void rethrow_backend_error(yoke_status status, const char *what)
+{
+    ErrorRecord &record = thread_state().backend_error;
+    // A backend that returned a failure without a message must not make us report an older one.
+    std::string text = record.error.status == status && record.message[0] != '\0'
+                           ? std::string(what) + ": " + record.message
+                           : format("%s failed with %s", what, status_name(status));
+    const int64_t native = record.error.status == status ? record.error.native_code : 0;
+    record.error.status = YOKE_OK;
+    record.message[0] = '\0';
+    throw Error(status, std::move(text), native);
+}
+
+} // namespace yoke

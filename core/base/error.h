@@ -1,0 +1,58 @@
+// error.h: how a failure travels through the core, and where its details are kept for the caller.
+//
+// Inside the core a failure is an exception of type Error, raised by fail(). capi/src/guard.h is the only place that
+// catches it; there it becomes a status code and the calling thread's last error. A message says what was asked, both
+// values, and what to do.
+#pragma once
+
+#include "yoke/types.h"
+
+#include <exception>
+#include <string>
+
+namespace yoke
+{
+
+class Error : public std::exception
+{
+  public:
+    Error(yoke_status status, std::string message, int64_t native_code = 0)
+        : status_(status), native_code_(native_code), message_(std::move(message))
+    {
+    }
+    yoke_status status() const noexcept { return status_; }
+    int64_t native_code() const noexcept { return native_code_; }
+    const char *what() const noexcept override { return message_.c_str(); }
+
+  private:
+    yoke_status status_;
+    int64_t native_code_;
+    std::string message_;
+};
+
+// Raises Error with a printf-style message.
+[[noreturn]] __attribute__((format(printf, 2, 3), cold, noinline)) void fail(yoke_status status, const char *format, ...);
+
+// printf into a std::string, for parts of messages.
+__attribute__((format(printf, 1, 2), cold)) std::string format(const char *format, ...);
+
+// The name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
+const char *status_name(yoke_status status) noexcept;
+
+// The calling thread's last error. Storing never allocates and never fails; long messages are cut.
+void store_last_error(yoke_status status, const char *call, const char *message, int64_t native_code) noexcept;
+const yoke_error *last_error() noexcept;
+
+// A backend entry failed after it called host->set_error: raises what it stored there.
+[[noreturn]] void rethrow_backend_error(yoke_status status, const char *what);
+
+// What host->set_error is: keeps the message until rethrow_backend_error picks it up.
+yoke_status set_backend_error(yoke_status status, int64_t native_code, const char *message) noexcept;
+
+inline void check_backend(yoke_status status, const char *what)
+{
+    if (status != YOKE_OK) [[unlikely]]
+        rethrow_backend_error(status, what);
+}
+
+} // namespace yoke

@@ -1,0 +1,72 @@
+// shape.h: sizes and strides as short inline lists, and the arithmetic on them that every op needs.
+//
+// Strides count elements. Every product is checked: no shape whose size overflows int64 comes to life.
+#pragma once
+
+#include "core/base/error.h"
+#include "yoke/types.h"
+
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace yoke
+{
+
+using IntList = std::span<const int64_t>;
+
+// At most YOKE_MAX_NDIM integers, by value.
+class Dims
+{
+  public:
+    Dims() = default;
+    explicit Dims(IntList values);
+    Dims(std::initializer_list<int64_t> values) : Dims(IntList(values.begin(), values.size())) {}
+    Dims(int ndim, int64_t value) : count_(ndim)
+    {
+        for (int i = 0; i < ndim; ++i)
+            values_[i] = value;
+    }
+
+    int size() const { return count_; }
+    int64_t &operator[](int i) { return values_[i]; }
+    int64_t operator[](int i) const { return values_[i]; }
+    int64_t *data() { return values_; }
+    const int64_t *data() const { return values_; }
+    const int64_t *begin() const { return values_; }
+    const int64_t *end() const { return values_ + count_; }
+    void push_back(int64_t value);
+    void insert(int position, int64_t value);
+    void erase(int position);
+    operator IntList() const { return {values_, static_cast<size_t>(count_)}; }
+
+  private:
+    int count_ = 0;
+    int64_t values_[YOKE_MAX_NDIM];
+};
+
+bool same(IntList a, IntList b);
+
+// "[2, 3]"
+std::string to_string(IntList list);
+
+// The number of elements; raises YOKE_E_VALUE on a negative size or an overflow, naming the call.
+int64_t checked_numel(IntList shape, const char *call);
+
+// Row-major strides.
+void contiguous_strides(IntList shape, int64_t *strides);
+bool is_contiguous(IntList shape, const int64_t *strides);
+
+// 0 ≤ result < ndim; raises YOKE_E_INDEX that names call, axis and ndim. `ndim` 0 admits -1 and 0, as NumPy's scalars do.
+int normalize_axis(int64_t axis, int ndim, const char *call);
+
+// Sorted, unique, non-negative; an absent list means all axes. Raises on repetition.
+Dims normalize_axes(const IntList *axes, int ndim, const char *call);
+
+// NumPy's broadcasting of two shapes; raises YOKE_E_VALUE naming call and both shapes.
+Dims broadcast(IntList a, IntList b, const char *call);
+
+// True if `from` broadcasts to exactly `to`.
+bool broadcasts_to(IntList from, IntList to);
+
+} // namespace yoke

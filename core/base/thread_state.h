@@ -1,0 +1,53 @@
+// thread_state.h: everything that belongs to one host thread: its current device, modes, random stream, last error.
+//
+// The state is plain memory behind a trivial thread-local pointer, made at first use and freed when the thread ends, so
+// that unloading and thread exit never run destructors in an order that we do not control.
+#pragma once
+
+#include "core/base/pool.h"
+#include "yoke/types.h"
+
+namespace yoke
+{
+
+struct ErrorRecord {
+    yoke_error error;
+    char call[64];
+    char message[4096];
+};
+
+// A position in a stream of random numbers: Philox key and counter (kernels/common/philox.h).
+struct RandomState {
+    uint64_t seed;
+    uint64_t offset;
+};
+
+struct ThreadState {
+    // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
+    int32_t grad_disabled;      // 0: the tape records
+    int32_t host_threads;       // threads for CPU work as set by this thread; 0: the process default
+    yoke_device *device;        // null: the process default
+    RandomState random;         // valid if random_epoch equals the process's seeding epoch
+    uint64_t random_epoch;
+    uint64_t next_sequence;     // of tape nodes made by this thread
+    ErrorRecord last_error;     // what yoke_last_error() shows
+    ErrorRecord backend_error;  // from host->set_error until the core picks it up
+    PoolCache pool;
+    void *memory_cache;         // small device blocks kept by core/memory
+};
+
+namespace detail
+{
+extern thread_local ThreadState *current __attribute__((tls_model("initial-exec")));
+ThreadState &make_thread_state();
+// core/memory registers how to return memory_cache when a thread ends.
+extern void (*drop_memory_cache)(void *cache);
+} // namespace detail
+
+inline ThreadState &thread_state()
+{
+    ThreadState *state = detail::current;
+    return state ? *state : detail::make_thread_state();
+}
+
+} // namespace yoke
