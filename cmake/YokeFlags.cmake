@@ -33,8 +33,8 @@ target_compile_options(yoke_flags INTERFACE
     "$<${host}:-Wall;-Wextra;-Wpedantic;-Wshadow>"
     "$<$<AND:${host},$<BOOL:${YOKE_WERROR}>>:-Werror>")
 if(NOT YOKE_OPENMP)
-    # `simd` pragmas still count, `parallel` ones are passed over without a warning.
-    target_compile_options(yoke_flags INTERFACE "$<${host}:-fopenmp-simd>")
+    # `simd` pragmas still count; `parallel` ones are passed over without a warning.
+    target_compile_options(yoke_flags INTERFACE "$<${host}:-fopenmp-simd;-Wno-unknown-pragmas>")
 endif()
 
 # Everything in a process must agree on the sanitizers' runtime, so these are not in yoke_flags.
