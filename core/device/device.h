@@ -1,0 +1,63 @@
+// device.h: a device as the core sees it: one backend's device and what the core keeps beside it.
+//
+// Devices are made once, when their backend is first used, and live until the library is unloaded; handles only count.
+// Which device a thread uses: its own choice (set_device), else the process default, which is resolved once from the
+// configuration (YOKE_DEVICE, by default "auto").
+#pragma once
+
+#include "core/backend/backend.h"
+#include "core/base/refcount.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke
+{
+class DeviceMemory; // core/memory/memory.h
+}
+
+struct yoke_device final : yoke::RefCounted {
+    const yoke_backend *backend = nullptr;
+    void *handle = nullptr; // the backend's own device
+    int32_t index = 0;
+    int32_t ordinal = 0; // among all devices of the process
+    std::string name;    // "cpu", "cuda:1": what messages and specs call it
+    yoke_backend_device_info info{};
+    yoke::DeviceMemory *memory = nullptr; // made by core/memory at first use
+
+    const char *kind() const noexcept { return backend->kind; }
+
+  protected:
+    void destroy() noexcept override {} // owned by the registry
+};
+
+namespace yoke
+{
+
+using Device = ::yoke_device;
+
+// The devices of a kind, in order; opens its backend. Raises YOKE_E_UNAVAILABLE with the reason where it cannot run, and
+// YOKE_E_VALUE for a kind that nobody has heard of.
+const std::vector<Device *> &devices_of(std::string_view kind);
+
+// "" when devices of this kind can be used, else one sentence with its remedy. Stays valid.
+const char *why_unavailable(std::string_view kind);
+
+// Specs: "auto", "cpu", "cuda", "cuda:N". Anything else is refused by name.
+Device &open_device(std::string_view spec);
+
+// The calling thread's device, resolved at first use; raises if the configuration names one that cannot be used.
+Device &current_device();
+void set_current_device(Device &device);
+
+// Waits for all work that was given to the device.
+void synchronize(Device &device);
+
+// Every device that was opened so far, by ordinal.
+std::vector<Device *> opened_devices();
+
+// The backend's table entry for a kernel; raises YOKE_E_UNSUPPORTED "<kind> has no kernel for <op>".
+yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name);
+
+} // namespace yoke

@@ -1,0 +1,190 @@
+#include "core/tensor/tensor.h"
+
+#include "core/base/pool.h"
+#include "core/memory/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace yoke
+{
+
+namespace
+{
+
+std::atomic<int64_t> live_tensors{0};
+
+// Fills everything that follows from shape and strides.
+Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, int64_t numel)
+{
+    Tensor t = Tensor::adopt(new yoke_tensor);
+    t->device = &device;
+    t->dtype = dtype;
+    t->ndim = static_cast<int16_t>(shape.size());
+    t->numel = numel;
+    std::copy(shape.begin(), shape.end(), t->shape_);
+    if (strides) {
+        std::copy_n(strides, shape.size(), t->strides_);
+        t->contiguous = is_contiguous(shape, strides);
+    } else {
+        contiguous_strides(shape, t->strides_);
+    }
+    return t;
+}
+
+void attach(yoke_tensor &t, Ref<Storage> storage)
+{
+    t.data = static_cast<char *>(storage->data);
+    t.storage = std::move(storage);
+}
+
+// The lowest and highest element offset that a view reaches; numel is not 0.
+void reach(IntList shape, const int64_t *strides, int64_t *lowest, int64_t *highest)
+{
+    *lowest = *highest = 0;
+    for (size_t i = 0; i < shape.size(); ++i)
+        (strides[i] < 0 ? *lowest : *highest) += strides[i] * (shape[i] - 1);
+}
+
+} // namespace
+
+Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
+{
+    uint64_t capacity = 0;
+    void *data = allocate_block(device, bytes, nullptr, &capacity);
+    return Ref<Storage>::adopt(new (pool_alloc(sizeof(Storage))) Storage(device, data, bytes, capacity, nullptr, nullptr));
+}
+
+Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user)
+{
+    return Ref<Storage>::adopt(new (pool_alloc(sizeof(Storage))) Storage(device, data, bytes, 0, drop, user));
+}
+
+void Storage::destroy() noexcept
+{
+    if (capacity_)
+        free_block(*device, data, capacity_, nullptr);
+    if (drop_)
+        drop_(user_);
+    this->~Storage();
+    pool_free(this, sizeof(Storage));
+}
+
+Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *call)
+{
+    return make_strided(device, dtype, shape, nullptr, call);
+}
+
+Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call)
+{
+    Tensor t = with_layout(device, dtype, shape, strides, checked_numel(shape, call));
+    attach(*t, Storage::allocate(device, t->nbytes()));
+    return t;
+}
+
+Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset)
+{
+    int64_t numel = 1;
+    for (const int64_t size : shape)
+        numel *= size;
+    Tensor t = with_layout(*x.device, x.dtype, shape, strides, numel);
+    t->storage = x.storage;
+    t->data = x.data ? x.data + offset * static_cast<int64_t>(item_size(x.dtype)) : nullptr;
+    return t;
+}
+
+Tensor alias(const yoke_tensor &x)
+{
+    return make_view(x, x.shape(), x.strides_, 0);
+}
+
+Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype, Device &device, yoke_drop_fn drop,
+                   void *user, const char *call)
+{
+    check_dtype(dtype, call);
+    Tensor t = with_layout(device, dtype, shape, strides, checked_numel(shape, call));
+    if (t->numel && !data)
+        fail(YOKE_E_VALUE, "%s: argument 'data' is NULL for a shape of %s; give the address of its first element", call,
+             to_string(shape).c_str());
+    if (reinterpret_cast<uintptr_t>(data) % item_size(dtype))
+        fail(YOKE_E_VALUE, "%s: the data at %p is not aligned to the %zu bytes of a %s", call, data, item_size(dtype),
+             name(dtype));
+    int64_t lowest = 0, highest = -1;
+    if (t->numel)
+        reach(shape, t->strides_, &lowest, &highest);
+    const auto size = static_cast<int64_t>(item_size(dtype));
+    attach(*t, Storage::borrow(device, static_cast<char *>(data) + lowest * size,
+                               static_cast<uint64_t>((highest - lowest + 1) * size), drop, user));
+    t->data = static_cast<char *>(data);
+    return t;
+}
+
+ByteRange byte_range(const yoke_tensor &x) noexcept
+{
+    if (x.numel == 0)
+        return {x.data, 0};
+    if (x.contiguous)
+        return {x.data, x.nbytes()};
+    int64_t lowest, highest;
+    reach(x.shape(), x.strides_, &lowest, &highest);
+    const auto size = static_cast<int64_t>(item_size(x.dtype));
+    return {x.data + lowest * size, static_cast<uint64_t>((highest - lowest + 1) * size)};
+}
+
+bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept
+{
+    const ByteRange x = byte_range(a), y = byte_range(b);
+    return a.device == b.device && x.bytes && y.bytes && x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes;
+}
+
+bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept
+{
+    if (x.contiguous) {
+        contiguous_strides(shape, strides);
+        return true;
+    }
+    // Runs of x's axes that lie in memory without gaps are cut anew, from the innermost outwards.
+    int to = static_cast<int>(shape.size()) - 1;
+    for (int from = x.ndim - 1; from >= 0;) {
+        int64_t run = x.shape_[from], inner = x.strides_[from];
+        while (from > 0 && (x.shape_[from - 1] == 1 || x.strides_[from - 1] == inner * run)) {
+            --from;
+            run *= x.shape_[from];
+        }
+        --from;
+        int64_t taken = 1;
+        while (to >= 0 && (taken < run || shape[static_cast<size_t>(to)] == 1)) {
+            strides[to] = inner * taken;
+            taken *= shape[static_cast<size_t>(to)];
+            --to;
+        }
+        if (taken != run)
+            return false;
+    }
+    for (; to >= 0; --to)
+        strides[to] = 1;
+    return true;
+}
+
+int64_t live_tensor_count() noexcept
+{
+    return live_tensors.load(std::memory_order_relaxed);
+}
+
+std::string describe(const yoke_tensor &x)
+{
+    return to_string(x.shape()) + " " + name(x.dtype) + " on " + x.device->name;
+}
+
+} // namespace yoke
+
+yoke_tensor::yoke_tensor() noexcept
+{
+    yoke::live_tensors.fetch_add(1, std::memory_order_relaxed);
+}
+
+yoke_tensor::~yoke_tensor()
+{
+    yoke::live_tensors.fetch_sub(1, std::memory_order_relaxed);
+}

@@ -1,0 +1,117 @@
+// tensor.h: a tensor: a strided view of a storage, with its place in the autograd graph.
+//
+// Shape, strides, dtype and device never change after a tensor is made; an op that "changes" a tensor in place changes
+// its storage and steps the storage's version, by which autograd knows that a saved value is no longer what it was.
+// Metadata may be read from any thread. Element data follows the order of the device's streams.
+#pragma once
+
+#include "core/base/dtype.h"
+#include "core/base/pool.h"
+#include "core/base/refcount.h"
+#include "core/base/shape.h"
+#include "core/device/device.h"
+
+#include <atomic>
+
+namespace yoke
+{
+
+// A block of device memory, ours or borrowed from the host program.
+class Storage final : public RefCounted
+{
+  public:
+    Device *const device;
+    void *const data;          // nullptr if bytes is 0
+    const uint64_t bytes;      // as asked for
+    std::atomic<uint32_t> version{0}; // steps with every change in place
+
+    static Ref<Storage> allocate(Device &device, uint64_t bytes);
+    // Memory of the host program; drop(user) runs once when the last tensor is gone.
+    static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user);
+
+  private:
+    Storage(Device &d, void *p, uint64_t n, uint64_t capacity, yoke_drop_fn drop, void *user) noexcept
+        : device(&d), data(p), bytes(n), capacity_(capacity), drop_(drop), user_(user)
+    {
+    }
+    void destroy() noexcept override;
+
+    uint64_t capacity_; // of our own block; 0 for borrowed memory
+    yoke_drop_fn drop_;
+    void *user_;
+};
+
+} // namespace yoke
+
+struct yoke_tensor final : yoke::RefCounted {
+    yoke::Ref<yoke::Storage> storage; // null: shape and dtype only, as the tape keeps of what no vjp reads
+    yoke::Device *device = nullptr;
+    char *data = nullptr; // the first element
+    int64_t numel = 0;
+    yoke_dtype dtype = YOKE_NONE;
+    int16_t ndim = 0;
+    bool contiguous = true; // row-major without gaps
+
+    // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
+    yoke::Ref<yoke::RefCounted> node;
+    uint32_t output_index = 0; // which of the node's results this is
+    uint32_t node_version = 0; // the storage's version when the node was set
+
+    int64_t shape_[YOKE_MAX_NDIM];
+    int64_t strides_[YOKE_MAX_NDIM];
+
+    yoke::IntList shape() const noexcept { return {shape_, static_cast<size_t>(ndim)}; }
+    yoke::IntList strides() const noexcept { return {strides_, static_cast<size_t>(ndim)}; }
+    bool requires_grad() const noexcept { return node.present(); }
+    uint64_t nbytes() const noexcept { return static_cast<uint64_t>(numel) * yoke::item_size(dtype); }
+
+    static void *operator new(size_t bytes) { return yoke::pool_alloc(bytes); }
+    static void operator delete(void *block, size_t bytes) noexcept { yoke::pool_free(block, bytes); }
+
+    yoke_tensor() noexcept;
+    ~yoke_tensor() override;
+};
+
+namespace yoke
+{
+
+using Tensor = Ref<yoke_tensor>;
+using TensorList = std::span<yoke_tensor *const>;
+
+// A new tensor with memory of its own, row-major, or with the given (dense) strides. Values are not set.
+Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *call);
+Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call);
+
+// Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.
+Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
+
+// The same view without autograd.
+Tensor alias(const yoke_tensor &x);
+
+// A tensor over memory of the host program. Strides in elements, may be negative; nullptr: row-major.
+Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype, Device &device, yoke_drop_fn drop,
+                   void *user, const char *call);
+
+// Row-major host copies. Raises YOKE_E_VALUE naming both sizes unless `bytes` is the tensor's.
+void copy_to_host(const yoke_tensor &contiguous_tensor, void *to, uint64_t bytes, const char *call);
+void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes, const char *call);
+
+// The bytes that a view touches: [begin, begin + bytes). 0 bytes for an empty tensor.
+struct ByteRange {
+    const char *begin;
+    uint64_t bytes;
+};
+ByteRange byte_range(const yoke_tensor &x) noexcept;
+
+bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept;
+
+// Strides that view x as `shape`, if x's strides allow it without a copy.
+bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept;
+
+// Tensors alive in the process: what a leak check compares.
+int64_t live_tensor_count() noexcept;
+
+// "[2, 3] float32 on cpu", for messages.
+std::string describe(const yoke_tensor &x);
+
+} // namespace yoke
