@@ -1,0 +1,64 @@
+/*
+ * yoke/memory.h: what the caching allocator holds, and raw blocks of it.
+ *
+ * Allocated bytes are those of live blocks; reserved bytes are those taken from the driver. With
+ * caching, reserved may exceed allocated: freed blocks are kept for the next request. Names and
+ * meanings are those of torch.cuda. All sizes are bytes. A NULL device is the current one.
+ */
+#ifndef YOKE_MEMORY_H
+#define YOKE_MEMORY_H
+
+#include "yoke/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Statistics of one device ---------------------------------------------------------------------- */
+
+/* Bytes of live blocks now. [any-thread] */
+YOKE_API yoke_status yoke_memory_allocated(yoke_device *device, int64_t *bytes);
+
+/* The most bytes of live blocks since the start or the last reset. [any-thread] */
+YOKE_API yoke_status yoke_max_memory_allocated(yoke_device *device, int64_t *bytes);
+
+/* Bytes held from the driver now. [any-thread] */
+YOKE_API yoke_status yoke_memory_reserved(yoke_device *device, int64_t *bytes);
+
+/* The most bytes held from the driver since the start or the last reset. [any-thread] */
+YOKE_API yoke_status yoke_max_memory_reserved(yoke_device *device, int64_t *bytes);
+
+/* Both maxima start again from the present values. [any-thread] */
+YOKE_API yoke_status yoke_reset_peak_memory_stats(yoke_device *device);
+
+/* Tensors alive in the process: handles of the host and what the tape keeps. 0 at the end of a
+ * program that released all it made. [any-thread] */
+YOKE_API int64_t yoke_live_tensor_count(void);
+
+/* ---- The cache ------------------------------------------------------------------------------------- */
+
+/* Gives every cached block back to the driver. Live blocks stay. [any-thread] */
+YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
+
+/* Caching on (1) or off (0), for all devices. Off: reserved equals allocated, and every free reaches
+ * the driver. YOKE_NO_CACHING=1 starts with it off. [any-thread] */
+YOKE_API yoke_status yoke_set_caching(int32_t enabled);
+
+/* 1 while freed blocks are kept. [any-thread] */
+YOKE_API int32_t yoke_is_caching(void);
+
+/* ---- Raw blocks ------------------------------------------------------------------------------------ */
+
+/* A block of at least `bytes` bytes on a device, not cleared, ordered on `stream` (the device's own
+ * kind of stream; NULL is the default one). 0 bytes give a valid block too.
+ * Errors: VALUE for a negative size, OOM with what is held and what to do. [any-thread] */
+YOKE_API yoke_status yoke_alloc(int64_t bytes, yoke_device *device, void *stream, void **out);
+
+/* Gives a block of yoke_alloc back, in the order of its stream. NULL is ignored.
+ * Errors: VALUE for a pointer that is no live block. [any-thread] */
+YOKE_API yoke_status yoke_free(void *pointer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_MEMORY_H */

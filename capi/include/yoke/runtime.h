@@ -1,0 +1,107 @@
+/*
+ * yoke/runtime.h: the library itself: version, failures, configuration, log, shutdown, and the table
+ * of ops by which a host can bind every op without a generator.
+ */
+#ifndef YOKE_RUNTIME_H
+#define YOKE_RUNTIME_H
+
+#include "yoke/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- What this is -------------------------------------------------------------------------------- */
+
+/* The version of the library, "0.1.0"; static. [any-thread] */
+YOKE_API const char *yoke_version(void);
+
+/* Compiler, instruction set in use, engines and their versions, and why a backend is not used; a few
+ * lines for people to read. Borrowed: valid until this thread asks again. Never NULL. [any-thread] */
+YOKE_API const char *yoke_build_info(void);
+
+/* ---- Failures -------------------------------------------------------------------------------------- */
+
+/* The last failure on the calling thread, never NULL: its status is YOKE_OK and its texts are "" where
+ * there was none. Success never touches it. Valid until this thread's next failure. [any-thread] */
+YOKE_API const yoke_error *yoke_last_error(void);
+
+/* "value" for YOKE_E_VALUE, "ok" for YOKE_OK; "unknown" for a number that is no status. Static.
+ * [any-thread] */
+YOKE_API const char *yoke_status_name(yoke_status status);
+
+/* ---- Configuration --------------------------------------------------------------------------------- */
+
+/* Sets a variable such as "YOKE_NUM_THREADS" in place of the environment; NULL takes it back.
+ * Each is read once, at its first use. Errors: VALUE for an unknown key, listing those known; STATE
+ * after its first use. [any-thread] */
+YOKE_API yoke_status yoke_config_set(const char *key, const char *value);
+
+/* The value in force, or NULL if there is none. Borrowed for the life of the library. Errors: VALUE
+ * for an unknown key. [any-thread] */
+YOKE_API yoke_status yoke_config_get(const char *key, const char **value);
+
+/* One line of the log. `level` is a YOKE_LOG_* number; the text is borrowed for the call. Called on
+ * the thread that had something to say, with no lock held; it must not fail. */
+typedef void (*yoke_log_fn)(void *user, int32_t level, const char *message);
+
+/* Sends the log to `fn`; NULL silences it, as it is at first: nothing is printed unless asked. `drop`
+ * (or NULL) is called once with `user` when it is replaced or at shutdown. [any-thread] */
+YOKE_API yoke_status yoke_log_set_callback(yoke_log_fn fn, void *user, yoke_drop_fn drop);
+
+/* ---- The end --------------------------------------------------------------------------------------- */
+
+/* Waits for the work of all devices, at most `timeout_s` seconds, and gives cached memory back. Live
+ * tensors stay valid, and any later call starts the library again. It need not be called before exit.
+ * Errors: TIMEOUT, naming the device that is not done. [any-thread] */
+YOKE_API yoke_status yoke_shutdown(double timeout_s);
+
+/* ---- The table of ops ------------------------------------------------------------------------------ */
+
+/* One argument of an op. `type` is written as in docs/ops.md: tensor, tensor?, tensors, mut, muts,
+ * operand (tensor or script scalar), int, int?, ints, ints?, float, bool, dtype, scalar, scalar?, str,
+ * device. A "?" says that YOKE_ARG_NONE is a value. */
+typedef struct yoke_op_arg {
+    const char *name;
+    const char *type;
+    int32_t has_default;
+    int32_t reserved;
+    yoke_arg default_value;
+} yoke_op_arg;
+
+/* One op. Read no further than struct_size, which the library sets. */
+typedef struct yoke_op {
+    uint32_t struct_size;
+    int32_t id;            /* its number in this version of the library; names are what stays */
+    const char *name;      /* "softmax" */
+    const char *signature; /* "softmax(x: tensor, axis: int = -1, dtype: dtype = none) -> tensor" */
+    const char *doc;       /* one line */
+    const char *family;    /* "softmax" */
+    const yoke_op_arg *args;
+    int32_t arg_count;
+    int32_t result_count; /* tensors that yoke_op_invoke returns; 0 for an in-place op */
+    int32_t mut_arg;      /* the argument that an in-place op changes and scripts return, else -1 */
+    int32_t reserved;
+} yoke_op;
+
+/* The number of ops; their ids run from 0 to one less. [any-thread] */
+YOKE_API int32_t yoke_op_count(void);
+
+/* One op, static. NULL, with a last error, for an id that is none. [any-thread] */
+YOKE_API const yoke_op *yoke_op_info(int32_t op);
+
+/* The id of a name. Errors: VALUE for an unknown one. [any-thread] */
+YOKE_API yoke_status yoke_op_find(const char *name, int32_t *op);
+
+/* Calls an op. `args` are in the order of its signature; missing ones at the end, and those of kind
+ * NONE, take their defaults. An INT serves where a float is taken, a BOOL where an int is, a tensor or
+ * a scalar where an operand is. `outs` receives exactly result_count tensors.
+ * Errors: TYPE for a kind that does not serve, VALUE for a wrong number of arguments or results, and
+ * those of the op; each names the op and the argument. [any-thread] */
+YOKE_API yoke_status yoke_op_invoke(int32_t op, const yoke_arg *args, int32_t arg_count,
+                                    yoke_tensor **outs, int32_t out_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_RUNTIME_H */

@@ -1,0 +1,174 @@
+/*
+ * yoke/tensor.h: tensors, their data and their exchange with other libraries.
+ *
+ * A tensor is a strided view of a storage on one device. Strides count elements and may be zero or
+ * negative. Views share memory; the storage lives until its last view is released. Tensors are made
+ * here from memory, and by the creation ops of ops.h.
+ *
+ * A getter never fails on a live handle. On NULL it returns what its comment says and sets the last
+ * error. Two threads may use one tensor at once as long as neither writes to it.
+ */
+#ifndef YOKE_TENSOR_H
+#define YOKE_TENSOR_H
+
+#include "yoke/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Life ------------------------------------------------------------------------------------------ */
+
+/* One more reference to a tensor; returns it. NULL is passed through. [any-thread] */
+YOKE_API yoke_tensor *yoke_tensor_retain(yoke_tensor *tensor);
+
+/* One reference less; the last one frees. NULL is ignored. Never blocks. [any-thread] */
+YOKE_API void yoke_tensor_release(yoke_tensor *tensor);
+
+/* ---- Made from memory -------------------------------------------------------------------------------- */
+
+/* A tensor over memory of the host program, without a copy. `shape` and `strides` hold `ndim` numbers;
+ * strides NULL is row-major. `data` is the first element: memory on `device`, aligned for the dtype.
+ * It must stay valid until `drop` (which may be NULL) is called with `user`, once, from any thread,
+ * after the last view is gone. On failure `drop` is not called: the memory stays the caller's.
+ * Errors: VALUE for a negative size, too many axes, a NULL pointer to elements. [any-thread] */
+YOKE_API yoke_status yoke_tensor_from_memory(void *data, const int64_t *shape, int64_t ndim,
+                                             const int64_t *strides, yoke_dtype dtype,
+                                             yoke_device *device, yoke_drop_fn drop, void *user,
+                                             yoke_tensor **out);
+
+/* A new row-major tensor on `device` with a copy of host memory: `bytes` must be numel × itemsize.
+ * Errors: VALUE where they differ, naming both. [any-thread] */
+YOKE_API yoke_status yoke_tensor_from_data(const void *data, int64_t bytes, const int64_t *shape,
+                                           int64_t ndim, yoke_dtype dtype, yoke_device *device,
+                                           yoke_tensor **out);
+
+/* A 0-dim tensor of one value. dtype YOKE_NONE follows the value: bool, i64 or f32. [any-thread] */
+YOKE_API yoke_status yoke_tensor_scalar(const yoke_scalar *value, yoke_dtype dtype,
+                                        yoke_device *device, yoke_tensor **out);
+
+/* ---- Shape and place --------------------------------------------------------------------------------- */
+
+/* The number of axes, at most YOKE_MAX_NDIM; -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_ndim(yoke_tensor *tensor);
+
+/* Lengths of the axes, ndim of them, borrowed from the tensor; NULL on NULL. [any-thread] */
+YOKE_API const int64_t *yoke_tensor_shape(yoke_tensor *tensor);
+
+/* Strides in elements, ndim of them, borrowed from the tensor; NULL on NULL. [any-thread] */
+YOKE_API const int64_t *yoke_tensor_strides(yoke_tensor *tensor);
+
+/* The number of elements; -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_numel(yoke_tensor *tensor);
+
+/* numel × itemsize in bytes, whatever the strides; -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_nbytes(yoke_tensor *tensor);
+
+/* Bytes of one element; -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_itemsize(yoke_tensor *tensor);
+
+/* The element type; YOKE_NONE on NULL. [any-thread] */
+YOKE_API yoke_dtype yoke_tensor_dtype(yoke_tensor *tensor);
+
+/* The device, borrowed: retain it to keep it; NULL on NULL. [any-thread] */
+YOKE_API yoke_device *yoke_tensor_device(yoke_tensor *tensor);
+
+/* 1 if the elements lie row-major without gaps, 0 if not; -1 on NULL. [any-thread] */
+YOKE_API int32_t yoke_tensor_is_contiguous(yoke_tensor *tensor);
+
+/* A number that views of one storage share and no other live storage has; 0 on NULL. [any-thread] */
+YOKE_API uint64_t yoke_tensor_storage_id(yoke_tensor *tensor);
+
+/* Bytes of the whole storage, of which the tensor may see a part; -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor);
+
+/* 1 if both are views of one storage, else 0; -1 if either is NULL. [any-thread] */
+YOKE_API int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b);
+
+/* ---- Data -------------------------------------------------------------------------------------------- */
+
+/* The address of the first element: on a GPU a device address, never to be read by the host. NULL on
+ * NULL and where there are no elements. Writing through it is the caller's affair: the version
+ * counter that guards saved tensors does not see it. [any-thread] */
+YOKE_API void *yoke_tensor_data(yoke_tensor *tensor);
+
+/* Copies the elements to host memory, row-major, and waits. `bytes` must be the tensor's nbytes.
+ * Errors: VALUE where they differ; those of earlier asynchronous work. [any-thread] */
+YOKE_API yoke_status yoke_tensor_copy_to_host(yoke_tensor *tensor, void *data, int64_t bytes);
+
+/* Copies row-major host memory into the tensor and waits, as an in-place change: refused, as STATE,
+ * on a leaf that requires grad while gradients are recorded. [any-thread] */
+YOKE_API yoke_status yoke_tensor_copy_from_host(yoke_tensor *tensor, const void *data,
+                                                int64_t bytes);
+
+/* The value of a one-element tensor as a double; waits for it. VALUE for another numel. [any-thread] */
+YOKE_API yoke_status yoke_tensor_item_f64(yoke_tensor *tensor, double *value);
+
+/* The value of a one-element tensor as an int64; a fraction is cut off, as in C. VALUE for another
+ * numel, and for a number that an int64 cannot hold. [any-thread] */
+YOKE_API yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value);
+
+/* The tensor on another device (NULL: where it is) and with another dtype (YOKE_NONE: as it is); the
+ * same tensor, with one more reference, where nothing changes. Gradients flow back. [any-thread] */
+YOKE_API yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
+                                    yoke_tensor **out);
+
+/* ---- Indexing ---------------------------------------------------------------------------------------- */
+
+#define YOKE_INDEX_INT 0      /* one position, `start`; the axis goes */
+#define YOKE_INDEX_SLICE 1    /* start:stop:step, as in NumPy; the axis stays */
+#define YOKE_INDEX_NEW_AXIS 2 /* a new axis of length 1 */
+#define YOKE_INDEX_ELLIPSIS 3 /* as many whole axes as are not named; at most one */
+
+#define YOKE_INDEX_NO_START 1 /* the slice has no start … */
+#define YOKE_INDEX_NO_STOP 2  /* … no stop … */
+#define YOKE_INDEX_NO_STEP 4  /* … no step: 1 */
+
+/* One item between the brackets of x[…]. */
+typedef struct yoke_index {
+    int32_t kind;  /* YOKE_INDEX_INT … */
+    int32_t flags; /* of a slice: YOKE_INDEX_NO_*, combined */
+    int64_t start;
+    int64_t stop;
+    int64_t step;
+} yoke_index;
+
+/* Basic indexing with `count` items, by NumPy's rules; a view of the same memory. Gradients flow back.
+ * Errors: INDEX out of range or too many items, VALUE for a step of 0, a second ellipsis or an unknown
+ * kind. [any-thread] */
+YOKE_API yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                       yoke_tensor **out);
+
+/* ---- DLPack ------------------------------------------------------------------------------------------ */
+
+/* Hands the memory to another library without a copy. `versioned` 1 gives a DLManagedTensorVersioned
+ * of DLPack 1.x, 0 the older DLManagedTensor; the consumer calls its deleter once, from any thread.
+ * `stream` is the consumer's own stream, which waits for the work given so far (NULL: the default one).
+ * Errors: STATE for a tensor that requires grad (detach it first). [any-thread] */
+YOKE_API yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *stream,
+                                           void **out);
+
+/* Takes memory of another library without a copy; its deleter is called once, after the last view is
+ * gone, from any thread. On failure `managed` stays the caller's, deleter uncalled.
+ * Errors: UNSUPPORTED for a dtype, device, major version or read-only flag that Yoke cannot honour,
+ * naming it. [any-thread] */
+YOKE_API yoke_status yoke_tensor_from_dlpack(void *managed, int32_t versioned, yoke_tensor **out);
+
+/* ---- Element types and random numbers ------------------------------------------------------------------ */
+
+/* The Python spelling, "float32"; NULL for a number that is no dtype. Static. [any-thread] */
+YOKE_API const char *yoke_dtype_name(yoke_dtype dtype);
+
+/* Bytes of one element; 0 for a number that is no dtype. [any-thread] */
+YOKE_API int64_t yoke_dtype_size(yoke_dtype dtype);
+
+/* The number of "float32" or "f32". Errors: VALUE, listing those known. [any-thread] */
+YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
+
+/* Starts the random numbers of this thread, on every device, again from a seed. [any-thread] */
+YOKE_API yoke_status yoke_manual_seed(uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_TENSOR_H */
