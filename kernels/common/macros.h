@@ -1,0 +1,59 @@
+// What every header of kernels/common begins with: one spelling for host and device, one namespace
+// per ISA.
+//
+// Contract
+//  * The same header is compiled several times into one library: once per x86-64 level, once by
+//    nvcc. Each build defines YOKE_ISA (v3, v4, cuda, …), so that two builds never share a symbol:
+//    a linker may otherwise keep the AVX-512 copy of an inline function and call it on a machine
+//    that has none.
+//  * Functions are YOKE_HD: always inlined, hence never emitted alone. The C++ library is used for
+//    types only.
+//  * Everything here is branch-free and free of calls where it matters, so that plain loops
+//    vectorise. Loops need -fno-math-errno and -fno-trapping-math (neither changes a value) and
+//    must not be given -ffast-math: infinities, NaN and the order of additions are part of the
+//    results.
+//  * Rounding is to nearest and subnormals are kept (no FTZ, no DAZ), as a program starts.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#ifndef YOKE_ISA
+#define YOKE_ISA base
+#endif
+
+#if defined(__CUDACC__)
+#define YOKE_HD __host__ __device__ __forceinline__
+#else
+#define YOKE_HD inline __attribute__((always_inline))
+#endif
+
+// A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.
+#define YOKE_KERNELS_BEGIN    \
+    namespace yoke::kernels { \
+    inline namespace YOKE_ISA {
+#define YOKE_KERNELS_END \
+    }                    \
+    }
+
+YOKE_KERNELS_BEGIN
+
+// The bits of a value as another type of the same size.
+template <class To, class From>
+YOKE_HD To bit_cast(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
+    To to;
+    memcpy(&to, &from, sizeof(to));
+    return to;
+}
+
+// condition ? yes : no, with both arguments evaluated: the form compilers turn into a blend.
+template <class T>
+YOKE_HD T select(bool condition, T yes, T no)
+{
+    return condition ? yes : no;
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,294 @@
+// exp, log, tanh, erf, sin, cos and what GELU needs, for float and double.
+//
+// Contract
+//  * float: our own, branch-free, no tables, so a plain loop of any of them vectorises. Largest
+//    errors against a long double reference over the whole range, as tests/kernels/math_test.cpp
+//    measures and bounds them (units in the last place): exp 1.1, log 0.9, tanh 1.5, erf 1.1, sin
+//    0.6, cos 0.6, normal_cdf 4.
+//  * double: the C library's, whose error is below one unit; it is called element by element.
+//  * Infinities, NaN, signed zeros, subnormal arguments and results come out as in the C library.
+//    errno and the floating-point flags are not kept.
+//  * Last bits may differ between ISAs that contract a * b + c and those that do not. What must not
+//    differ (random numbers) stands in random_math.h.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/common/macros.h"
+
+YOKE_KERNELS_BEGIN
+
+inline constexpr float kInfinity = __builtin_huge_valf();
+
+YOKE_HD float absolute(float x)
+{
+    return bit_cast<float>(bit_cast<uint32_t>(x) & 0x7fffffffu);
+}
+
+YOKE_HD float with_sign_of(float magnitude, float sign)
+{
+    return bit_cast<float>(bit_cast<uint32_t>(magnitude) |
+                           (bit_cast<uint32_t>(sign) & 0x80000000u));
+}
+
+// NaN passes: a comparison with it is false.
+YOKE_HD float at_least(float x, float low)
+{
+    return select(x < low, low, x);
+}
+
+YOKE_HD float at_most(float x, float high)
+{
+    return select(x > high, high, x);
+}
+
+// 2^n for -126 <= n <= 127.
+YOKE_HD float power_of_two(int32_t n)
+{
+    return bit_cast<float>((uint32_t)(n + 127) << 23);
+}
+
+// ---- exp ----------------------------------------------------------------------------------------
+
+// x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves the nearest integer in the low bits,
+// without a call.
+struct ExpReduction {
+    int32_t n;
+    float r;
+};
+
+YOKE_HD ExpReduction exp_reduce(float x)
+{
+    float shifted = x * 0x1.715476p+0f + 0x1.8p23f;
+    float n = shifted - 0x1.8p23f;
+    // ln 2 in two parts; the first has 15 bits, so n times it is exact.
+    float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    return {(int32_t)(bit_cast<uint32_t>(shifted) - 0x4b400000u), r};
+}
+
+// e^r - 1 for |r| <= ln 2 / 2: r + r^2 q(r), minimax to 2^-31.9.
+YOKE_HD float expm1_reduced(float r)
+{
+    float q = 0x1.a1a3bep-13f;
+    q = q * r + 0x1.6d7698p-10f;
+    q = q * r + 0x1.11108ep-7f;
+    q = q * r + 0x1.5554acp-5f;
+    q = q * r + 0x1.555556p-3f;
+    q = q * r + 0.5f;
+    return q * (r * r) + r;
+}
+
+// p * 2^n in two exact steps, of which the last alone can round (to a subnormal) or overflow.
+YOKE_HD float scale(float p, int32_t n)
+{
+    int32_t half = n >> 1;
+    return p * power_of_two(half) * power_of_two(n - half);
+}
+
+YOKE_HD float exp(float x)
+{
+    // Beyond these the result is 0 or infinity, and n stays small.
+    ExpReduction e = exp_reduce(at_least(at_most(x, 89.0f), -105.0f));
+    return scale(1.0f + expm1_reduced(e.r), e.n);
+}
+
+// ---- log ----------------------------------------------------------------------------------------
+
+// x = 2^k m with m in [sqrt(1/2), sqrt(2)); log x = k ln 2 + f - f^2/2 + f^3 p(f) with f = m - 1.
+YOKE_HD float log(float x)
+{
+    constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
+    bool tiny = x < 0x1p-126f;
+    uint32_t bits = bit_cast<uint32_t>(select(tiny, x * 0x1p23f, x)) + (0x3f800000u - kSqrtHalf);
+    float k = (float)((int32_t)(bits >> 23) - select(tiny, 127 + 23, 127));
+    float f = bit_cast<float>((bits & 0x007fffffu) + kSqrtHalf) - 1.0f;
+    float p = 0x1.14607ap-4f;
+    p = p * f - 0x1.de4126p-4f;
+    p = p * f + 0x1.e6eefcp-4f;
+    p = p * f - 0x1.fc2118p-4f;
+    p = p * f + 0x1.233776p-3f;
+    p = p * f - 0x1.555c54p-3f;
+    p = p * f + 0x1.99a4b4p-3f;
+    p = p * f - 0x1.000006p-2f;
+    p = p * f + 0x1.555548p-2f;
+    float square = f * f;
+    float tail = (p * f) * square + k * 0x1.7f7d1cp-20f;
+    float finite = k * 0x1.62e4p-1f + (f + (tail - 0.5f * square));
+    float positive = select(x < kInfinity, finite, x);  // infinity and NaN are their own logarithm
+    return select(x <= 0.0f, select(x < 0.0f, __builtin_nanf(""), -kInfinity), positive);
+}
+
+// ---- tanh ---------------------------------------------------------------------------------------
+
+// -e / (e + 2) with e = exp(-2|x|) - 1, which keeps every digit for small x.
+YOKE_HD float tanh(float x)
+{
+    ExpReduction e = exp_reduce(-2.0f * at_most(absolute(x), 10.0f));
+    float two_n = power_of_two(e.n);
+    float em1 = two_n * expm1_reduced(e.r) + (two_n - 1.0f);
+    return with_sign_of(absolute(em1) / (em1 + 2.0f), x);
+}
+
+// ---- erf and the normal distribution ------------------------------------------------------------
+
+// exp(-weight t^2) for a weight of 1 or 1/2. The square of t's upper half is exact, the rest is
+// added after reduction: otherwise the error of t^2 would be multiplied by t^2.
+YOKE_HD float exp_minus_square(float t, float weight)
+{
+    float high = bit_cast<float>(bit_cast<uint32_t>(t) & 0xfffff000u);
+    ExpReduction e = exp_reduce(-weight * (high * high));
+    return scale(1.0f + expm1_reduced(e.r + weight * ((high - t) * (high + t))), e.n);
+}
+
+// exp(t^2) erfc(t) for 0 <= t <= 10.3: p(u) / (t + 3) with u = (t - 3) / (t + 3), minimax to
+// 2^-28.7.
+YOKE_HD float erfc_scaled(float t)
+{
+    float inverse = 1.0f / (t + 3.0f);
+    float u = (t - 3.0f) * inverse;
+    float p = -0x1.547e5p-12f;
+    p = p * u - 0x1.f9687ep-12f;
+    p = p * u + 0x1.93c714p-9f;
+    p = p * u - 0x1.41a99cp-10f;
+    p = p * u - 0x1.b7bf6p-6f;
+    p = p * u + 0x1.e9976cp-4f;
+    p = p * u - 0x1.3deacap-2f;
+    p = p * u + 0x1.2e3268p-1f;
+    p = p * u - 0x1.c44c48p-1f;
+    p = p * u + 0x1.12f21ep+0f;
+    return p * inverse;
+}
+
+YOKE_HD float erf(float x)
+{
+    float z = x * x;
+    float p = 0x1.496a12p-14f;
+    p = p * z - 0x1.a3f71ep-11f;
+    p = p * z + 0x1.5405bep-8f;
+    p = p * z - 0x1.b7f91p-6f;
+    p = p * z + 0x1.ce2cf8p-4f;
+    p = p * z - 0x1.81273ep-2f;
+    p = p * z + 0x1.20dd74p+0f;
+    float t = at_most(absolute(x), 10.0f);
+    float large = 1.0f - erfc_scaled(t) * exp_minus_square(t, 1.0f);
+    return select(t < 1.0f, x * p, with_sign_of(large, x));
+}
+
+// Phi(x) and phi(x) of the standard normal distribution. Phi keeps its relative accuracy far into
+// the left tail.
+template <class T>
+struct Normal {
+    T cdf;
+    T density;
+};
+
+YOKE_HD Normal<float> normal_distribution(float x)
+{
+    float t = at_most(absolute(x), 14.5f);  // beyond it Phi is 0 or 1
+    float bell = exp_minus_square(t, 0.5f);
+    float tail = 0.5f * erfc_scaled(t * 0x1.6a09e6p-1f) * bell;
+    return {select(x > 0.0f, 1.0f - tail, tail), 0x1.988454p-2f * bell};
+}
+
+// ---- sin and cos --------------------------------------------------------------------------------
+
+// x = q pi/2 + r, |r| <= pi/4, in double: for |x| < 2^25 by two parts of pi/2, of which q times the
+// first is exact; for the rest by multiplying x with the 128 bits of 2/pi that matter to it.
+struct QuarterTurns {
+    uint32_t q;
+    double r;
+};
+
+YOKE_HD QuarterTurns reduce_large(float x)
+{
+    constexpr uint64_t kWords[4] = {0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
+                                    0xfe5163abdebbc561u};  // 2/pi, after the point
+    uint32_t bits = bit_cast<uint32_t>(x);
+    uint64_t mantissa = (bits & 0x007fffffu) | 0x00800000u;
+    // Bits of weight 4 and more in mantissa * 2^e * 2/pi are whole turns: start at bit e - 2 after
+    // the point.
+    uint32_t start = ((bits >> 23) & 0xffu) - 152u;
+    bool far = start >= 64u;
+    uint64_t a = select(far, kWords[1], kWords[0]), b = select(far, kWords[2], kWords[1]);
+    uint64_t c = select(far, kWords[3], kWords[2]);
+    uint64_t shift = start & 63u;
+    uint64_t high = (a << shift) | ((b >> 1) >> (63u - shift));
+    uint64_t low = (b << shift) | ((c >> 1) >> (63u - shift));
+    uint64_t turns = mantissa * high + ((mantissa * (low >> 32)) >> 32);  // 2^62 is a quarter turn
+    uint64_t q = (turns + ((uint64_t)1 << 61)) >> 62;
+    uint64_t rest = turns - (q << 62) + ((uint64_t)1 << 62);  // kept positive by one quarter turn
+    double upper = bit_cast<double>((rest >> 32) | 0x4330000000000000u) - (0x1p52 + 0x1p30);
+    double lower = bit_cast<double>((rest & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
+    return {(uint32_t)q, (upper * 0x1p-30 + lower * 0x1p-62) * 0x1.921fb54442d18p+0};
+}
+
+YOKE_HD QuarterTurns reduce_quarter_turns(float x)
+{
+    double a = (double)absolute(x);
+    double shifted = a * 0x1.45f306dc9c883p-1 + 0x1.8p52;
+    double n = shifted - 0x1.8p52;
+    double r = (a - n * 0x1.921fb54000000p+0) - n * 0x1.10b4611a62633p-30;
+    QuarterTurns large = reduce_large(x);
+    bool near = a < 0x1p25;
+    uint32_t q = (uint32_t)bit_cast<uint64_t>(shifted);
+    double beyond = select(a < (double)kInfinity, large.r, a - a);  // infinity and NaN give NaN
+    return {select(near, q, large.q), select(near, r, beyond)};
+}
+
+// sin(r + turn pi/2) in double, rounded once at the end.
+YOKE_HD float sin_of_quarter_turns(double r, uint32_t turn)
+{
+    double z = r * r;
+    double s = ((-0x1.994e7f47d5b33p-13 * z + 0x1.11075fd20113ap-7) * z - 0x1.55554598bb513p-3) * z;
+    double c =
+        ((0x1.9a024fc944ae5p-16 * z - 0x1.6c0c8becdbfa7p-10) * z + 0x1.55554ab538841p-5) * z - 0.5;
+    float y = (float)select((turn & 1u) != 0u, c * z + 1.0, s * r + r);
+    return bit_cast<float>(bit_cast<uint32_t>(y) ^ ((turn & 2u) << 30));
+}
+
+YOKE_HD float sin(float x)
+{
+    QuarterTurns t = reduce_quarter_turns(x);
+    uint32_t sign = bit_cast<uint32_t>(x) & 0x80000000u;
+    return bit_cast<float>(bit_cast<uint32_t>(sin_of_quarter_turns(t.r, t.q)) ^ sign);
+}
+
+YOKE_HD float cos(float x)
+{
+    QuarterTurns t = reduce_quarter_turns(x);
+    return sin_of_quarter_turns(t.r, t.q + 1u);
+}
+
+// ---- double: the C library ----------------------------------------------------------------------
+
+YOKE_HD double exp(double x)
+{
+    return ::exp(x);
+}
+YOKE_HD double log(double x)
+{
+    return ::log(x);
+}
+YOKE_HD double tanh(double x)
+{
+    return ::tanh(x);
+}
+YOKE_HD double erf(double x)
+{
+    return ::erf(x);
+}
+YOKE_HD double sin(double x)
+{
+    return ::sin(x);
+}
+YOKE_HD double cos(double x)
+{
+    return ::cos(x);
+}
+
+YOKE_HD Normal<double> normal_distribution(double x)
+{
+    return {0.5 * ::erfc(-x * 0x1.6a09e667f3bcdp-1), 0x1.9884533d43651p-2 * ::exp(-0.5 * x * x)};
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,214 @@
+// Storage types, the type each is computed in, and conversions between every pair of dtypes.
+//
+// Contract (the same bits on every compiler, ISA and device)
+//  * float to float: IEEE 754 round to nearest even, one rounding, also f64 to f16 or bf16.
+//    Subnormals, infinities and signed zeros are kept; NaN stays NaN, made quiet wherever the
+//    format narrows or f16 widens; bf16 widens by a shift, as it is the upper half of a float.
+//  * integer to float: one rounding as well. Integer to integer: modulo 2^bits, as in C and NumPy.
+//  * float to integer: truncation toward zero; what lies outside saturates; NaN gives 0. C leaves
+//    these undefined, and hardware differs, so we define them.
+//  * to bool: x != 0, so NaN is true. bool is 0 or 1.
+//
+// Why integer arithmetic and not F16C: it vectorises in plain loops under every ISA level, is the
+// same on all of them, and such loops are bound by memory. gcc's _Float16 becomes one library call
+// per element below AVX512-FP16.
+#pragma once
+
+#include "kernels/common/macros.h"
+
+YOKE_KERNELS_BEGIN
+
+struct f16 {
+    uint16_t bits;
+};
+
+struct bf16 {
+    uint16_t bits;
+};
+
+// ---- f16 and bf16 to and from float -------------------------------------------------------------
+
+YOKE_HD float f16_to_f32(f16 h)
+{
+    uint32_t sign = (uint32_t)(h.bits & 0x8000u) << 16;
+    uint32_t magnitude = h.bits & 0x7fffu;
+    uint32_t shifted = magnitude << 13;
+    uint32_t normal = shifted + (112u << 23);  // the exponent's bias: 15 becomes 127
+    uint32_t quiet = select(magnitude > 0x7c00u, 0x00400000u, 0u);
+    uint32_t special = (shifted + (224u << 23)) | quiet;  // |: a NaN may have that bit set already
+    // A subnormal is an integer times 2^-24; put it under the exponent of 2^-14, then take 2^-14
+    // away: exact.
+    float subnormal = bit_cast<float>(shifted + (113u << 23)) - 0x1p-14f;
+    uint32_t finite = select(magnitude < 0x0400u, bit_cast<uint32_t>(subnormal), normal);
+    return bit_cast<float>(sign | select(magnitude >= 0x7c00u, special, finite));
+}
+
+YOKE_HD f16 f32_to_f16(float x)
+{
+    uint32_t bits = bit_cast<uint32_t>(x);
+    uint32_t sign = (bits >> 16) & 0x8000u;
+    uint32_t magnitude = bits & 0x7fffffffu;
+    // Half a unit in the last place minus one, plus the last kept bit: ties go to even, and carry
+    // into the exponent.
+    uint32_t normal = (magnitude - (112u << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
+    // 0.5 has the last place of an f16 subnormal, so the adder itself rounds.
+    uint32_t subnormal = bit_cast<uint32_t>(bit_cast<float>(magnitude) + 0.5f) - (126u << 23);
+    uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x03ffu);
+    uint32_t finite = select(magnitude < (113u << 23), subnormal, normal);
+    uint32_t bounded = select(magnitude >= 0x477ff000u, 0x7c00u, finite);  // 65520 and up: infinity
+    return f16{(uint16_t)(sign | select(magnitude > 0x7f800000u, nan, bounded))};
+}
+
+YOKE_HD float bf16_to_f32(bf16 b)
+{
+    return bit_cast<float>((uint32_t)b.bits << 16);
+}
+
+YOKE_HD bf16 f32_to_bf16(float x)
+{
+    uint32_t bits = bit_cast<uint32_t>(x);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    uint32_t nan = (bits >> 16) | 0x0040u;
+    return bf16{(uint16_t)select((bits & 0x7fffffffu) > 0x7f800000u, nan, rounded)};
+}
+
+// f64 to f32 by rounding to odd: an inexact result gets an odd last bit. A second rounding, to a
+// narrower format, is then the same as one rounding from f64.
+YOKE_HD float f64_to_f32_odd(double x)
+{
+    float nearest = (float)x;
+    double size = x < 0 ? -x : x;
+    double back = nearest < 0 ? -(double)nearest : (double)nearest;
+    uint32_t bits = bit_cast<uint32_t>(nearest);
+    uint32_t step = (uint32_t)(back < size) - (uint32_t)(back > size);  // 0 for NaN and where exact
+    return bit_cast<float>(bits + select((bits & 1u) == 0u, step, 0u));
+}
+
+// An i64 as a double that rounds to f16 or bf16 as the integer itself would.
+YOKE_HD double i64_to_f64_odd(int64_t x)
+{
+    int64_t jammed = ((x >> 16) | (int64_t)((x & 0xffff) != 0)) * 65536;
+    bool small = x < ((int64_t)1 << 40) && x > -((int64_t)1 << 40);
+    return (double)select(small, x, jammed);
+}
+
+// ---- what each dtype is computed in -------------------------------------------------------------
+
+template <class T>
+struct ComputeType {
+    using type = T;
+};
+template <>
+struct ComputeType<f16> {
+    using type = float;
+};
+template <>
+struct ComputeType<bf16> {
+    using type = float;
+};
+
+// f16, bf16 and f32 compute in float; f64, the integers and bool in themselves.
+template <class T>
+using compute_type = typename ComputeType<T>::type;
+
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+
+template <class T>
+inline constexpr bool is_float =
+    is_half<T> || std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+// ---- conversions --------------------------------------------------------------------------------
+
+// Float to integer. Both bounds are powers of two or zero, hence exact in F.
+template <class To, class F>
+YOKE_HD To truncate_saturating(F x)
+{
+    constexpr int kValueBits = (int)sizeof(To) * 8 - (std::is_signed_v<To> ? 1 : 0);
+    constexpr F kBeyond = (F)((uint64_t)1 << (kValueBits - 1)) * 2;
+    constexpr F kLowest = std::is_signed_v<To> ? -kBeyond : (F)0;
+    constexpr To kMin = std::is_signed_v<To> ? (To)((uint64_t)1 << (kValueBits % 64)) : (To)0;
+    constexpr To kMax = (To)~kMin;
+    bool inside = x > kLowest && x < kBeyond;
+    // Through i32 for the small types: that conversion is a vector instruction everywhere.
+    using Wide = std::conditional_t<(sizeof(To) < 4), int32_t, To>;
+    To whole = (To)(Wide)select(inside, x, (F)0);
+    To saturated = select(x >= kBeyond, kMax, whole);
+    return select(x <= kLowest, kMin, saturated);
+}
+
+template <class To>
+YOKE_HD To from_f32(float x)
+{
+    if constexpr (std::is_same_v<To, f16>)
+        return f32_to_f16(x);
+    else if constexpr (std::is_same_v<To, bf16>)
+        return f32_to_bf16(x);
+    else if constexpr (std::is_same_v<To, bool>)
+        return x != 0.0f;
+    else if constexpr (std::is_integral_v<To>)
+        return truncate_saturating<To>(x);
+    else
+        return (To)x;
+}
+
+template <class To>
+YOKE_HD To from_f64(double x)
+{
+    if constexpr (is_half<To>)
+        return from_f32<To>(f64_to_f32_odd(x));
+    else if constexpr (std::is_same_v<To, bool>)
+        return x != 0.0;
+    else if constexpr (std::is_integral_v<To>)
+        return truncate_saturating<To>(x);
+    else
+        return (To)x;
+}
+
+template <class To, class Int>
+YOKE_HD To from_integer(Int x)
+{
+    if constexpr (std::is_same_v<To, bool>)
+        return x != 0;
+    else if constexpr (!is_half<To>)
+        return (To)x;
+    else if constexpr (sizeof(Int) == 8)
+        return from_f64<To>(i64_to_f64_odd((int64_t)x));
+    else if constexpr (sizeof(Int) == 4)
+        return from_f64<To>((double)x);
+    else
+        return from_f32<To>((float)x);  // 8 bits are exact in a float
+}
+
+// Any dtype to any other; the same type is left as it is, bit for bit.
+template <class To, class From>
+YOKE_HD To convert(From x)
+{
+    if constexpr (std::is_same_v<To, From>)
+        return x;
+    else if constexpr (std::is_same_v<From, f16>)
+        return from_f32<To>(f16_to_f32(x));
+    else if constexpr (std::is_same_v<From, bf16>)
+        return from_f32<To>(bf16_to_f32(x));
+    else if constexpr (std::is_same_v<From, float>)
+        return from_f32<To>(x);
+    else if constexpr (std::is_same_v<From, double>)
+        return from_f64<To>(x);
+    else
+        return from_integer<To>(x);
+}
+
+// A stored value as the type it is computed in, and back.
+template <class T>
+YOKE_HD compute_type<T> load(T x)
+{
+    return convert<compute_type<T>>(x);
+}
+
+template <class T>
+YOKE_HD T store(compute_type<T> x)
+{
+    return convert<T>(x);
+}
+
+YOKE_KERNELS_END

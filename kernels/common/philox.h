@@ -1,0 +1,236 @@
+// Random numbers: Philox 4x32-10 and the transforms from its words to the distributions Yoke
+// offers.
+//
+// Contract
+//  * There is no state to carry from element to element. Element i of a draw takes lane i % L of
+//    the block with counter offset + i / L, whatever the number of threads, the width of a vector
+//    or the shape of a CUDA block. L is 4; for what needs 64 bits an element (f64, integers) it is
+//    2. The draw has used blocks_used<L>(n) counters; the next one's offset starts behind them.
+//  * The key is the seed; the counter's upper 64 bits are 0.
+//  * The same bits everywhere: integer arithmetic and random_math.h, whose rule on contraction
+//    holds here too.
+//
+// Generator: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy
+// as 1, 2, 3", SC11. Normals: G. E. P. Box, M. E. Muller, "A note on the generation of random
+// normal deviates", 1958.
+#pragma once
+
+#include "kernels/common/numeric.h"
+#include "kernels/common/random_math.h"
+
+YOKE_KERNELS_BEGIN
+
+struct Words {
+    uint32_t w[4];
+};
+
+YOKE_HD Words philox4x32(Words counter, uint32_t key0, uint32_t key1)
+{
+    uint32_t c0 = counter.w[0], c1 = counter.w[1], c2 = counter.w[2], c3 = counter.w[3];
+    for (int round = 0; round < 10; ++round) {
+        uint64_t a = (uint64_t)0xd2511f53u * c0;
+        uint64_t b = (uint64_t)0xcd9e8d57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ key0;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ key1;
+        c1 = (uint32_t)b;
+        c3 = (uint32_t)a;
+        key0 += 0x9e3779b9u;  // the golden ratio
+        key1 += 0xbb67ae85u;  // the square root of 3, less 1
+    }
+    return {{c0, c1, c2, c3}};
+}
+
+// The block of four words at one counter of a seed's sequence.
+YOKE_HD Words random_block(uint64_t seed, uint64_t counter)
+{
+    return philox4x32({{(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0}}, (uint32_t)seed,
+                      (uint32_t)(seed >> 32));
+}
+
+// Counters that a draw of n elements takes.
+template <int kLanes>
+YOKE_HD uint64_t blocks_used(int64_t n)
+{
+    return ((uint64_t)n + kLanes - 1) / kLanes;
+}
+
+YOKE_HD uint64_t word64(const Words &block, int lane)
+{
+    return (uint64_t)block.w[2 * lane + 1] << 32 | block.w[2 * lane];
+}
+
+// ---- transforms ---------------------------------------------------------------------------------
+
+// [0, 1), every value a multiple of 2^-24, exact; 1 is never reached, nor by rounding.
+YOKE_HD float unit_f32(uint32_t word)
+{
+    return (float)(int32_t)(word >> 8) * 0x1p-24f;
+}
+
+// [0, 1), every value a multiple of 2^-53.
+YOKE_HD double unit_f64(uint64_t word)
+{
+    return (double)(int64_t)(word >> 11) * 0x1p-53;
+}
+
+// (0, 1] from all 32 bits, for logarithms: halves are exact, their sum rounds once. The smallest
+// value, 2^-32, bounds a float normal at 6.66.
+YOKE_HD float positive_unit_f32(uint32_t word)
+{
+    return ((float)(int32_t)(word >> 16) * 65536.0f + (float)(int32_t)((word & 0xffffu) + 1u)) *
+           0x1p-32f;
+}
+
+YOKE_HD double positive_unit_f64(uint64_t word)
+{
+    return (double)(int64_t)((word >> 11) + 1u) * 0x1p-53;
+}
+
+// Two independent normals from two words.
+template <class T>
+struct NormalPair {
+    T first;
+    T second;
+};
+
+YOKE_HD NormalPair<float> box_muller(uint32_t a, uint32_t b)
+{
+    float radius = ::sqrtf(-2.0f * random_log(positive_unit_f32(a)));
+    SinCos<float> angle = sincos_turns(unit_f32(b));
+    return {radius * angle.cos, radius * angle.sin};
+}
+
+YOKE_HD NormalPair<double> box_muller(uint64_t a, uint64_t b)
+{
+    double radius = ::sqrt(-2.0 * random_log(positive_unit_f64(a)));
+    SinCos<double> angle = sincos_turns(unit_f64(b));
+    return {radius * angle.cos, radius * angle.sin};
+}
+
+// The upper 64 bits of a 128-bit product.
+YOKE_HD uint64_t multiply_high(uint64_t a, uint64_t b)
+{
+    uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+    uint64_t middle = a_high * b_low + ((a_low * b_low) >> 32);
+    uint64_t cross = a_low * b_high + (uint32_t)middle;
+    return a_high * b_high + (middle >> 32) + (cross >> 32);
+}
+
+// ---- distributions: what a block becomes --------------------------------------------------------
+
+// [0, 1) in as many bits as T holds exactly, so that a stored value never rounds up to 1.
+template <class T>
+struct Uniform {
+    using Value = compute_type<T>;
+    static constexpr int kLanes = 4;
+    static constexpr uint32_t kDropped = std::is_same_v<T, f16>    ? 21u
+                                         : std::is_same_v<T, bf16> ? 24u
+                                                                   : 8u;
+
+    YOKE_HD void operator()(const Words &block, float *out) const
+    {
+        for (int lane = 0; lane < 4; ++lane)
+            out[lane] = unit_f32(block.w[lane] >> kDropped << kDropped);
+    }
+};
+
+template <>
+struct Uniform<double> {
+    using Value = double;
+    static constexpr int kLanes = 2;
+
+    YOKE_HD void operator()(const Words &block, double *out) const
+    {
+        for (int lane = 0; lane < 2; ++lane) out[lane] = unit_f64(word64(block, lane));
+    }
+};
+
+// Mean 0, variance 1. Lanes 0 and 1, 2 and 3 are the pairs of one transform.
+template <class T>
+struct StandardNormal {
+    using Value = compute_type<T>;
+    static constexpr int kLanes = 4;
+
+    YOKE_HD void operator()(const Words &block, float *out) const
+    {
+        NormalPair<float> low = box_muller(block.w[0], block.w[1]);
+        NormalPair<float> high = box_muller(block.w[2], block.w[3]);
+        out[0] = low.first, out[1] = low.second, out[2] = high.first, out[3] = high.second;
+    }
+};
+
+template <>
+struct StandardNormal<double> {
+    using Value = double;
+    static constexpr int kLanes = 2;
+
+    YOKE_HD void operator()(const Words &block, double *out) const
+    {
+        NormalPair<double> pair = box_muller(word64(block, 0), word64(block, 1));
+        out[0] = pair.first, out[1] = pair.second;
+    }
+};
+
+// Integers in [low, high), high > low: the upper half of word * (high - low). With r = high - low,
+// the probability of a value differs from 1/r by less than 2^-64, hence relatively by less than r /
+// 2^64.
+struct UniformInteger {
+    using Value = int64_t;
+    static constexpr int kLanes = 2;
+    int64_t low;
+    int64_t high;
+
+    YOKE_HD void operator()(const Words &block, int64_t *out) const
+    {
+        uint64_t range = (uint64_t)high - (uint64_t)low;
+        for (int lane = 0; lane < 2; ++lane)
+            out[lane] = (int64_t)((uint64_t)low + multiply_high(word64(block, lane), range));
+    }
+};
+
+// Dropout's mask: false with probability p, to within 2^-32; never for p = 0, always for p = 1.
+struct Keep {
+    using Value = bool;
+    static constexpr int kLanes = 4;
+    uint32_t threshold;  // in units of 2^-31
+
+    YOKE_HD static Keep dropping(double p) { return {(uint32_t)(p * 0x1p31 + 0.5)}; }
+
+    YOKE_HD void operator()(const Words &block, bool *out) const
+    {
+        for (int lane = 0; lane < 4; ++lane) out[lane] = (block.w[lane] >> 1) >= threshold;
+    }
+};
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+// Elements [begin, end) of one block; `out` points to the draw's element 0.
+template <class T, class Distribution>
+YOKE_HD void random_part(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
+                         int64_t end, T *out)
+{
+    if (begin >= end) return;
+    typename Distribution::Value values[Distribution::kLanes];
+    draw(random_block(seed, offset + (uint64_t)(begin / Distribution::kLanes)), values);
+    for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(values[i % Distribution::kLanes]);
+}
+
+// Elements [begin, end) of a draw, as one thread fills its share: any cut gives the same numbers.
+template <class T, class Distribution>
+YOKE_HD void random_fill(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
+                         int64_t end, T *out)
+{
+    constexpr int kLanes = Distribution::kLanes;
+    int64_t first = (begin + kLanes - 1) / kLanes, last = end / kLanes;  // whole blocks
+    if (first > last) return random_part(draw, seed, offset, begin, end, out);
+    random_part(draw, seed, offset, begin, first * kLanes, out);
+    for (int64_t block = first; block < last; ++block) {
+        typename Distribution::Value values[kLanes];
+        draw(random_block(seed, offset + (uint64_t)block), values);
+        for (int lane = 0; lane < kLanes; ++lane)
+            out[block * kLanes + lane] = convert<T>(values[lane]);
+    }
+    random_part(draw, seed, offset, last * kLanes, end, out);
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,146 @@
+// Reductions: sum, mean, amax, argmax, each as {init, reduce, combine, project}, and the one order
+// they run in.
+//
+// Contract
+//  * State accumulates in float for f16, bf16 and f32, in double for f64, in int64 (wrapping) for
+//    integers and bool.
+//  * reduce(state, x, i) takes in element i; combine(a, b) joins neighbours, a before b;
+//    project(state, n) is the result over n elements, in the accumulating type.
+//  * reduce_span always adds in the same order: 16 lanes within chunks of 1024, lanes by halving,
+//    chunks by pairs. Thus bits do not depend on the ISA, and the error of a sum grows with 64 +
+//    log n, not with n.
+//  * NaN wins in amax and argmax; of equal values (or several NaN) argmax takes the first. Of
+//    nothing, sum is 0, mean NaN, amax the lowest value; argmax of nothing is for the op to refuse.
+#pragma once
+
+#include "kernels/common/elementwise.h"
+
+YOKE_KERNELS_BEGIN
+
+template <class T>
+using sum_type = std::conditional_t<is_float<T>, compute_type<T>, int64_t>;
+
+// -infinity, or the least integer.
+template <class T>
+YOKE_HD T lowest_value()
+{
+    if constexpr (is_float<T>)
+        return -(T)kInfinity;
+    else if constexpr (std::is_signed_v<T>)
+        return (T)((uint64_t)1 << (sizeof(T) * 8 - 1));
+    else
+        return (T)0;
+}
+
+template <class T>
+struct Sum {
+    using State = sum_type<T>;
+
+    YOKE_HD State init() const { return (State)0; }
+    YOKE_HD State reduce(State s, T x, int64_t) const { return Add()(s, convert<State>(x)); }
+    YOKE_HD State combine(State a, State b) const { return Add()(a, b); }
+    YOKE_HD State project(State s, int64_t) const { return s; }
+};
+
+// The mean of integers is a double.
+template <class T>
+struct Mean : Sum<T> {
+    using State = sum_type<T>;
+    using Result = std::conditional_t<is_float<T>, State, double>;
+
+    YOKE_HD Result project(State s, int64_t n) const { return (Result)s / (Result)n; }
+};
+
+template <class T>
+struct Amax {
+    using State = compute_type<T>;
+
+    YOKE_HD State init() const { return lowest_value<State>(); }
+    YOKE_HD State reduce(State s, T x, int64_t) const { return combine(s, load<T>(x)); }
+    // b unless a is at least as large; a NaN in a fails every comparison, so it is asked for.
+    YOKE_HD State combine(State a, State b) const
+    {
+        bool keep = (a >= b) | (a != a);
+        return select(keep, a, b);
+    }
+    YOKE_HD State project(State s, int64_t) const { return s; }
+};
+
+template <class T>
+struct Argmax {
+    struct State {
+        compute_type<T> value;
+        int64_t index;
+    };
+
+    // No index is as large as this one, so the first element replaces it even where all are
+    // -infinity.
+    YOKE_HD State init() const { return {lowest_value<compute_type<T>>(), INT64_MAX}; }
+    YOKE_HD State reduce(State s, T x, int64_t i) const { return combine(s, {load<T>(x), i}); }
+    YOKE_HD State combine(State a, State b) const
+    {
+        bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+        bool tie = (a.value == b.value) | (a_nan & b_nan);
+        bool greater = (b.value > a.value) | (b_nan & !a_nan);
+        bool take = greater | (tie & (b.index < a.index));
+        return {select(take, b.value, a.value), select(take, b.index, a.index)};
+    }
+    YOKE_HD int64_t project(State s, int64_t) const { return s.index; }
+};
+
+// ---- the order ----------------------------------------------------------------------------------
+
+inline constexpr int kReduceLanes = 16;
+inline constexpr int64_t kReduceChunk = 1024;
+
+// At most one chunk: element i goes to lane i % 16.
+template <class Op, class T>
+YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride, int64_t first,
+                                        int64_t n)
+{
+    typename Op::State lanes[kReduceLanes];
+    for (int lane = 0; lane < kReduceLanes; ++lane) lanes[lane] = op.init();
+    int64_t whole = n - n % kReduceLanes;
+    for (int64_t i = 0; i < whole; i += kReduceLanes)
+        for (int lane = 0; lane < kReduceLanes; ++lane)
+            lanes[lane] = op.reduce(lanes[lane], x[(i + lane) * stride], first + i + lane);
+    for (int64_t i = whole; i < n; ++i)
+        lanes[i - whole] = op.reduce(lanes[i - whole], x[i * stride], first + i);
+    for (int half = kReduceLanes / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; ++lane)
+            lanes[lane] = op.combine(lanes[lane], lanes[lane + half]);
+    return lanes[0];
+}
+
+// n elements, `stride` apart, of which x[0] has the index `first` (argmax counts from there).
+template <class Op, class T>
+YOKE_HD typename Op::State reduce_strided(const Op &op, const T *x, int64_t stride, int64_t n,
+                                          int64_t first)
+{
+    // Partial results of 1, 2, 4, … chunks, as the digits of a binary counter: a pairwise sum
+    // without recursion.
+    typename Op::State partial[64];
+    int depth = 0;
+    for (int64_t chunk = 0; chunk * kReduceChunk < n; ++chunk) {
+        int64_t begin = chunk * kReduceChunk;
+        int64_t size = n - begin < kReduceChunk ? n - begin : kReduceChunk;
+        typename Op::State s = reduce_chunk(op, x + begin * stride, stride, first + begin, size);
+        for (int64_t digit = chunk; digit & 1; digit >>= 1) s = op.combine(partial[--depth], s);
+        partial[depth++] = s;
+    }
+    if (depth == 0) return op.init();
+    typename Op::State s = partial[--depth];
+    while (depth > 0) s = op.combine(partial[--depth], s);
+    return s;
+}
+
+// The same, with a stride of 1 known to the compiler, so that the lanes become vectors.
+template <class Op, class T>
+YOKE_HD typename Op::State reduce_span(const Op &op, const T *x, int64_t stride, int64_t n,
+                                       int64_t first = 0)
+{
+    return stride == 1 ? reduce_strided(op, x, 1, n, first)
+                       : reduce_strided(op, x, stride, n, first);
+}
+
+YOKE_KERNELS_END
