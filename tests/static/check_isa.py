@@ -1,0 +1,39 @@
+"""No code for newer processors leaks into the rest: `check_isa.py SOURCE_DIR BUILD_DIR`.
+
+Files in kernels/cpu/simd are compiled once per instruction set. A weak symbol in one of those objects
+(an inline function, a template that was not inlined) may be the copy that the linker keeps for the
+whole library, which then dies on an older processor. So every weak symbol of an object built for v3 or
+v4 must carry that level's namespace in its mangled name.
+"""
+import pathlib
+import subprocess
+import sys
+
+import tree
+
+
+def weak_symbols(objects):
+    """(object, symbol) of each weak or unique definition."""
+    command = ["nm", "--defined-only", "-A", *map(str, objects)]
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        where, kind, symbol = line.rsplit(" ", 2)
+        if kind in "WVu":
+            yield where.split(":")[0], symbol
+
+
+def main(build):
+    broken, looked_at = [], 0
+    for level in ["v3", "v4"]:
+        folder = pathlib.Path(build) / "kernels" / "cpu" / "CMakeFiles" / f"yoke_cpu_{level}.dir"
+        objects = sorted(folder.rglob("*.o"))
+        looked_at += len(objects)
+        for where, symbol in weak_symbols(objects) if objects else []:
+            if f"2{level}" not in symbol:  # a nested name is mangled as its length and itself
+                plain = subprocess.run(["c++filt", symbol], capture_output=True, text=True).stdout.strip()
+                broken.append(f"{pathlib.Path(where).relative_to(folder)} ({level}) defines {plain}, weak "
+                              f"and outside namespace {level}: make it always_inline or move it inside")
+    tree.report("instruction sets", looked_at, broken)
+
+
+if __name__ == "__main__":
+    main(sys.argv[2])

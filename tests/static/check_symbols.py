@@ -1,0 +1,56 @@
+"""libyoke exports what its headers declare and nothing else: `check_symbols.py SOURCE_DIR BUILD_DIR`.
+
+Three lists must be one: the YOKE_API declarations of the public headers, the version script that the
+linker obeys, and the dynamic symbols of the library.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+import tree
+
+
+def declared(root):
+    """Functions that the public headers declare with YOKE_API."""
+    names = set()
+    for header in (root / "capi" / "include" / "yoke").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
+        names |= set(re.findall(r"\bYOKE_API\b[^;(]*?\b(yoke_\w+)\s*\(", text))
+    return names
+
+
+def allowed(root):
+    """Names that the version script makes global."""
+    text = (root / "capi" / "libyoke.map").read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/|#[^\n]*", "", text, flags=re.S)
+    return set(re.findall(r"\b(yoke_\w+)\s*;", text.split("local:")[0]))
+
+
+def exported(library):
+    """Defined dynamic symbols, without the name of the version itself."""
+    command = ["nm", "-D", "--defined-only", "--without-symbol-versions", str(library)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line.split()[-1] for line in lines if line.split()[-2] != "A"}
+
+
+def differences(lists):
+    """A line for each name that is not in all of the named sets."""
+    for name in sorted(set().union(*lists.values())):
+        missing = [where for where, names in lists.items() if name not in names]
+        if missing:
+            yield f"{name} is in {', '.join(set(lists) - set(missing))}, not in {', '.join(missing)}"
+
+
+def main(root, build):
+    root = pathlib.Path(root)
+    lists = {
+        "the headers": declared(root),
+        "capi/libyoke.map": allowed(root),
+        "libyoke.so": exported(pathlib.Path(build) / "lib" / "libyoke.so"),
+    }
+    tree.report("symbols", len(lists["libyoke.so"]), list(differences(lists)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
