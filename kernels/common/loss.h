@@ -47,10 +47,7 @@ struct SumExp {
     State shift;
 
     YOKE_HD State init() const { return (State)0; }
-    YOKE_HD State reduce(State s, T x, int64_t) const
-    {
-        return s + kernels::exp(load<T>(x) - shift);
-    }
+    YOKE_HD State reduce(State s, State x, int64_t) const { return s + kernels::exp(x - shift); }
     YOKE_HD State combine(State a, State b) const { return a + b; }
 };
 

@@ -29,6 +29,14 @@
 #define YOKE_HD inline __attribute__((always_inline))
 #endif
 
+// Before a short loop over lanes: left whole, gcc makes vectors of it and keeps them in registers;
+// unrolled first, it seldom does.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define YOKE_LANES _Pragma("GCC unroll 1")
+#else
+#define YOKE_LANES
+#endif
+
 // A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.
 #define YOKE_KERNELS_BEGIN    \
     namespace yoke::kernels { \

@@ -9,9 +9,8 @@
 //    these undefined, and hardware differs, so we define them.
 //  * to bool: x != 0, so NaN is true. bool is 0 or 1.
 //
-// Why integer arithmetic and not F16C: it vectorises in plain loops under every ISA level, is the
-// same on all of them, and such loops are bound by memory. gcc's _Float16 becomes one library call
-// per element below AVX512-FP16.
+// Why integer arithmetic: it is the same everywhere and vectorises inside a larger loop, which
+// gcc's _Float16 does not below AVX512-FP16. Where whole runs are converted, span.h uses F16C.
 #pragma once
 
 #include "kernels/common/macros.h"
@@ -28,35 +27,36 @@ struct bf16 {
 
 // ---- f16 and bf16 to and from float -------------------------------------------------------------
 
+// Signed integers throughout: magnitudes are below 2^31, and AVX2 compares signed ones only.
 YOKE_HD float f16_to_f32(f16 h)
 {
-    uint32_t sign = (uint32_t)(h.bits & 0x8000u) << 16;
-    uint32_t magnitude = h.bits & 0x7fffu;
-    uint32_t shifted = magnitude << 13;
-    uint32_t normal = shifted + (112u << 23);  // the exponent's bias: 15 becomes 127
-    uint32_t quiet = select(magnitude > 0x7c00u, 0x00400000u, 0u);
-    uint32_t special = (shifted + (224u << 23)) | quiet;  // |: a NaN may have that bit set already
+    int32_t magnitude = h.bits & 0x7fff;
+    int32_t shifted = magnitude << 13;
+    int32_t normal = shifted + (112 << 23);  // the exponent's bias: 15 becomes 127
+    int32_t quiet = select(magnitude > 0x7c00, 0x00400000, 0);
+    int32_t special = (shifted + (224 << 23)) | quiet;  // |: a NaN may have that bit set already
     // A subnormal is an integer times 2^-24; put it under the exponent of 2^-14, then take 2^-14
     // away: exact.
-    float subnormal = bit_cast<float>(shifted + (113u << 23)) - 0x1p-14f;
-    uint32_t finite = select(magnitude < 0x0400u, bit_cast<uint32_t>(subnormal), normal);
-    return bit_cast<float>(sign | select(magnitude >= 0x7c00u, special, finite));
+    float subnormal = bit_cast<float>(shifted + (113 << 23)) - 0x1p-14f;
+    int32_t finite = select(magnitude < 0x0400, bit_cast<int32_t>(subnormal), normal);
+    int32_t result = select(magnitude >= 0x7c00, special, finite);
+    return bit_cast<float>((uint32_t)(h.bits & 0x8000u) << 16 | (uint32_t)result);
 }
 
 YOKE_HD f16 f32_to_f16(float x)
 {
     uint32_t bits = bit_cast<uint32_t>(x);
-    uint32_t sign = (bits >> 16) & 0x8000u;
-    uint32_t magnitude = bits & 0x7fffffffu;
+    int32_t magnitude = (int32_t)(bits & 0x7fffffffu);
     // Half a unit in the last place minus one, plus the last kept bit: ties go to even, and carry
     // into the exponent.
-    uint32_t normal = (magnitude - (112u << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
+    int32_t normal = (magnitude - (112 << 23) + 0x0fff + ((magnitude >> 13) & 1)) >> 13;
     // 0.5 has the last place of an f16 subnormal, so the adder itself rounds.
-    uint32_t subnormal = bit_cast<uint32_t>(bit_cast<float>(magnitude) + 0.5f) - (126u << 23);
-    uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x03ffu);
-    uint32_t finite = select(magnitude < (113u << 23), subnormal, normal);
-    uint32_t bounded = select(magnitude >= 0x477ff000u, 0x7c00u, finite);  // 65520 and up: infinity
-    return f16{(uint16_t)(sign | select(magnitude > 0x7f800000u, nan, bounded))};
+    int32_t subnormal = bit_cast<int32_t>(bit_cast<float>(magnitude) + 0.5f) - (126 << 23);
+    int32_t finite = select(magnitude < (113 << 23), subnormal, normal);
+    int32_t bounded = select(magnitude >= 0x477ff000, 0x7c00, finite);  // 65520 and up: infinity
+    int32_t nan = 0x7e00 | ((magnitude >> 13) & 0x03ff);
+    int32_t result = select(magnitude > 0x7f800000, nan, bounded);
+    return f16{(uint16_t)(((bits >> 16) & 0x8000u) | (uint32_t)result)};
 }
 
 YOKE_HD float bf16_to_f32(bf16 b)
@@ -69,7 +69,7 @@ YOKE_HD bf16 f32_to_bf16(float x)
     uint32_t bits = bit_cast<uint32_t>(x);
     uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     uint32_t nan = (bits >> 16) | 0x0040u;
-    return bf16{(uint16_t)select((bits & 0x7fffffffu) > 0x7f800000u, nan, rounded)};
+    return bf16{(uint16_t)select((int32_t)(bits & 0x7fffffffu) > 0x7f800000, nan, rounded)};
 }
 
 // f64 to f32 by rounding to odd: an inexact result gets an odd last bit. A second rounding, to a

@@ -67,10 +67,18 @@ YOKE_HD float unit_f32(uint32_t word)
     return (float)(int32_t)(word >> 8) * 0x1p-24f;
 }
 
+// An integer up to 2^53, exact in two parts: AVX2 has no conversion of 64-bit integers.
+YOKE_HD double exact_f64(uint64_t x)
+{
+    double high = bit_cast<double>((x >> 32) | 0x4330000000000000u) - 0x1p52;
+    double low = bit_cast<double>((x & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
+    return high * 0x1p32 + low;
+}
+
 // [0, 1), every value a multiple of 2^-53.
 YOKE_HD double unit_f64(uint64_t word)
 {
-    return (double)(int64_t)(word >> 11) * 0x1p-53;
+    return exact_f64(word >> 11) * 0x1p-53;
 }
 
 // (0, 1] from all 32 bits, for logarithms: halves are exact, their sum rounds once. The smallest
@@ -83,7 +91,7 @@ YOKE_HD float positive_unit_f32(uint32_t word)
 
 YOKE_HD double positive_unit_f64(uint64_t word)
 {
-    return (double)(int64_t)((word >> 11) + 1u) * 0x1p-53;
+    return exact_f64((word >> 11) + 1u) * 0x1p-53;
 }
 
 // Two independent normals from two words.

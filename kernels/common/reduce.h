@@ -4,7 +4,7 @@
 // Contract
 //  * State accumulates in float for f16, bf16 and f32, in double for f64, in int64 (wrapping) for
 //    integers and bool.
-//  * reduce(state, x, i) takes in element i; combine(a, b) joins neighbours, a before b;
+//  * reduce(state, x, i) takes in element i, loaded; combine(a, b) joins neighbours, a before b;
 //    project(state, n) is the result over n elements, in the accumulating type.
 //  * reduce_span always adds in the same order: 16 lanes within chunks of 1024, lanes by halving,
 //    chunks by pairs. Thus bits do not depend on the ISA, and the error of a sum grows with 64 +
@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/common/elementwise.h"
+#include "kernels/common/span.h"
 
 YOKE_KERNELS_BEGIN
 
@@ -37,7 +38,10 @@ struct Sum {
     using State = sum_type<T>;
 
     YOKE_HD State init() const { return (State)0; }
-    YOKE_HD State reduce(State s, T x, int64_t) const { return Add()(s, convert<State>(x)); }
+    YOKE_HD State reduce(State s, compute_type<T> x, int64_t) const
+    {
+        return Add()(s, convert<State>(x));
+    }
     YOKE_HD State combine(State a, State b) const { return Add()(a, b); }
     YOKE_HD State project(State s, int64_t) const { return s; }
 };
@@ -56,12 +60,12 @@ struct Amax {
     using State = compute_type<T>;
 
     YOKE_HD State init() const { return lowest_value<State>(); }
-    YOKE_HD State reduce(State s, T x, int64_t) const { return combine(s, load<T>(x)); }
-    // b unless a is at least as large; a NaN in a fails every comparison, so it is asked for.
+    YOKE_HD State reduce(State s, State x, int64_t) const { return combine(s, x); }
+    // A NaN in a fails the first comparison and stays. One comparison a step: that becomes vectors.
     YOKE_HD State combine(State a, State b) const
     {
-        bool keep = (a >= b) | (a != a);
-        return select(keep, a, b);
+        State larger = select(b > a, b, a);
+        return select(b != b, b, larger);
     }
     YOKE_HD State project(State s, int64_t) const { return s; }
 };
@@ -76,7 +80,7 @@ struct Argmax {
     // No index is as large as this one, so the first element replaces it even where all are
     // -infinity.
     YOKE_HD State init() const { return {lowest_value<compute_type<T>>(), INT64_MAX}; }
-    YOKE_HD State reduce(State s, T x, int64_t i) const { return combine(s, {load<T>(x), i}); }
+    YOKE_HD State reduce(State s, compute_type<T> x, int64_t i) const { return combine(s, {x, i}); }
     YOKE_HD State combine(State a, State b) const
     {
         bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -93,23 +97,42 @@ struct Argmax {
 inline constexpr int kReduceLanes = 16;
 inline constexpr int64_t kReduceChunk = 1024;
 
-// At most one chunk: element i goes to lane i % 16.
-template <class Op, class T>
-YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride, int64_t first,
+// At most one chunk of loaded elements: element i goes to lane i % 16.
+template <class Op, class C>
+YOKE_HD typename Op::State reduce_lanes(const Op &op, const C *x, int64_t stride, int64_t first,
                                         int64_t n)
 {
     typename Op::State lanes[kReduceLanes];
     for (int lane = 0; lane < kReduceLanes; ++lane) lanes[lane] = op.init();
     int64_t whole = n - n % kReduceLanes;
-    for (int64_t i = 0; i < whole; i += kReduceLanes)
+    for (int64_t i = 0; i < whole; i += kReduceLanes) {
+        YOKE_LANES
         for (int lane = 0; lane < kReduceLanes; ++lane)
             lanes[lane] = op.reduce(lanes[lane], x[(i + lane) * stride], first + i + lane);
+    }
     for (int64_t i = whole; i < n; ++i)
         lanes[i - whole] = op.reduce(lanes[i - whole], x[i * stride], first + i);
     for (int half = kReduceLanes / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; ++lane)
             lanes[lane] = op.combine(lanes[lane], lanes[lane + half]);
     return lanes[0];
+}
+
+// f16 and bf16 pass through a buffer of floats; what is computed in itself is read where it lies.
+template <class Op, class T>
+YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride, int64_t first,
+                                        int64_t n)
+{
+    if constexpr (!is_half<T>) {
+        return reduce_lanes(op, x, stride, first, n);
+    } else {
+        float loaded[kReduceChunk];
+        if (stride == 1)
+            convert_span(x, n, loaded);
+        else
+            for (int64_t i = 0; i < n; ++i) loaded[i] = load<T>(x[i * stride]);
+        return reduce_lanes(op, loaded, 1, first, n);
+    }
 }
 
 // n elements, `stride` apart, of which x[0] has the index `first` (argmax counts from there).
@@ -141,6 +164,25 @@ YOKE_HD typename Op::State reduce_span(const Op &op, const T *x, int64_t stride,
 {
     return stride == 1 ? reduce_strided(op, x, 1, n, first)
                        : reduce_strided(op, x, stride, n, first);
+}
+
+// The index argmax projects to, faster: the maximum first, then the first place where it stands.
+template <class T>
+YOKE_HD int64_t argmax_span(const T *x, int64_t stride, int64_t n)
+{
+    constexpr int64_t kBlock = 64;
+    compute_type<T> top = reduce_span(Amax<T>(), x, stride, n);
+    auto is_top = [&](int64_t i) {
+        compute_type<T> value = load<T>(x[i * stride]);
+        return (int)(value == top) | ((int)(top != top) & (int)(value != value));
+    };
+    int64_t i = 0;
+    for (int found = 0; i + kBlock <= n; i += kBlock) {
+        for (int64_t j = 0; j < kBlock; ++j) found |= is_top(i + j);
+        if (found) break;
+    }
+    while (i < n && !is_top(i)) ++i;
+    return i;
 }
 
 YOKE_KERNELS_END

@@ -1,0 +1,52 @@
+// Conversion of a run of elements: how kernels move f16 and bf16 to a buffer of floats and back, a
+// tile that fits the first-level cache at a time.
+//
+// Contract: the same bits as convert<To>(x) for each element. x and out do not overlap.
+//
+// f16 to and from float is the one pair for which instructions (F16C) beat the integer loop; they
+// round alike and keep the same bits of a NaN, which the tests check for every value.
+#pragma once
+
+#include "kernels/common/numeric.h"
+
+#if defined(__F16C__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#define YOKE_F16C 1
+#endif
+
+YOKE_KERNELS_BEGIN
+
+#ifdef YOKE_F16C
+// Whole vectors; the number of elements done is returned, the rest is left to the plain loop.
+YOKE_HD int64_t convert_vectors(const f16 *x, int64_t n, float *out)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+    return i;
+}
+
+YOKE_HD int64_t convert_vectors(const float *x, int64_t n, f16 *out)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(out + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    return i;
+}
+#endif
+
+template <class To, class From>
+YOKE_HD int64_t convert_vectors(const From *, int64_t, To *)
+{
+    return 0;
+}
+
+// out[i] = convert<To>(x[i]) for n elements, both dense.
+template <class To, class From>
+YOKE_HD void convert_span(const From *__restrict x, int64_t n, To *__restrict out)
+{
+    for (int64_t i = convert_vectors(x, n, out); i < n; ++i) out[i] = convert<To>(x[i]);
+}
+
+YOKE_KERNELS_END
