@@ -1,0 +1,211 @@
+"""The C API of the ops: header and bodies, the function table with its slots, the export list."""
+
+import re
+import textwrap
+
+from gen.core import default_value
+from gen.table import TableError
+
+# Argument type: C parameter.
+PARAM = {
+    "tensor": "yoke_tensor *{}", "tensor?": "yoke_tensor *{}", "mut": "yoke_tensor *{}",
+    "operand": "yoke_tensor *{}", "tensors": "yoke_tensor *const *{0}, int64_t {0}_count",
+    "muts": "yoke_tensor *const *{0}, int64_t {0}_count", "int": "int64_t {}", "int?": "const int64_t *{}",
+    "ints": "const int64_t *{0}, int64_t {0}_count", "ints?": "const int64_t *{0}, int64_t {0}_count",
+    "float": "double {}", "bool": "int32_t {}", "dtype": "yoke_dtype {}", "scalar": "const yoke_scalar *{}",
+    "scalar?": "const yoke_scalar *{}", "str": "const char *{}", "device": "yoke_device *{}",
+}
+# Argument type: how args.h turns the parameter into a yoke_arg.
+CONVERT = {
+    "tensor": "to_tensor({})", "tensor?": "to_optional_tensor({})", "mut": "to_tensor({})",
+    "operand": "to_tensor({})", "tensors": "to_tensors({0}, {0}_count)", "muts": "to_tensors({0}, {0}_count)",
+    "int": "to_int({})", "int?": "to_optional_int({})", "ints": "to_ints({0}, {0}_count)",
+    "ints?": "to_optional_ints({0}, {0}_count)", "float": "to_float({})", "bool": "to_bool({})",
+    "dtype": "to_int({})", "scalar": "to_scalar({})", "scalar?": "to_optional_scalar({})",
+    "str": "to_string({})", "device": "to_device({})",
+}
+AUTOCAST = {
+    "low": "runs in the autocast dtype", "f32": "runs in float32", "promote": "runs in the widest dtype of its arguments",
+    "f32_unless_dtype": "runs in float32 unless dtype is given", "error": "is refused", "none": None,
+}
+FUNCTION = re.compile(r"YOKE_API\s+([^;()]*?)(yoke_\w+)\(([^;]*?)\);")
+
+
+def scalar_name(op):
+    return f"yoke_{op.name[:-1]}_scalar_" if op.mut >= 0 else f"yoke_{op.name}_scalar"
+
+
+def c_types(op, scalar):
+    """The types of the arguments; with `scalar` the last operand is a script scalar."""
+    types = [a.type for a in op.args]
+    if scalar:
+        types[len(types) - 1 - types[::-1].index("operand")] = "scalar"
+    return types
+
+
+def variants(op):
+    """(C name, argument types) of the functions of one op."""
+    out = [(f"yoke_{op.name}", c_types(op, False))]
+    if any(a.type == "operand" for a in op.args):
+        out.append((scalar_name(op), c_types(op, True)))
+    return out
+
+
+def outs(op):
+    n = len(op.returned)
+    return ["out"] if n == 1 else [f"out{i}" for i in range(n)]
+
+
+def wrap(head, params, tail):
+    """`head(params)tail`, broken at commas under the opening parenthesis."""
+    lines, indent = [head + "("], " " * (len(head) + 1)
+    for i, part in enumerate(params):
+        part += tail if i == len(params) - 1 else ","
+        if len(lines[-1]) + len(part) + 1 > 100:
+            lines.append(indent)
+        lines[-1] += part if lines[-1] in (indent, head + "(") else " " + part
+    return "\n".join(lines)
+
+
+def header(name, types, op, tail):
+    params = [p for a, t in zip(op.args, types) for p in PARAM[t].format(a.name).split(", ")]
+    return wrap(f"YOKE_API yoke_status {name}", params + [f"yoke_tensor **{o}" for o in outs(op)], tail)
+
+
+def prototype(op):
+    return "\n".join(header(name, types, op, ");") for name, types in variants(op))
+
+
+def comment(op):
+    text = [op.doc, op.signature]
+    if AUTOCAST[op.autocast]:
+        text.append(f"Under autocast it {AUTOCAST[op.autocast]}.")
+    text[-1] += " [any-thread]" if len(text) == 3 else ""
+    lines = [line for t in text for line in textwrap.wrap(t, 94, subsequent_indent="    ", break_long_words=False)]
+    lines += ["[any-thread]"] if len(text) == 2 else []
+    return "/* " + "\n * ".join(lines) + " */"
+
+
+def ops_h(ops):
+    out = ["""/*
+ * yoke/ops.h: one function for each op.
+ *
+ * The second line of a comment is the op's signature, as docs/ops.md, Python and Lua know it; yoke.h
+ * says how its types become C. Every op checks before it starts: shapes that do not fit, sizes that
+ * overflow and tensors on different devices are VALUE, wrong dtypes TYPE, axes out of range INDEX, an op
+ * that the device's backend lacks UNSUPPORTED, a shortage of memory OOM. A failed op changes nothing.
+ * Results are recorded for yoke_backward where an input requires grad. The function whose name ends in
+ * _scalar takes a script scalar as its last operand.
+ */
+#ifndef YOKE_OPS_H
+#define YOKE_OPS_H
+
+#include "yoke/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+"""]
+    family = None
+    for op in ops:
+        if op.family != family:
+            family = op.family
+            out.append(f"/* ---- {family} {'-' * (88 - len(family))} */\n")
+        out += [comment(op), prototype(op), ""]
+    return "\n".join(out) + "\n#ifdef __cplusplus\n}\n#endif\n#endif /* YOKE_OPS_H */\n"
+
+
+def convert(arg, kind):
+    value = CONVERT[kind].format(arg.name)
+    if arg.default not in (None, "none") and kind in ("scalar", "str"):
+        return f"{arg.name} ? {value} : yoke_arg{default_value(arg)}"
+    return value
+
+
+def ops_cpp(ops):
+    out = ['#include "yoke/ops.h"\n', '#include "capi/src/args.h"\n', "using namespace yoke::capi;\n"]
+    for op in ops:
+        for name, types in variants(op):
+            values = ", ".join(convert(a, t) for a, t in zip(op.args, types))
+            call = ", ".join([f'"{name}"', op.macro, "args"] + outs(op))
+            out += [header(name, types, op, ")").removeprefix("YOKE_API "), "{",
+                    f"    yoke_arg args[] = {{{values}}};", f"    return call({call});", "}", ""]
+    return "\n".join(out)
+
+
+def find_functions(text):
+    """{name: (result type, parameters)} of all prototypes, in their order."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    squeeze = lambda s: re.sub(r"\s+", " ", s).strip()
+    found = {}
+    for result, name, params in FUNCTION.findall(text):
+        if name in found:
+            raise TableError(f"{name} is declared twice")
+        found[name] = (squeeze(result), squeeze(params))
+    return found
+
+
+def check_slots(slots, functions, append):
+    """The slots, with those of new functions at the end. A slot that lost its function is refused."""
+    if len(set(slots)) != len(slots):
+        raise TableError("capi/slots.txt: a slot stands there twice")
+    if gone := [s for s in slots if s not in functions]:
+        raise TableError(f"capi/slots.txt: no header declares {', '.join(gone)}; a slot, once given, stays")
+    fresh = [name for name in functions if name not in slots]
+    if fresh and not append:
+        raise TableError(f"capi/slots.txt: no slot for {', '.join(fresh)}; run capi/gen_ops.py --append-slots")
+    return slots + fresh
+
+
+def api_h(slots, functions):
+    out = ["""/*
+ * yoke/api.h: the whole API as one table of functions, for programs that load libyoke with dlopen.
+ *
+ *     const yoke_api *(*get_api)(uint32_t, uint32_t) = dlsym(library, "yoke_get_api");
+ *     const yoke_api *api = get_api(YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR);
+ *
+ * A member is the function of its name with yoke_ before it; the headers describe them. Members keep
+ * their places for ever and new ones come last: a table of a later minor version begins with this one.
+ */
+#ifndef YOKE_API_H
+#define YOKE_API_H
+
+#include "yoke/optim.h"
+#include "yoke/runtime.h"
+#include "yoke/tensor.h"
+#include "yoke/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct yoke_api {
+    uint32_t struct_size; /* of the library's table, perhaps longer than this header's */
+    uint32_t major;
+    uint32_t minor;
+    uint32_t reserved;"""]
+    for name in slots:
+        result, params = functions[name]
+        star = "" if result.endswith("*") else " "
+        out.append(wrap(f"    {result}{star}(*{name.removeprefix('yoke_')})", params.split(", "), ");"))
+    return "\n".join(out) + """
+} yoke_api;
+
+/* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
+ * NULL, and the last error names the versions wanted and found. Static. [any-thread] */
+YOKE_API const yoke_api *yoke_get_api(uint32_t major, uint32_t min_minor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_API_H */
+"""
+
+
+def table_inc(slots):
+    return "\n".join(f"{name}," for name in slots) + "\n"
+
+
+def version_script(functions):
+    names = sorted([*functions, "yoke_get_api"])
+    return "YOKE_0 {\n    global:\n" + "".join(f"        {n};\n" for n in names) + "    local:\n        *;\n};\n"

@@ -1,0 +1,115 @@
+"""What the script bindings read: rows of ops, stubs for Python, LuaLS comments for Lua, and the reference page."""
+
+PYTHON = {
+    "tensor": "Tensor", "tensor?": "Tensor | None", "tensors": "Sequence[Tensor]", "mut": "Tensor",
+    "muts": "Sequence[Tensor]", "operand": "Tensor | Scalar", "int": "int", "int?": "int | None",
+    "ints": "int | Sequence[int]", "ints?": "int | Sequence[int] | None", "float": "float", "bool": "bool",
+    "dtype": "DType | None", "scalar": "Scalar", "scalar?": "Scalar | None", "str": "str",
+    "device": "Device | str | int | None",
+}
+LUA = {
+    "tensor": "yoke.Tensor", "tensor?": "yoke.Tensor|nil", "tensors": "yoke.Tensor[]", "mut": "yoke.Tensor",
+    "muts": "yoke.Tensor[]", "operand": "yoke.Tensor|number", "int": "integer", "int?": "integer|nil",
+    "ints": "integer|integer[]", "ints?": "integer|integer[]|nil", "float": "number", "bool": "boolean",
+    "dtype": "yoke.dtype|nil", "scalar": "number|boolean", "scalar?": "number|boolean|nil", "str": "string",
+    "device": "yoke.Device|string|integer|nil",
+}
+FAMILIES = {
+    "pointwise": "Pointwise", "inplace": "In place", "reduce": "Reductions", "softmax": "Softmax", "loss": "Losses",
+    "matmul": "Products", "shape": "Shape and views", "random": "Random", "create": "Creation",
+}
+CASTS = {
+    "low": "runs in the autocast dtype", "f32": "runs in float32", "promote": "runs in the widest dtype of its arguments",
+    "f32_unless_dtype": "runs in float32 unless `dtype` is given", "error": "is refused", "none": "as it is called",
+}
+
+
+def is_method(op):
+    return bool(op.args) and op.args[0].type in ("tensor", "operand", "mut")
+
+
+def python_default(arg):
+    words = {"none": "None", "true": "True", "false": "False"}
+    return "" if arg.default is None else " = " + words.get(arg.default, arg.default)
+
+
+def python_params(args):
+    return [f"{a.name}: {PYTHON[a.type]}{python_default(a)}" for a in args]
+
+
+def python_result(op, own):
+    n = len(op.returned)
+    if op.mut >= 0:
+        return own
+    return "Tensor" if n == 1 else f"tuple[{', '.join(['Tensor'] * n)}]" if n else "None"
+
+
+def text_signature(op):
+    """What inspect.signature reads from the first lines of a docstring."""
+    params = ", ".join(a.name + python_default(a).replace(" ", "") for a in op.args)
+    return f"{op.name}({params})\\n--\\n\\n"
+
+
+def bind(macro, ops, with_doc):
+    quote = lambda s: s.replace('"', '\\"')
+    doc = lambda op: f', "{quote(text_signature(op) + op.doc)}"' if with_doc else ""
+    return "\n".join(f'{macro}({op.name}, {op.id}{doc(op)})' for op in ops) + "\n"
+
+
+def stubs(ops):
+    out = ["from collections.abc import Sequence", "from typing import Self", "",
+           "from yoke import Device, Tensor", "from yoke import dtype as DType", "", "Scalar = bool | int | float", ""]
+    for op in ops:
+        out.append(f"def {op.name}({', '.join(python_params(op.args))}) -> {python_result(op, 'Tensor')}: ...")
+    out += ["", "class TensorOps:", '    """Every op whose first argument is a tensor, as a method of it."""', ""]
+    for op in ops:
+        if is_method(op):
+            params = ", ".join(["self"] + python_params(op.args[1:]))
+            out.append(f"    def {op.name}({params}) -> {python_result(op, 'Self')}: ...")
+    return "\n".join(out) + "\n"
+
+
+def lua_function(op, owner, args, dot):
+    result = "yoke.Tensor" if op.returned or op.mut >= 0 else "nil"
+    result = ", ".join([result] * max(1, len(op.returned)))
+    required = [f"{a.name}: {LUA[a.type]}" for a in args if a.default is None]
+    options = [f"{a.name}?: {LUA[a.type].removesuffix('|nil')}" for a in args if a.default is not None]
+    out = [f"---{op.doc}"]
+    out += [f"---@param {a.name}{'?' if a.default else ''} {LUA[a.type].removesuffix('|nil')}" for a in args]
+    out.append(f"---@return {result}")
+    if options:
+        own = [f"self: {owner}"] if dot == ":" else []
+        params = own + required + [f"options: {{ {', '.join(options)} }}"]
+        out.append(f"---@overload fun({', '.join(params)}): {result}")
+    name = "yoke" if dot == "." else "Tensor"
+    return out + [f"function {name}{dot}{op.name}({', '.join(a.name for a in args)}) end", ""]
+
+
+def meta_lua(ops):
+    out = ["---@meta yoke.ops", "", "---@class yoke", "local yoke = {}", "", "---@class yoke.Tensor", "local Tensor = {}", ""]
+    for op in ops:
+        out += lua_function(op, "yoke", op.args, ".")
+        if is_method(op):
+            out += lua_function(op, "yoke.Tensor", op.args[1:], ":")
+    return "\n".join(out)
+
+
+def reference(ops, prototype):
+    out = ["# Ops", "",
+           "One entry for each op, from `core/ops/ops.def`. In Python and Lua an op is a function of `yoke` and, where its",
+           "first argument is a tensor, a method of it. Broadcasting, negative axes and indexing are NumPy's. A script scalar",
+           "is weak in promotion: it takes the dtype of the tensors beside it unless it is of a higher kind. Arguments of type",
+           "`operand` take a tensor or a script scalar. Results that are not differentiable are marked.", ""]
+    family = None
+    for op in ops:
+        if op.family != family:
+            family = op.family
+            out += [f"## {FAMILIES.get(family, family.capitalize())}", ""]
+        out += [f"### {op.name}", "", op.doc, "", "```", op.signature, "```", ""]
+        notes = [f"Autocast: {CASTS[op.autocast]}."]
+        if "tensor" not in op.results and op.mut < 0:
+            notes.append("Not differentiable.")
+        if op.mut >= 0:
+            notes.append(f"Changes `{op.args[op.mut].name}` and returns it.")
+        out += [" ".join(notes), "", "```c", prototype(op), "```", ""]
+    return "\n".join(out)

@@ -1,0 +1,219 @@
+"""Reads core/ops/ops.def, whose first lines tell its grammar, and refuses whatever does not follow it."""
+
+import hashlib
+import keyword
+import re
+from dataclasses import dataclass, field
+
+AUTOCAST = ("low", "f32", "f32_unless_dtype", "promote", "error", "none")
+COSTS = ("bytes", "gemm", "view", "composed")
+
+# Argument type: (what its default may look like, whether it takes tensors).
+NUMBER = r"-?\d+(\.\d+)?(e-?\d+)?"
+TYPES = {
+    "tensor": (None, True), "tensor?": ("none", True), "tensors": (None, True), "mut": (None, True),
+    "muts": (None, True), "operand": (None, True), "int": (r"-?\d+", False),
+    "int?": (r"none|-?\d+", False), "ints": (None, False), "ints?": ("none", False),
+    "float": (NUMBER, False), "bool": ("true|false", False), "dtype": ("none", False),
+    "scalar": (NUMBER, False), "scalar?": ("none|" + NUMBER, False), "str": (r'"[^"\\]*"', False),
+    "device": ("none", False),
+}
+
+LUA_WORDS = set("""and break do else elseif end false for function goto if in local nil not or repeat
+return then true until while""".split())
+C_WORDS = set("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl
+concept const const_cast consteval constexpr constinit continue decltype default delete do double
+dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct
+switch template this thread_local throw true try typedef typeid typename typeof union unsigned using
+virtual void volatile wchar_t while xor xor_eq co_await co_return co_yield""".split())
+# Words with a meaning of their own in what is generated or in the table.
+OWN_WORDS = {"none", "self"}
+RESERVED = LUA_WORDS | C_WORDS | set(keyword.kwlist) | OWN_WORDS
+
+OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| (\w+) \| (\w+) \| (\S.*)")
+ARG = re.compile(r"(\w+): ([a-z]+\??)(?: = (.+))?")
+NAME = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?")
+
+
+class TableError(Exception):
+    pass
+
+
+@dataclass
+class Arg:
+    name: str
+    type: str
+    default: str | None  # as written in the table
+
+
+@dataclass
+class Op:
+    name: str
+    family: str
+    signature: str
+    args: list
+    results: list  # "tensor", "plain", "saved"; empty if it changes its argument or returns nothing
+    mut: int  # the argument that is returned, or -1
+    saves: dict  # argument -> names kept for its gradient
+    autocast: str
+    cost: str
+    doc: str
+    cpp: str = ""  # its name in C++
+    id: int = field(default=-1)
+
+    @property
+    def internal(self):
+        return self.name.startswith("_")
+
+    @property
+    def composed(self):
+        return self.cost == "composed"
+
+    @property
+    def returned(self):
+        return [r for r in self.results if r != "saved"]
+
+    @property
+    def has_vjp(self):
+        return not self.composed and ("tensor" in self.results or (self.mut >= 0 and not self.internal))
+
+    @property
+    def struct(self):
+        camel = "".join(part.capitalize() for part in self.cpp.split("_"))
+        return camel + ("Inplace" if self.cpp.endswith("_") else "") + "Args"
+
+    @property
+    def macro(self):
+        return "YOKE_OP_" + self.name.upper()
+
+
+def split_args(text):
+    """Splits at the commas that stand outside of quotes."""
+    return [p.strip() for p in re.findall(r'(?:[^,"]|"[^"]*")+', text)]
+
+
+def check_name(name, what):
+    if not NAME.fullmatch(name):
+        raise TableError(f"{what} '{name}' is not written in snake_case")
+    if name.strip("_") in RESERVED:
+        raise TableError(f"{what} '{name}' is a reserved word of C, C++, Python, Lua or this table")
+
+
+def parse_arg(text):
+    match = ARG.fullmatch(text)
+    if not match:
+        raise TableError(f"argument '{text}' is not written as 'name: type' or 'name: type = default'")
+    name, kind, default = match.groups()
+    check_name(name, "argument")
+    if kind not in TYPES:
+        raise TableError(f"argument '{name}' has the unknown type '{kind}'; known: {', '.join(TYPES)}")
+    allowed = TYPES[kind][0]
+    if default is not None and not (allowed and re.fullmatch(allowed, default)):
+        raise TableError(f"argument '{name}': '{default}' is no default of type {kind}")
+    return Arg(name, kind, default)
+
+
+def parse_args(text):
+    args = [parse_arg(part) for part in split_args(text)]
+    for i, arg in enumerate(args):
+        if arg.name in [a.name for a in args[:i]]:
+            raise TableError(f"argument '{arg.name}' stands there twice")
+        if i and args[i - 1].default is not None and arg.default is None:
+            raise TableError(f"argument '{arg.name}' without default follows one with a default")
+    if len(args) > 12:
+        raise TableError(f"{len(args)} arguments; kMaxArgs of core/ops/op_def.h is 12")
+    return args
+
+
+def parse_results(text, args):
+    """'tensor, saved' -> (kinds, -1); 'x' -> ([], index of the mut argument); '()' -> ([], -1)."""
+    muts = {a.name: i for i, a in enumerate(args) if a.type == "mut"}
+    if text == "()":
+        return [], -1
+    if text in muts:
+        return [], muts[text]
+    kinds = text.split(", ")
+    for kind in kinds:
+        if kind not in ("tensor", "plain", "saved"):
+            raise TableError(f"result '{kind}' is not tensor, plain, saved, () or a mut argument")
+    if len(kinds) > 3:
+        raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 3")
+    if kinds != sorted(kinds, key=lambda k: k == "saved") or kinds[0] == "saved":
+        raise TableError("saved results stand after a returned one")
+    return kinds, -1
+
+
+def parse_saves(text, args, results):
+    """'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
+    inputs = [a.name for a in args if TYPES[a.type][1] and a.type not in ("mut", "muts")]
+    known = [a.name for a in args if TYPES[a.type][1]] + (["out"] if results else [])
+    if not text:
+        return {}
+    saves = {}
+    for part in text.split(", "):
+        names, _, target = part.partition(" for ")
+        for name in names.split() + ([target] if target else []):
+            if name not in known:
+                raise TableError(f"saves '{name}', which is neither a tensor argument nor out")
+        for key in [target] if target else inputs:
+            saves.setdefault(key, []).extend(names.split())
+    return saves
+
+
+def parse_op(line, family):
+    match = OP.fullmatch(line)
+    if not match:
+        raise TableError("not written as 'name(arg: type, ...) -> results | autocast | cost | text'")
+    name, args, results, autocast, cost, doc = match.groups()
+    check_name(name, "op")
+    results, _, saves = results.partition(" saves ")
+    signature = f"{name}({args}) -> {results}"
+    args = parse_args(args)
+    kinds, mut = parse_results(results, args)
+    if autocast not in AUTOCAST:
+        raise TableError(f"unknown autocast class '{autocast}'; known: {', '.join(AUTOCAST)}")
+    if cost not in COSTS:
+        raise TableError(f"unknown cost '{cost}'; known: {', '.join(COSTS)}")
+    if name.endswith("_") != (mut >= 0) and not name.startswith("_"):
+        raise TableError("a name ends in '_' if and only if the op returns its mut argument")
+    if not doc.endswith("."):
+        raise TableError("the text is not a sentence that ends in '.'")
+    if any(a.name == "out" for a in args) and not name.startswith("_"):
+        raise TableError("'out' is the name of the result")
+    return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), autocast, cost, doc)
+
+
+def normalised(text):
+    lines = (re.sub(r"\s+", " ", line).strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("#"))
+
+
+def parse(text, path="ops.def"):
+    """All ops, public ones first, and the hash of the table."""
+    ops, family = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        try:
+            if not line or line.startswith("#"):
+                continue
+            if header := re.fullmatch(r"\[([a-z_]+)\]", line):
+                family = header[1]
+                continue
+            if family is None:
+                raise TableError("an op stands before the first [family]")
+            op = parse_op(line, family)
+            if op.name in [o.name for o in ops]:
+                raise TableError(f"op '{op.name}' stands there twice")
+            ops.append(op)
+        except TableError as error:
+            raise TableError(f"{path}:{number}: {error}") from None
+    ops.sort(key=lambda op: op.internal)
+    public = {op.name for op in ops}
+    for i, op in enumerate(ops):
+        op.id = i
+        stem = op.name.removeprefix("_")
+        op.cpp = stem + "_internal" if op.internal and stem in public else stem
+    digest = int.from_bytes(hashlib.sha256(normalised(text).encode()).digest()[:8], "big")
+    return ops, digest
