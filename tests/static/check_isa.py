@@ -2,8 +2,8 @@
 
 Files in kernels/cpu/simd are compiled once per instruction set. A weak symbol in one of those objects
 (an inline function, a template that was not inlined) may be the copy that the linker keeps for the
-whole library, which then dies on an older processor. So every weak symbol of an object built for v3 or
-v4 must carry that level's namespace in its mangled name.
+whole library, which then dies on an older processor. So every weak function of an object built for v3
+or v4 must carry that level's namespace in its mangled name. Weak data holds no instructions.
 """
 import pathlib
 import subprocess
@@ -12,12 +12,12 @@ import sys
 import tree
 
 
-def weak_symbols(objects):
-    """(object, symbol) of each weak or unique definition."""
+def weak_functions(objects):
+    """(object, symbol) of each weak definition of a function."""
     command = ["nm", "--defined-only", "-A", *map(str, objects)]
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
         where, kind, symbol = line.rsplit(" ", 2)
-        if kind in "WVu":
+        if kind == "W":
             yield where.split(":")[0], symbol
 
 
@@ -27,7 +27,7 @@ def main(build):
         folder = pathlib.Path(build) / "kernels" / "cpu" / "CMakeFiles" / f"yoke_cpu_{level}.dir"
         objects = sorted(folder.rglob("*.o"))
         looked_at += len(objects)
-        for where, symbol in weak_symbols(objects) if objects else []:
+        for where, symbol in weak_functions(objects) if objects else []:
             if f"2{level}" not in symbol:  # a nested name is mangled as its length and itself
                 plain = subprocess.run(["c++filt", symbol], capture_output=True, text=True).stdout.strip()
                 broken.append(f"{pathlib.Path(where).relative_to(folder)} ({level}) defines {plain}, weak "
