@@ -1,0 +1,211 @@
+#include "core/tensor/dlpack.h"
+
+#include <string_view>
+
+namespace yoke {
+
+namespace {
+
+using namespace dlpack;
+
+constexpr const char *kToCall = "yoke_tensor_to_dlpack";
+constexpr const char *kFromCall = "yoke_tensor_from_dlpack";
+
+// Both directions read this one table.
+struct DtypeRow {
+    yoke_dtype ours;
+    uint8_t code;
+    uint8_t bits;
+};
+constexpr DtypeRow kDtypes[] = {
+    {YOKE_F64, kDLFloat, 64},   {YOKE_F32, kDLFloat, 32}, {YOKE_F16, kDLFloat, 16},
+    {YOKE_BF16, kDLBfloat, 16}, {YOKE_I64, kDLInt, 64},   {YOKE_I32, kDLInt, 32},
+    {YOKE_I8, kDLInt, 8},       {YOKE_U8, kDLUInt, 8},    {YOKE_BOOL, kDLBool, 8},
+};
+static_assert(sizeof kDtypes / sizeof kDtypes[0] == YOKE_DTYPE_COUNT - 1, "every dtype has a row");
+
+// The field's names of the codes, for messages.
+constexpr const char *kCodeNames[] = {"int",    "uint",    "float", "opaque handle",
+                                      "bfloat", "complex", "bool"};
+constexpr const char *kDeviceNames[] = {
+    "?",      "cpu",    "cuda",    "cuda_host", "opencl",    "?",       "?",
+    "vulkan", "metal",  "vpi",     "rocm",      "rocm_host", "ext_dev", "cuda_managed",
+    "oneapi", "webgpu", "hexagon", "maia",      "trainium",
+};
+
+template <size_t N>
+const char *name_in(const char *const (&names)[N], int64_t number)
+{
+    return number >= 0 && number < static_cast<int64_t>(N) ? names[number] : "?";
+}
+
+// ---- Export ----
+
+DLDevice dl_device(const yoke_tensor &x)
+{
+    const std::string_view kind = x.device->kind();
+    if (kind == "cpu") return {kDLCPU, 0};
+    if (kind == "cuda") return {kDLCUDA, x.device->index};
+    fail(YOKE_E_UNSUPPORTED,
+         "%s: DLPack has no name for the device of the tensor %s; copy it to the cpu first",
+         kToCall, describe(x).c_str());
+}
+
+DLDataType dl_dtype(yoke_dtype dtype)
+{
+    for (const DtypeRow &row : kDtypes)
+        if (row.ours == dtype) return {row.code, row.bits, 1};
+    fail(YOKE_E_INTERNAL, "%s: dtype %d has no row in DLPack's table", kToCall,
+         static_cast<int>(dtype));
+}
+
+// Shape and strides are the tensor's own: they never change, and the export holds the tensor.
+DLTensor dl_tensor(const yoke_tensor &x)
+{
+    DLTensor t{};
+    t.data = x.numel ? x.data : nullptr;
+    t.device = dl_device(x);
+    t.ndim = x.ndim;
+    t.dtype = dl_dtype(x.dtype);
+    t.shape = const_cast<int64_t *>(x.shape_);
+    t.strides = const_cast<int64_t *>(x.strides_);
+    return t;
+}
+
+template <class Managed>
+Managed *export_as(const yoke_tensor &x)
+{
+    const DLTensor described = dl_tensor(x);
+    auto *managed = static_cast<Managed *>(pool_alloc(sizeof(Managed)));
+    *managed = Managed{};
+    managed->dl_tensor = described;
+    x.retain();
+    managed->manager_ctx = const_cast<yoke_tensor *>(&x);
+    managed->deleter = [](Managed *self) {
+        static_cast<yoke_tensor *>(self->manager_ctx)->release();
+        pool_free(self, sizeof(Managed));
+    };
+    return managed;
+}
+
+// ---- Import ----
+
+yoke_dtype our_dtype(const DLDataType &dtype)
+{
+    if (dtype.lanes == 1)
+        for (const DtypeRow &row : kDtypes)
+            if (row.code == dtype.code && row.bits == dtype.bits) return row.ours;
+    fail(YOKE_E_TYPE,
+         "%s: the data has DLPack type %s (code %u) of %u bits and %u lanes, which no dtype of "
+         "Yoke is; convert it "
+         "before the exchange, for example to float32",
+         kFromCall, name_in(kCodeNames, dtype.code), dtype.code, dtype.bits, dtype.lanes);
+}
+
+Device &our_device(const DLDevice &device)
+{
+    switch (device.device_type) {
+        case kDLCPU:
+        case kDLCUDAHost:
+            return *devices_of("cpu").front();
+        case kDLCUDA: {
+            const std::vector<Device *> &devices = devices_of("cuda");
+            for (Device *candidate : devices)
+                if (candidate->index == device.device_id) return *candidate;
+            fail(YOKE_E_UNAVAILABLE,
+                 "%s: the data is on cuda:%d, but this process has %zu cuda devices; copy it to "
+                 "one of them or to the cpu first",
+                 kFromCall, device.device_id, devices.size());
+        }
+        default:
+            fail(YOKE_E_UNSUPPORTED,
+                 "%s: the data is on a device of DLPack type %d (%s); Yoke takes cpu, cuda_host "
+                 "and cuda: "
+                 "copy it to the cpu first",
+                 kFromCall, device.device_type, name_in(kDeviceNames, device.device_type));
+    }
+}
+
+IntList checked_shape(const DLTensor &t)
+{
+    if (t.ndim < 0 || t.ndim > YOKE_MAX_NDIM)
+        fail(YOKE_E_VALUE, "%s: the data has %d axes; a tensor has 0 to %d", kFromCall, t.ndim,
+             YOKE_MAX_NDIM);
+    if (t.ndim && !t.shape)
+        fail(YOKE_E_VALUE, "%s: 'shape' is NULL for data of %d axes; the producer is at fault",
+             kFromCall, t.ndim);
+    return {t.shape, static_cast<size_t>(t.ndim)};
+}
+
+// The address of the first element; nullptr for data without elements, whose address means nothing.
+void *first_element(const DLTensor &t, int64_t numel)
+{
+    if (numel == 0) return nullptr;
+    uintptr_t address = reinterpret_cast<uintptr_t>(t.data);
+    if (address && __builtin_add_overflow(address, t.byte_offset, &address))
+        fail(YOKE_E_VALUE, "%s: 'byte_offset' is %llu, beyond the end of memory", kFromCall,
+             static_cast<unsigned long long>(t.byte_offset));
+    return reinterpret_cast<void *>(address);
+}
+
+template <class Managed>
+void run_deleter(void *user)
+{
+    auto *managed = static_cast<Managed *>(user);
+    if (managed->deleter) managed->deleter(managed);
+}
+
+template <class Managed>
+Tensor import_as(Managed *managed)
+{
+    const DLTensor &t = managed->dl_tensor;
+    const IntList shape = checked_shape(t);
+    const yoke_dtype dtype = our_dtype(t.dtype);
+    void *data = first_element(t, checked_numel(shape, kFromCall));
+    return from_memory(data, shape, t.strides, dtype, our_device(t.device), run_deleter<Managed>,
+                       managed, kFromCall);
+}
+
+// Only the fields before `flags` keep their place across major versions.
+void check_header(const DLManagedTensorVersioned &managed)
+{
+    if (managed.version.major != kMajorVersion)
+        fail(YOKE_E_UNSUPPORTED,
+             "%s: the data comes as DLPack %u.%u, and Yoke reads %u.x; ask the producer for "
+             "max_version (%u, %u)",
+             kFromCall, managed.version.major, managed.version.minor, kMajorVersion, kMajorVersion,
+             kMinorVersion);
+    if (managed.flags & kFlagReadOnly)
+        fail(YOKE_E_UNSUPPORTED,
+             "%s: the data is read-only, and every tensor of Yoke can be written; pass a copy "
+             "(in NumPy: x.copy())",
+             kFromCall);
+}
+
+}  // namespace
+
+void *to_dlpack(const yoke_tensor &x, bool versioned)
+{
+    if (x.requires_grad())
+        fail(
+            YOKE_E_STATE,
+            "%s: the tensor %s requires grad, which other libraries cannot follow; detach it first",
+            kToCall, describe(x).c_str());
+    if (!versioned) return export_as<DLManagedTensor>(x);
+    auto *managed = export_as<DLManagedTensorVersioned>(x);
+    managed->version = {kMajorVersion, kMinorVersion};
+    return managed;
+}
+
+Tensor from_dlpack(void *managed, bool versioned)
+{
+    if (!managed)
+        fail(YOKE_E_VALUE,
+             "%s: argument 'managed' is NULL; give the struct that the producer exported",
+             kFromCall);
+    if (!versioned) return import_as(static_cast<DLManagedTensor *>(managed));
+    check_header(*static_cast<DLManagedTensorVersioned *>(managed));
+    return import_as(static_cast<DLManagedTensorVersioned *>(managed));
+}
+
+}  // namespace yoke

@@ -1,0 +1,107 @@
+// dlpack.h: tensors to and from other array libraries without a copy: the DLPack 1.x ABI, and both ways across it.
+//
+// The structs are our own declaration of the public ABI (github.com/dmlc/dlpack, versions 1.0 and later of major 1, and the
+// unversioned struct before it). Their names follow the field's; their layout is held by the assertions below.
+//
+// Ownership: a managed struct has one owner, who ends it by calling its deleter once. to_dlpack gives that ownership to
+// the caller; from_dlpack takes it if it succeeds, and leaves it with the caller if it raises.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace yoke::dlpack {
+
+// DLDeviceType
+inline constexpr int32_t kDLCPU = 1;
+inline constexpr int32_t kDLCUDA = 2;
+inline constexpr int32_t kDLCUDAHost = 3;  // pinned host memory
+
+struct DLDevice {
+    int32_t device_type;
+    int32_t device_id;
+};
+
+// DLDataTypeCode
+inline constexpr uint8_t kDLInt = 0;
+inline constexpr uint8_t kDLUInt = 1;
+inline constexpr uint8_t kDLFloat = 2;
+inline constexpr uint8_t kDLBfloat = 4;
+inline constexpr uint8_t kDLBool = 6;
+
+struct DLDataType {
+    uint8_t code;
+    uint8_t bits;    // of one lane
+    uint16_t lanes;  // 1, except for vector types
+};
+
+struct DLTensor {
+    void *data;
+    DLDevice device;
+    int32_t ndim;
+    DLDataType dtype;
+    int64_t *shape;
+    int64_t *strides;  // in elements; nullptr: row-major
+    uint64_t byte_offset;
+};
+
+// "dltensor" capsules, before version 1.
+struct DLManagedTensor {
+    DLTensor dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(DLManagedTensor *self);  // nullptr: nothing to release
+};
+
+struct DLPackVersion {
+    uint32_t major;  // another major: another layout after `deleter`
+    uint32_t minor;
+};
+
+inline constexpr uint32_t kMajorVersion = 1;
+inline constexpr uint32_t kMinorVersion = 0;  // the earliest that has all we write
+
+inline constexpr uint64_t kFlagReadOnly = 1u << 0;
+inline constexpr uint64_t kFlagIsCopied = 1u << 1;
+
+// "dltensor_versioned" capsules.
+struct DLManagedTensorVersioned {
+    DLPackVersion version;
+    void *manager_ctx;
+    void (*deleter)(DLManagedTensorVersioned *self);
+    uint64_t flags;
+    DLTensor dl_tensor;
+};
+
+static_assert(sizeof(void *) == 8, "the offsets below are those of 64-bit platforms");
+static_assert(sizeof(DLDevice) == 8 && sizeof(DLDataType) == 4 && sizeof(DLTensor) == 48);
+static_assert(offsetof(DLTensor, device) == 8 && offsetof(DLTensor, ndim) == 16 &&
+              offsetof(DLTensor, dtype) == 20);
+static_assert(offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, strides) == 32);
+static_assert(offsetof(DLTensor, byte_offset) == 40);
+static_assert(sizeof(DLManagedTensor) == 64 && offsetof(DLManagedTensor, manager_ctx) == 48);
+static_assert(offsetof(DLManagedTensor, deleter) == 56);
+static_assert(sizeof(DLManagedTensorVersioned) == 80 &&
+              offsetof(DLManagedTensorVersioned, manager_ctx) == 8);
+static_assert(offsetof(DLManagedTensorVersioned, deleter) == 16 &&
+              offsetof(DLManagedTensorVersioned, flags) == 24);
+static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
+
+}  // namespace yoke::dlpack
+
+namespace yoke {
+
+// Exports x: a new DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`, over x's own memory. It holds a
+// reference on x until its deleter is called, on any thread. Work under way on x is not waited for: the caller orders the
+// consumer's stream after it. What the consumer writes is not seen by autograd's version counters, so a tensor that
+// requires grad raises YOKE_E_STATE. A device that DLPack has no name for raises YOKE_E_UNSUPPORTED.
+void *to_dlpack(const yoke_tensor &x, bool versioned);
+
+// Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the producer's memory. On
+// success the struct is ours and its deleter runs once, on the thread that drops the last tensor over that memory. If this
+// raises, the struct stays the caller's and its deleter was not called.
+//
+// Raises YOKE_E_TYPE for a dtype that Yoke lacks; YOKE_E_UNSUPPORTED for another major version, a foreign kind of device,
+// or read-only memory (Yoke's tensors can all be written, so the producer has to copy); YOKE_E_UNAVAILABLE for a device
+// that cannot be used here; YOKE_E_VALUE for sizes, strides, offsets or addresses that no array can have.
+Tensor from_dlpack(void *managed, bool versioned);
+
+}  // namespace yoke
