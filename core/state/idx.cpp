@@ -38,7 +38,8 @@ public:
     IdxFile(const IdxFile &) = delete;
     IdxFile &operator=(const IdxFile &) = delete;
 
-    // Reads up to `bytes`; fewer only at the end of the file. Raises if the file or its compression is damaged.
+    // Reads up to `bytes`; fewer only at the end of the file. Raises if the file or its compression
+    // is damaged.
     uint64_t read(void *to, uint64_t bytes);
     // The same, but the file must have all of them; `what` names them in the message.
     void read_all(void *to, uint64_t bytes, const char *what);

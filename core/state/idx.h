@@ -1,7 +1,9 @@
-// idx.h: the IDX format of MNIST and its kin: one array per file, big-endian, often compressed by gzip.
+// idx.h: the IDX format of MNIST and its kin: one array per file, big-endian, often compressed by
+// gzip.
 //
 //   bytes 0-1   zero
-//   byte  2     element type: 0x08 uint8, 0x09 int8, 0x0B int16, 0x0C int32, 0x0D float32, 0x0E float64
+//   byte  2     element type: 0x08 uint8, 0x09 int8, 0x0B int16, 0x0C int32, 0x0D float32,
+//               0x0E float64
 //   byte  3     number of axes
 //   then        one 32-bit size per axis, then the elements, row-major
 #pragma once
@@ -10,13 +12,16 @@
 
 namespace yoke {
 
-// Reads a plain or gzip-compressed IDX file into a new tensor on `cpu`, which must be a device of kind "cpu".
+// Reads a plain or gzip-compressed IDX file into a new tensor on `cpu`, which must be a device of
+// kind "cpu".
 //
-// YOKE_E_IO: the file cannot be opened or read, is no regular file, ends early, or its gzip stream is damaged (checksums
-// are verified). YOKE_E_VALUE: what was read is no IDX array that a tensor can hold. Every message names the path.
+// YOKE_E_IO: the file cannot be opened or read, is no regular file, ends early, or its gzip stream
+// is damaged (checksums are verified). YOKE_E_VALUE: what was read is no IDX array that a tensor
+// can hold. Every message names the path.
 //
-// A header is not believed before memory is taken for it: a plain file must be as long as its header says, and gzip cannot
-// shrink data below 1/1032, so a damaged header of a small file never allocates more than that.
+// A header is not believed before memory is taken for it: a plain file must be as long as its
+// header says, and gzip cannot shrink data below 1/1032, so a damaged header of a small file never
+// allocates more than that.
 Tensor read_idx(const char *path, Device &cpu);
 
 }  // namespace yoke

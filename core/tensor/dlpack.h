@@ -1,10 +1,13 @@
-// dlpack.h: tensors to and from other array libraries without a copy: the DLPack 1.x ABI, and both ways across it.
+// dlpack.h: tensors to and from other array libraries without a copy: the DLPack 1.x ABI, and both
+// ways across it.
 //
-// The structs are our own declaration of the public ABI (github.com/dmlc/dlpack, versions 1.0 and later of major 1, and the
-// unversioned struct before it). Their names follow the field's; their layout is held by the assertions below.
+// The structs are our own declaration of the public ABI (github.com/dmlc/dlpack, versions 1.0 and
+// later of major 1, and the unversioned struct before it). Their names follow the field's; their
+// layout is held by the assertions below.
 //
-// Ownership: a managed struct has one owner, who ends it by calling its deleter once. to_dlpack gives that ownership to
-// the caller; from_dlpack takes it if it succeeds, and leaves it with the caller if it raises.
+// Ownership: a managed struct has one owner, who ends it by calling its deleter once. to_dlpack
+// gives that ownership to the caller; from_dlpack takes it if it succeeds, and leaves it with the
+// caller if it raises.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -89,19 +92,22 @@ static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 
 namespace yoke {
 
-// Exports x: a new DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`, over x's own memory. It holds a
-// reference on x until its deleter is called, on any thread. Work under way on x is not waited for: the caller orders the
-// consumer's stream after it. What the consumer writes is not seen by autograd's version counters, so a tensor that
-// requires grad raises YOKE_E_STATE. A device that DLPack has no name for raises YOKE_E_UNSUPPORTED.
+// Exports x: a new DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`, over x's own
+// memory. It holds a reference on x until its deleter is called, on any thread. Work under way on x
+// is not waited for: the caller orders the consumer's stream after it. What the consumer writes is
+// not seen by autograd's version counters, so a tensor that requires grad raises YOKE_E_STATE. A
+// device that DLPack has no name for raises YOKE_E_UNSUPPORTED.
 void *to_dlpack(const yoke_tensor &x, bool versioned);
 
-// Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the producer's memory. On
-// success the struct is ours and its deleter runs once, on the thread that drops the last tensor over that memory. If this
-// raises, the struct stays the caller's and its deleter was not called.
+// Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the
+// producer's memory. On success the struct is ours and its deleter runs once, on the thread that
+// drops the last tensor over that memory. If this raises, the struct stays the caller's and its
+// deleter was not called.
 //
-// Raises YOKE_E_TYPE for a dtype that Yoke lacks; YOKE_E_UNSUPPORTED for another major version, a foreign kind of device,
-// or read-only memory (Yoke's tensors can all be written, so the producer has to copy); YOKE_E_UNAVAILABLE for a device
-// that cannot be used here; YOKE_E_VALUE for sizes, strides, offsets or addresses that no array can have.
+// Raises YOKE_E_TYPE for a dtype that Yoke lacks; YOKE_E_UNSUPPORTED for another major version, a
+// foreign kind of device, or read-only memory (Yoke's tensors can all be written, so the producer
+// has to copy); YOKE_E_UNAVAILABLE for a device that cannot be used here; YOKE_E_VALUE for sizes,
+// strides, offsets or addresses that no array can have.
 Tensor from_dlpack(void *managed, bool versioned);
 
 }  // namespace yoke

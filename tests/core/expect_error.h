@@ -1,4 +1,5 @@
-// expect_error.h: holds a failing call to its promise: the status, and every part that its message must name.
+// expect_error.h: holds a failing call to its promise: the status, and every part that its message
+// must name.
 #pragma once
 
 #include "core/base/error.h"

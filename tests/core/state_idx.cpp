@@ -180,7 +180,8 @@ TEST_F(Idx, AFlippedBitIsRefusedOrHarmless)
         damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
         const std::string path = plain(damaged);
         try {
-            // The checksum covers neither gzip's own header (time, system) nor the bits that fill the last byte before it.
+            // The checksum covers neither gzip's own header (time, system) nor the bits that fill
+            // the last byte before it.
             ASSERT_EQ(content_of(*read(path)), file.substr(16)) << "bit " << bit;
             ASSERT_TRUE(bit / 8 < 10 || bit / 8 == packed.size() - 9)
                 << "damage at bit " << bit << " passed unseen";

@@ -26,7 +26,8 @@ Tensor iota(std::vector<int64_t> shape)
     return t;
 }
 
-// Element offsets of a view in row-major order, one index at a time: the oracle for everything below.
+// Element offsets of a view in row-major order, one index at a time: the oracle for everything
+// below.
 std::vector<int64_t> offsets(IntList shape, const int64_t *strides)
 {
     std::vector<int64_t> result, index(shape.size(), 0);
@@ -41,7 +42,8 @@ std::vector<int64_t> offsets(IntList shape, const int64_t *strides)
     }
 }
 
-// A stride exists for every axis of `shape` exactly if it reproduces the offsets: found by reading them off.
+// A stride exists for every axis of `shape` exactly if it reproduces the offsets: found by reading
+// them off.
 bool oracle_view(const yoke_tensor &x, IntList shape, int64_t *strides)
 {
     const std::vector<int64_t> wanted = offsets(x.shape(), x.strides_);
@@ -58,7 +60,8 @@ int64_t draw(Random &random, int64_t low, int64_t high)
     return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
 
-// A view of random shape: permuted, sliced with steps of either sign, with axes of size 1 and broadcast axes.
+// A view of random shape: permuted, sliced with steps of either sign, with axes of size 1 and
+// broadcast axes.
 Tensor random_view(Random &random)
 {
     const auto ndim = static_cast<size_t>(draw(random, 0, 4));
