@@ -47,17 +47,18 @@ YOKE_API yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient,
 
 /* Gradients of `count` outputs with respect to `input_count` inputs, returned and not added to the
  * leaves. `gradients` (NULL: 1 for each) holds `count` entries, each of which may be NULL. On
- * success grads[i] holds an owned gradient, or NULL where the outputs do not depend on inputs[i]; on
- * failure all are NULL. Errors: as yoke_backward. [any-thread] */
+ * success grads[i] holds an owned gradient; on failure all are NULL. Errors: as yoke_backward, and
+ * VALUE for an input on which no output depends. [any-thread] */
 YOKE_API yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count,
                                yoke_tensor *const *gradients, yoke_tensor *const *inputs,
                                int64_t input_count, int32_t retain_graph, yoke_tensor **grads);
 
-/* The gradient that a leaf has gathered, or NULL if it has none (which is no error). [any-thread] */
+/* The gradient that a leaf has gathered, or NULL if it has none (which is no error).
+ * Errors: STATE for the result of an op, which keeps no gradient. [any-thread] */
 YOKE_API yoke_status yoke_tensor_grad(yoke_tensor *tensor, yoke_tensor **out);
 
 /* Replaces the gradient; NULL removes it. Errors: VALUE or TYPE where shape, dtype or device are not
- * the tensor's. [any-thread] */
+ * the tensor's, STATE for a tensor that is no leaf that requires grad. [any-thread] */
 YOKE_API yoke_status yoke_tensor_set_grad(yoke_tensor *tensor, yoke_tensor *grad);
 
 /* Forgets the gradient (`set_to_none` 1) or fills it with zeros in place (0). [any-thread] */

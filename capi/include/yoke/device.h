@@ -44,8 +44,8 @@ YOKE_API yoke_status yoke_device_count(const char *kind, int32_t *count);
 /* 1 if a device of that kind can be used now, else 0. An unknown kind is not available. [any-thread] */
 YOKE_API int32_t yoke_is_available(const char *kind);
 
-/* Why no device of that kind can be used, with a remedy; "" when one can. Borrowed: valid until this
- * thread asks again. Never NULL. [any-thread] */
+/* Why no device of that kind can be used, with a remedy; "" when one can. Borrowed, and never NULL:
+ * for NULL or an unknown kind it is the message of that error. [any-thread] */
 YOKE_API const char *yoke_why_unavailable(const char *kind);
 
 /* ---- What it is ---------------------------------------------------------------------------------- */
@@ -79,11 +79,12 @@ YOKE_API yoke_status yoke_current_device(yoke_device **out);
  * asynchronous work surfaces here. [any-thread] */
 YOKE_API yoke_status yoke_device_synchronize(yoke_device *device);
 
-/* CPU threads that one op may use, for the whole process; at least 1. Results depend on the number
- * of threads only in that each number has its own fixed bits. [any-thread] */
+/* CPU threads that an op called from this thread may use; 0 goes back to the default. One number of
+ * threads gives the same bits each time. Errors: VALUE for a negative number. [any-thread] */
 YOKE_API yoke_status yoke_set_num_threads(int32_t count);
 
-/* That number: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors granted. [any-thread] */
+/* That number. The default is YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors granted to
+ * the process; 1 in a forked child. -1 if a variable cannot be read. [any-thread] */
 YOKE_API int32_t yoke_get_num_threads(void);
 
 #ifdef __cplusplus

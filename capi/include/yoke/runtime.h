@@ -16,8 +16,8 @@ extern "C" {
 /* The version of the library, "0.1.0"; static. [any-thread] */
 YOKE_API const char *yoke_version(void);
 
-/* Compiler, instruction set in use, engines and their versions, and why a backend is not used; a few
- * lines for people to read. Borrowed: valid until this thread asks again. Never NULL. [any-thread] */
+/* Compiler, then one line for each kind of device: its engines and their versions, or why it is not
+ * used. For people to read. Borrowed for the life of the library; never NULL. [any-thread] */
 YOKE_API const char *yoke_build_info(void);
 
 /* ---- Failures -------------------------------------------------------------------------------------- */
@@ -32,12 +32,12 @@ YOKE_API const char *yoke_status_name(yoke_status status);
 
 /* ---- Configuration --------------------------------------------------------------------------------- */
 
-/* Sets a variable such as "YOKE_NUM_THREADS" in place of the environment; NULL takes it back.
- * Each is read once, at its first use. Errors: VALUE for an unknown key, listing those known; STATE
+/* Sets a variable such as "YOKE_NUM_THREADS" in place of the environment; NULL or "" counts as not
+ * set. Each is read once, at its first use. Errors: VALUE for an unknown key, listing those known; STATE
  * after its first use. [any-thread] */
 YOKE_API yoke_status yoke_config_set(const char *key, const char *value);
 
-/* The value in force, or NULL if there is none. Borrowed for the life of the library. Errors: VALUE
+/* The value in force, or NULL if there is none; looking is no use. Borrowed for the life of the library. Errors: VALUE
  * for an unknown key. [any-thread] */
 YOKE_API yoke_status yoke_config_get(const char *key, const char **value);
 

@@ -82,14 +82,14 @@ YOKE_API uint64_t yoke_tensor_storage_id(yoke_tensor *tensor);
 /* Bytes of the whole storage, of which the tensor may see a part; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor);
 
-/* 1 if both are views of one storage, else 0; -1 if either is NULL. [any-thread] */
+/* 1 if the bytes that the two may reach overlap, else 0; -1 if either is NULL. [any-thread] */
 YOKE_API int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b);
 
 /* ---- Data -------------------------------------------------------------------------------------------- */
 
 /* The address of the first element: on a GPU a device address, never to be read by the host. NULL on
- * NULL and where there are no elements. Writing through it is the caller's affair: the version
- * counter that guards saved tensors does not see it. [any-thread] */
+ * NULL and where there are no elements. What is written through it, the version counters that guard
+ * saved tensors do not see. [any-thread] */
 YOKE_API void *yoke_tensor_data(yoke_tensor *tensor);
 
 /* Copies the elements to host memory, row-major, and waits. `bytes` must be the tensor's nbytes.

@@ -1,0 +1,52 @@
+#include "capi/src/args.h"
+
+#include "capi/src/guard.h"
+#include "core/ops/run.h"
+
+namespace yoke::capi {
+
+namespace {
+
+[[noreturn]] __attribute__((cold, noinline)) void fail_argument(const char *name,
+                                                                const char *argument,
+                                                                const yoke_arg &bad)
+{
+    const char *call = short_name(name);
+    const auto number = static_cast<long long>(bad.v.i);
+    switch (bad.kind) {
+        case kBadItem:
+            fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL", call, bad.count, argument);
+        case kBadCount:
+            fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %lld; it must be 0 to %d", call,
+                 argument, number, INT32_MAX);
+        case kBadItems:
+            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL with a count of %lld", call, argument,
+                 number);
+        case kBadScalar:
+            fail(YOKE_E_TYPE,
+                 "%s: argument '%s' has kind %lld; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT", call,
+                 argument, number);
+        default:
+            fail_null(name, argument);
+    }
+}
+
+}  // namespace
+
+yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
+                     yoke_tensor **const *outs, int out_count) noexcept
+{
+    return guard(name, [&] {
+        for (int i = 0; i < out_count; ++i) need_out(outs[i], name);
+        int32_t kinds = 0;
+        for (int i = 0; i < arg_count; ++i) kinds |= args[i].kind;
+        if (kinds < 0) [[unlikely]]
+            for (int i = 0; i < arg_count; ++i)
+                if (args[i].kind < 0) fail_argument(name, kOps[op].args[i].name, args[i]);
+        Tensor results[kMaxResults];
+        run(op, args, results);
+        for (int i = 0; i < out_count; ++i) *outs[i] = results[i].detach();
+    });
+}
+
+}  // namespace yoke::capi

@@ -1,0 +1,106 @@
+// args.h: how the functions of ops.cpp turn their C arguments into the core's argument list.
+//
+// The converters run outside of the guard, so they cannot raise: what cannot be used becomes an entry of a negative kind,
+// and call() turns that into the error. A good call pays one OR per argument for it.
+#pragma once
+
+#include "core/ops/op_def.h"
+#include "yoke/types.h"
+
+#include <array>
+#include <climits>
+
+namespace yoke::capi {
+
+// Kinds below zero, told apart only for the message.
+enum BadKind : int32_t {
+    kBadNull = INT32_MIN,  // NULL where something is needed
+    kBadItem,              // item `count` of a list of tensors is NULL
+    kBadCount,             // v.i is no length of a list
+    kBadItems,             // NULL with a length of v.i
+    kBadScalar,            // v.i is no kind of a scalar
+};
+
+inline yoke_arg make_arg(int32_t kind, int32_t count = 0)
+{
+    return {kind, count, {}};
+}
+inline yoke_arg make_bad(BadKind kind, int64_t number, int32_t count = 0)
+{
+    return {kind, count, {.i = number}};
+}
+
+inline yoke_arg to_tensor(yoke_tensor *x)
+{
+    return {x ? YOKE_ARG_TENSOR : kBadNull, 0, {.tensor = x}};
+}
+inline yoke_arg to_optional_tensor(yoke_tensor *x)
+{
+    return {x ? YOKE_ARG_TENSOR : YOKE_ARG_NONE, 0, {.tensor = x}};
+}
+inline yoke_arg to_int(int64_t i)
+{
+    return {YOKE_ARG_INT, 0, {.i = i}};
+}
+inline yoke_arg to_optional_int(const int64_t *i)
+{
+    return i ? to_int(*i) : make_arg(YOKE_ARG_NONE);
+}
+inline yoke_arg to_float(double f)
+{
+    return {YOKE_ARG_FLOAT, 0, {.f = f}};
+}
+inline yoke_arg to_bool(int32_t b)
+{
+    return {YOKE_ARG_BOOL, 0, {.i = b != 0}};
+}
+inline yoke_arg to_string(const char *text)
+{
+    return {text ? YOKE_ARG_STRING : kBadNull, 0, {.string = text}};
+}
+inline yoke_arg to_device(yoke_device *device)
+{
+    return {device ? YOKE_ARG_DEVICE : YOKE_ARG_NONE, 0, {.device = device}};
+}
+inline yoke_arg to_scalar(const yoke_scalar *x)
+{
+    if (!x) return make_arg(kBadNull);
+    const bool scalar =
+        x->kind == YOKE_ARG_BOOL || x->kind == YOKE_ARG_INT || x->kind == YOKE_ARG_FLOAT;
+    return scalar ? *x : make_bad(kBadScalar, x->kind);
+}
+inline yoke_arg to_optional_scalar(const yoke_scalar *x)
+{
+    return x ? to_scalar(x) : make_arg(YOKE_ARG_NONE);
+}
+inline yoke_arg to_ints(const int64_t *items, int64_t count)
+{
+    if (count < 0 || count > INT32_MAX) return make_bad(kBadCount, count);
+    if (!items && count) return make_bad(kBadItems, count);
+    return {YOKE_ARG_INTS, static_cast<int32_t>(count), {.ints = items}};
+}
+inline yoke_arg to_optional_ints(const int64_t *items, int64_t count)
+{
+    return items ? to_ints(items, count) : make_arg(YOKE_ARG_NONE);
+}
+inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
+{
+    if (count < 0 || count > INT32_MAX) return make_bad(kBadCount, count);
+    if (!items && count) return make_bad(kBadItems, count);
+    for (int32_t i = 0; i < count; ++i)
+        if (!items[i]) return make_bad(kBadItem, 0, i);
+    return {YOKE_ARG_TENSORS, static_cast<int32_t>(count), {.tensors = items}};
+}
+
+// Runs an op for the C function `name`: its results go to `outs`, which are NULL after a failure.
+yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
+                     yoke_tensor **const *outs, int out_count) noexcept;
+
+template <size_t N, class... Outs>
+yoke_status call(const char *name, int32_t op, yoke_arg (&args)[N], Outs... outs) noexcept
+{
+    const std::array<yoke_tensor **, sizeof...(outs)> places{outs...};
+    return run_call(name, op, args, N, places.data(), sizeof...(outs));
+}
+
+}  // namespace yoke::capi

@@ -1,0 +1,102 @@
+#include "yoke/autograd.h"
+
+#include "capi/src/guard.h"
+#include "core/autograd/backward.h"
+#include "core/ops/ops.h"
+
+#include <algorithm>
+
+using namespace yoke;
+using namespace yoke::capi;
+
+int32_t yoke_set_grad_enabled(int32_t enabled)
+{
+    return set_grad_enabled(enabled != 0) ? 1 : 0;
+}
+
+int32_t yoke_is_grad_enabled(void)
+{
+    return grad_enabled() ? 1 : 0;
+}
+
+int32_t yoke_tensor_requires_grad(yoke_tensor *tensor)
+{
+    constexpr const char *call = "yoke_tensor_requires_grad";
+    return guard_value(call, -1,
+                       [&] { return need(tensor, call, "tensor").requires_grad() ? 1 : 0; });
+}
+
+yoke_status yoke_tensor_set_requires_grad(yoke_tensor *tensor, int32_t required)
+{
+    constexpr const char *call = "yoke_tensor_set_requires_grad";
+    return guard(call, [&] { set_requires_grad(need(tensor, call, "tensor"), required != 0); });
+}
+
+int32_t yoke_tensor_is_leaf(yoke_tensor *tensor)
+{
+    constexpr const char *call = "yoke_tensor_is_leaf";
+    return guard_value(call, -1, [&] { return is_leaf(need(tensor, call, "tensor")) ? 1 : 0; });
+}
+
+yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_detach";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        place = alias(need(tensor, call, "tensor")).detach();
+    });
+}
+
+yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient, int32_t retain_graph)
+{
+    constexpr const char *call = "yoke_backward";
+    return guard(call, [&] {
+        yoke_tensor *const roots[] = {&need(tensor, call, "tensor")};
+        yoke_tensor *const weights[] = {gradient};
+        backward(roots, weights, retain_graph != 0);
+    });
+}
+
+yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count, yoke_tensor *const *gradients,
+                      yoke_tensor *const *inputs, int64_t input_count, int32_t retain_graph,
+                      yoke_tensor **grads)
+{
+    constexpr const char *call = "yoke_grad";
+    return guard(call, [&] {
+        const auto places = need_list(grads, input_count, call, "grads");
+        std::fill(places.begin(), places.end(), nullptr);
+        const auto roots = need_tensors(outputs, count, call, "outputs");
+        const auto wanted = need_tensors(inputs, input_count, call, "inputs");
+        std::vector<yoke_tensor *> weights(roots.size());
+        if (gradients) std::copy_n(gradients, roots.size(), weights.begin());
+        std::vector<Tensor> found = yoke::gradients(roots, weights, wanted, retain_graph != 0);
+        for (size_t i = 0; i < places.size(); ++i) places[i] = found[i].detach();
+    });
+}
+
+yoke_status yoke_tensor_grad(yoke_tensor *tensor, yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_grad";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        place = grad_of(need(tensor, call, "tensor"), short_name(call)).detach();
+    });
+}
+
+yoke_status yoke_tensor_set_grad(yoke_tensor *tensor, yoke_tensor *grad)
+{
+    constexpr const char *call = "yoke_tensor_set_grad";
+    return guard(call, [&] { set_grad_of(need(tensor, call, "tensor"), grad, short_name(call)); });
+}
+
+yoke_status yoke_tensor_zero_grad(yoke_tensor *tensor, int32_t set_to_none)
+{
+    constexpr const char *call = "yoke_tensor_zero_grad";
+    return guard(call, [&] {
+        yoke_tensor &x = need(tensor, call, "tensor");
+        if (set_to_none) return set_grad_of(x, nullptr, short_name(call));
+        const NoGrad no_grad;
+        if (Tensor grad = grad_of(x, short_name(call)); grad.present())
+            ops::fill_(*grad, int64_t{0});
+    });
+}

@@ -1,0 +1,156 @@
+#include "yoke/device.h"
+
+#include "capi/src/guard.h"
+#include "core/backend/registry.h"
+#include "core/base/config.h"
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+int32_t count_of(const char *kind)
+{
+    return *why_unavailable(kind) ? 0 : static_cast<int32_t>(devices_of(kind).size());
+}
+
+yoke_device *retained(Device &device)
+{
+    device.retain();
+    return &device;
+}
+
+}  // namespace
+
+yoke_status yoke_device_open(const char *spec, yoke_device **out)
+{
+    constexpr const char *call = "yoke_device_open";
+    return guard(call, [&] { need_out(out, call) = retained(open_device(spec ? spec : "auto")); });
+}
+
+yoke_status yoke_device_get(const char *kind, int32_t index, yoke_device **out)
+{
+    constexpr const char *call = "yoke_device_get";
+    return guard(call, [&] {
+        yoke_device *&place = need_out(out, call);
+        need(kind, call, "kind");
+        const auto &devices = devices_of(kind);
+        if (index < 0 || static_cast<size_t>(index) >= devices.size())
+            fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but there are %zu devices of kind %s",
+                 short_name(call), index, devices.size(), kind);
+        place = retained(*devices[static_cast<size_t>(index)]);
+    });
+}
+
+yoke_device *yoke_device_retain(yoke_device *device)
+{
+    return device ? retained(*device) : nullptr;
+}
+
+void yoke_device_release(yoke_device *device)
+{
+    if (device) device->release();
+}
+
+yoke_status yoke_device_count(const char *kind, int32_t *count)
+{
+    constexpr const char *call = "yoke_device_count";
+    return guard(call, [&] {
+        need(count, call, "count");
+        int32_t total = 0;
+        if (kind)
+            total = count_of(kind);
+        else
+            for (const std::string &each : platforms().kinds) total += count_of(each.c_str());
+        *count = total;
+    });
+}
+
+int32_t yoke_is_available(const char *kind)
+{
+    return guard_value("yoke_is_available", 0, [&] {
+        return *why_unavailable(&need(kind, "yoke_is_available", "kind")) ? 0 : 1;
+    });
+}
+
+const char *yoke_why_unavailable(const char *kind)
+{
+    constexpr const char *call = "yoke_why_unavailable";
+    const char *reason = guard_value(call, static_cast<const char *>(nullptr),
+                                     [&] { return why_unavailable(&need(kind, call, "kind")); });
+    return reason ? reason : last_error()->message;
+}
+
+const char *yoke_device_kind(yoke_device *device)
+{
+    constexpr const char *call = "yoke_device_kind";
+    return guard_value(call, static_cast<const char *>(nullptr),
+                       [&] { return need(device, call, "device").kind(); });
+}
+
+int32_t yoke_device_index(yoke_device *device)
+{
+    constexpr const char *call = "yoke_device_index";
+    return guard_value(call, -1, [&] { return need(device, call, "device").index; });
+}
+
+const char *yoke_device_spec(yoke_device *device)
+{
+    constexpr const char *call = "yoke_device_spec";
+    return guard_value(call, static_cast<const char *>(nullptr),
+                       [&] { return need(device, call, "device").name.c_str(); });
+}
+
+const char *yoke_device_name(yoke_device *device)
+{
+    constexpr const char *call = "yoke_device_name";
+    return guard_value(call, static_cast<const char *>(nullptr),
+                       [&]() -> const char * { return need(device, call, "device").info.name; });
+}
+
+yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes, int64_t *total_bytes)
+{
+    constexpr const char *call = "yoke_device_memory";
+    return guard(call, [&] {
+        need(free_bytes, call, "free_bytes");
+        need(total_bytes, call, "total_bytes");
+        const Device &asked = device_or_current(device);
+        uint64_t free_now = 0, total = 0;
+        check_backend(asked.backend->mem_info(asked.handle, &free_now, &total), short_name(call));
+        *free_bytes = static_cast<int64_t>(free_now);
+        *total_bytes = static_cast<int64_t>(total);
+    });
+}
+
+yoke_status yoke_set_device(yoke_device *device)
+{
+    constexpr const char *call = "yoke_set_device";
+    return guard(call, [&] { set_current_device(need(device, call, "device")); });
+}
+
+yoke_status yoke_current_device(yoke_device **out)
+{
+    constexpr const char *call = "yoke_current_device";
+    return guard(call, [&] { need_out(out, call) = retained(current_device()); });
+}
+
+yoke_status yoke_device_synchronize(yoke_device *device)
+{
+    return guard("yoke_device_synchronize", [&] { synchronize(device_or_current(device)); });
+}
+
+yoke_status yoke_set_num_threads(int32_t count)
+{
+    constexpr const char *call = "yoke_set_num_threads";
+    return guard(call, [&] {
+        if (count < 0)
+            fail(YOKE_E_VALUE, "%s: argument 'count' is %d; give 1 or more, or 0 for the default",
+                 short_name(call), count);
+        set_num_threads(count);
+    });
+}
+
+int32_t yoke_get_num_threads(void)
+{
+    return guard_value("yoke_get_num_threads", -1, [] { return num_threads(); });
+}

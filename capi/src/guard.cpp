@@ -1,0 +1,53 @@
+#include "capi/src/guard.h"
+
+#include <new>
+
+namespace yoke::capi {
+
+yoke_status keep_exception(const char *call) noexcept
+{
+    try {
+        throw;
+    } catch (const Error &error) {
+        store_last_error(error.status(), call, error.what(), error.native_code());
+        return error.status();
+    } catch (const std::bad_alloc &) {
+        store_last_error(YOKE_E_OOM, call,
+                         "the host has no memory left; free some or use smaller tensors", 0);
+        return YOKE_E_OOM;
+    } catch (const std::exception &error) {
+        store_last_error(YOKE_E_INTERNAL, call, error.what(), 0);
+    } catch (...) {
+        store_last_error(YOKE_E_INTERNAL, call, "an exception of unknown type; please report it",
+                         0);
+    }
+    return YOKE_E_INTERNAL;
+}
+
+void fail_null(const char *call, const char *argument)
+{
+    fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; it must be given", short_name(call), argument);
+}
+
+void check_list(const void *items, int64_t count, const char *call, const char *argument)
+{
+    if (count < 0)
+        fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %lld; it cannot be negative",
+             short_name(call), argument, static_cast<long long>(count));
+    if (count > 0 && !items)
+        fail(YOKE_E_VALUE, "%s: argument '%s' is NULL with a count of %lld", short_name(call),
+             argument, static_cast<long long>(count));
+}
+
+std::span<yoke_tensor *const> need_tensors(yoke_tensor *const *items, int64_t count,
+                                           const char *call, const char *argument)
+{
+    const auto list = need_list(items, count, call, argument);
+    for (size_t i = 0; i < list.size(); ++i)
+        if (!list[i])
+            fail(YOKE_E_VALUE, "%s: item %zu of argument '%s' is NULL", short_name(call), i,
+                 argument);
+    return list;
+}
+
+}  // namespace yoke::capi

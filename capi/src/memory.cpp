@@ -1,0 +1,81 @@
+#include "yoke/memory.h"
+
+#include "capi/src/guard.h"
+#include "core/memory/memory.h"
+#include "core/tensor/tensor.h"
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+yoke_status statistic(const char *call, yoke_device *device, int64_t *bytes,
+                      int64_t MemoryStats::*member) noexcept
+{
+    return guard(call, [&] {
+        need(bytes, call, "bytes") = memory_stats(device_or_current(device)).*member;
+    });
+}
+}  // namespace
+
+yoke_status yoke_memory_allocated(yoke_device *device, int64_t *bytes)
+{
+    return statistic("yoke_memory_allocated", device, bytes, &MemoryStats::allocated);
+}
+
+yoke_status yoke_max_memory_allocated(yoke_device *device, int64_t *bytes)
+{
+    return statistic("yoke_max_memory_allocated", device, bytes, &MemoryStats::max_allocated);
+}
+
+yoke_status yoke_memory_reserved(yoke_device *device, int64_t *bytes)
+{
+    return statistic("yoke_memory_reserved", device, bytes, &MemoryStats::reserved);
+}
+
+yoke_status yoke_max_memory_reserved(yoke_device *device, int64_t *bytes)
+{
+    return statistic("yoke_max_memory_reserved", device, bytes, &MemoryStats::max_reserved);
+}
+
+yoke_status yoke_reset_peak_memory_stats(yoke_device *device)
+{
+    return guard("yoke_reset_peak_memory_stats",
+                 [&] { reset_peak_memory_stats(device_or_current(device)); });
+}
+
+int64_t yoke_live_tensor_count(void)
+{
+    return live_tensor_count();
+}
+
+yoke_status yoke_empty_cache(yoke_device *device)
+{
+    return guard("yoke_empty_cache", [&] { empty_cache(&device_or_current(device)); });
+}
+
+yoke_status yoke_set_caching(int32_t enabled)
+{
+    return guard("yoke_set_caching", [&] { set_caching(enabled != 0); });
+}
+
+int32_t yoke_is_caching(void)
+{
+    return guard_value("yoke_is_caching", -1, [] { return is_caching() ? 1 : 0; });
+}
+
+yoke_status yoke_alloc(int64_t bytes, yoke_device *device, void *stream, void **out)
+{
+    constexpr const char *call = "yoke_alloc";
+    return guard(call, [&] {
+        void *&place = need_out(out, call);
+        if (bytes < 0)
+            fail(YOKE_E_VALUE, "%s: argument 'bytes' is %lld; it cannot be negative",
+                 short_name(call), static_cast<long long>(bytes));
+        place = raw_alloc(device_or_current(device), static_cast<uint64_t>(bytes), stream);
+    });
+}
+
+yoke_status yoke_free(void *pointer)
+{
+    return guard("yoke_free", [&] { raw_free(pointer); });
+}

@@ -1,0 +1,159 @@
+// The table of ops for hosts that bind without a generator: yoke_op_count, _info, _find, _invoke.
+#include "capi/src/guard.h"
+#include "core/ops/run.h"
+#include "yoke/runtime.h"
+
+#include <string_view>
+#include <unordered_map>
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+// In the order of ArgType, spelled as in ops.def.
+constexpr const char *kTypeNames[] = {
+    "tensor", "tensor?", "operand", "mut",   "tensors", "muts",    "int", "int?",   "ints",
+    "ints?",  "float",   "bool",    "dtype", "scalar",  "scalar?", "str", "device",
+};
+static_assert(sizeof kTypeNames / sizeof kTypeNames[0] ==
+              static_cast<size_t>(ArgType::kDevice) + 1);
+
+// The public view of kOps: made at first use, never changed or freed.
+struct Catalogue {
+    yoke_op ops[YOKE_PUBLIC_OP_COUNT];
+    yoke_op_arg args[YOKE_PUBLIC_OP_COUNT][kMaxArgs];
+    std::unordered_map<std::string_view, int32_t> ids;
+
+    Catalogue()
+    {
+        for (int32_t id = 0; id < YOKE_PUBLIC_OP_COUNT; ++id) add(id, kOps[id]);
+    }
+    void add(int32_t id, const OpDef &def)
+    {
+        for (int i = 0; i < def.arg_count; ++i) {
+            const ArgSpec &spec = def.args[i];
+            args[id][i] = {spec.name, kTypeNames[static_cast<size_t>(spec.type)], spec.has_default,
+                           0, spec.default_value};
+        }
+        ops[id] = {sizeof(yoke_op),
+                   id,
+                   def.name,
+                   def.signature,
+                   def.doc,
+                   def.family,
+                   args[id],
+                   def.arg_count,
+                   def.returned_count,
+                   def.mut_result,
+                   0};
+        ids.emplace(def.name, id);
+    }
+};
+
+const Catalogue &catalogue()
+{
+    static const Catalogue &made = *new Catalogue;
+    return made;
+}
+
+const OpDef &need_op(int32_t op, const char *call)
+{
+    if (op < 0 || op >= YOKE_PUBLIC_OP_COUNT) [[unlikely]]
+        fail(YOKE_E_VALUE, "%s: there is no op %d; ids run from 0 to %d", short_name(call), op,
+             YOKE_PUBLIC_OP_COUNT - 1);
+    return kOps[op];
+}
+
+// Raises unless the numbers of arguments and results are those of the op.
+void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_tensor **outs,
+                  int32_t out_count)
+{
+    if (arg_count < 0 || arg_count > def.arg_count || (arg_count && !args))
+        fail(YOKE_E_VALUE, "%s: %d arguments%s; it takes at most %d: %s", def.name, arg_count,
+             args ? "" : " at NULL", def.arg_count, def.signature);
+    if (out_count != def.returned_count || (out_count && !outs))
+        fail(YOKE_E_VALUE, "%s: %d results%s; it has %d", def.name, out_count,
+             outs ? "" : " at NULL", def.returned_count);
+}
+
+// Raises for what a kind alone does not show: a NULL handle, a list of no length, a NULL inside it.
+void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value)
+{
+    const bool list = value.kind == YOKE_ARG_INTS || value.kind == YOKE_ARG_TENSORS;
+    if (list && value.count < 0)
+        fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %d; it cannot be negative", def.name,
+             spec.name, value.count);
+    const bool pointer =
+        list ? value.count > 0 : value.kind == YOKE_ARG_TENSOR || value.kind == YOKE_ARG_DEVICE;
+    if (pointer && !value.v.tensor)
+        fail(YOKE_E_VALUE, "%s: argument '%s' is NULL", def.name, spec.name);
+    if (value.kind == YOKE_ARG_TENSORS)
+        for (int32_t i = 0; i < value.count; ++i)
+            if (!value.v.tensors[i])
+                fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL", def.name, i, spec.name);
+}
+
+// The caller's arguments as the core wants them: checked, defaults filled in.
+void complete(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_arg *full)
+{
+    for (int i = 0; i < def.arg_count; ++i) {
+        const ArgSpec &spec = def.args[i];
+        const bool given = i < arg_count && args[i].kind != YOKE_ARG_NONE;
+        if (!given && !spec.has_default)
+            fail(YOKE_E_VALUE, "%s: argument '%s' is missing: %s", def.name, spec.name,
+                 def.signature);
+        full[i] = given ? args[i] : spec.default_value;
+        if (given) {
+            check_arg(def, i, full[i]);
+            check_pointers(def, spec, full[i]);
+        }
+    }
+}
+
+}  // namespace
+
+int32_t yoke_op_count(void)
+{
+    return YOKE_PUBLIC_OP_COUNT;
+}
+
+const yoke_op *yoke_op_info(int32_t op)
+{
+    constexpr const char *call = "yoke_op_info";
+    return guard_value(call, static_cast<const yoke_op *>(nullptr), [&] {
+        need_op(op, call);
+        return &catalogue().ops[op];
+    });
+}
+
+yoke_status yoke_op_find(const char *name, int32_t *op)
+{
+    constexpr const char *call = "yoke_op_find";
+    return guard(call, [&] {
+        need(op, call, "op");
+        const auto &ids = catalogue().ids;
+        const auto found = ids.find(&need(name, call, "name"));
+        if (found == ids.end())
+            fail(YOKE_E_VALUE, "%s: there is no op '%s' in Yoke " YOKE_VERSION, short_name(call),
+                 name);
+        *op = found->second;
+    });
+}
+
+yoke_status yoke_op_invoke(int32_t op, const yoke_arg *args, int32_t arg_count, yoke_tensor **outs,
+                           int32_t out_count)
+{
+    constexpr const char *call = "yoke_op_invoke";
+    return guard(call, [&] {
+        const OpDef &def = need_op(op, call);
+        if (outs)
+            for (int32_t i = 0; i < out_count; ++i) outs[i] = nullptr;
+        check_counts(def, args, arg_count, outs, out_count);
+        yoke_arg full[kMaxArgs];
+        complete(def, args, arg_count, full);
+        Tensor results[kMaxResults];
+        run(op, full, results);
+        for (int32_t i = 0; i < out_count; ++i) outs[i] = results[i].detach();
+    });
+}

@@ -1,0 +1,47 @@
+// structs.h: structs that cross the C API and may grow: each begins with uint32_t struct_size, set by the caller.
+#pragma once
+
+#include "capi/src/guard.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke::capi {
+
+// A caller's size that cannot be meant raises, before anything behind the pointer is read.
+void check_struct_size(uint32_t size, size_t known, const char *call, const char *argument);
+
+// The caller's struct in our size: what it lacks is zero; what we do not know must be zero.
+template <class T>
+T read_struct(const T *theirs, const char *call, const char *argument)
+{
+    const uint32_t size = need(theirs, call, argument).struct_size;
+    check_struct_size(size, sizeof(T), call, argument);
+    const auto *bytes = reinterpret_cast<const unsigned char *>(theirs);
+    for (size_t i = sizeof(T); i < size; ++i)
+        if (bytes[i])
+            fail(YOKE_E_UNSUPPORTED,
+                 "%s: argument '%s' has %u bytes and sets byte %zu, of which this version knows "
+                 "only the first %zu; "
+                 "use a newer libyoke",
+                 short_name(call), argument, size, i, sizeof(T));
+    T ours{};
+    std::memcpy(&ours, bytes, std::min<size_t>(size, sizeof(T)));
+    ours.struct_size = sizeof(T);
+    return ours;
+}
+
+// Our struct in the caller's size, which stays as it is; its unknown tail becomes zero.
+template <class T>
+void write_struct(T *theirs, const T &ours, const char *call, const char *argument)
+{
+    const uint32_t size = need(theirs, call, argument).struct_size;
+    check_struct_size(size, sizeof(T), call, argument);
+    auto *bytes = reinterpret_cast<unsigned char *>(theirs);
+    const size_t common = std::min<size_t>(size, sizeof(T));
+    std::memcpy(bytes, &ours, common);
+    if (size > common) std::memset(bytes + common, 0, size - common);
+    std::memcpy(bytes, &size, sizeof size);
+}
+
+}  // namespace yoke::capi

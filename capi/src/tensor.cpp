@@ -1,0 +1,200 @@
+#include "yoke/tensor.h"
+
+#include "capi/src/guard.h"
+#include "core/tensor/dlpack.h"
+#include "core/tensor/tensor.h"
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+IntList need_shape(const int64_t *shape, int64_t ndim, const char *call)
+{
+    const IntList list = need_list(shape, ndim, call, "shape");
+    if (ndim > YOKE_MAX_NDIM)
+        fail(YOKE_E_VALUE, "%s: argument 'ndim' is %lld; a tensor has at most %d axes",
+             short_name(call), static_cast<long long>(ndim), YOKE_MAX_NDIM);
+    return list;
+}
+
+template <class T, class Read>
+T read(const char *call, yoke_tensor *tensor, T missing, Read &&get)
+{
+    return guard_value(call, missing, [&]() -> T { return get(need(tensor, call, "tensor")); });
+}
+
+}  // namespace
+
+yoke_tensor *yoke_tensor_retain(yoke_tensor *tensor)
+{
+    if (tensor) tensor->retain();
+    return tensor;
+}
+
+void yoke_tensor_release(yoke_tensor *tensor)
+{
+    if (tensor) tensor->release();
+}
+
+yoke_status yoke_tensor_from_memory(void *data, const int64_t *shape, int64_t ndim,
+                                    const int64_t *strides, yoke_dtype dtype, yoke_device *device,
+                                    yoke_drop_fn drop, void *user, yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_from_memory";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        place = from_memory(data, need_shape(shape, ndim, call), strides, dtype,
+                            device_or_current(device), drop, user, short_name(call))
+                    .detach();
+    });
+}
+
+yoke_status yoke_tensor_from_data(const void *data, int64_t bytes, const int64_t *shape,
+                                  int64_t ndim, yoke_dtype dtype, yoke_device *device,
+                                  yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_from_data";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        need_list(static_cast<const char *>(data), bytes, call, "data");
+        check_dtype(dtype, short_name(call));
+        // The size is compared before memory is taken for it.
+        Tensor made = make_layout(device_or_current(device), dtype, need_shape(shape, ndim, call),
+                                  nullptr, short_name(call));
+        if (static_cast<uint64_t>(bytes) != made->nbytes())
+            fail(YOKE_E_VALUE, "%s: argument 'bytes' is %lld, but the tensor %s holds %llu bytes",
+                 short_name(call), static_cast<long long>(bytes), describe(*made).c_str(),
+                 static_cast<unsigned long long>(made->nbytes()));
+        allocate_memory(*made);
+        copy_from_host(*made, data, made->nbytes(), short_name(call));
+        place = made.detach();
+    });
+}
+
+int64_t yoke_tensor_ndim(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_ndim", tensor, int64_t{-1}, [](yoke_tensor &x) { return x.ndim; });
+}
+
+const int64_t *yoke_tensor_shape(yoke_tensor *tensor)
+{
+    return read<const int64_t *>("yoke_tensor_shape", tensor, nullptr,
+                                 [](yoke_tensor &x) { return x.shape_; });
+}
+
+const int64_t *yoke_tensor_strides(yoke_tensor *tensor)
+{
+    return read<const int64_t *>("yoke_tensor_strides", tensor, nullptr,
+                                 [](yoke_tensor &x) { return x.strides_; });
+}
+
+int64_t yoke_tensor_numel(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_numel", tensor, int64_t{-1}, [](yoke_tensor &x) { return x.numel; });
+}
+
+int64_t yoke_tensor_nbytes(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_nbytes", tensor, int64_t{-1},
+                [](yoke_tensor &x) { return static_cast<int64_t>(x.nbytes()); });
+}
+
+int64_t yoke_tensor_itemsize(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_itemsize", tensor, int64_t{-1},
+                [](yoke_tensor &x) { return static_cast<int64_t>(item_size(x.dtype)); });
+}
+
+yoke_dtype yoke_tensor_dtype(yoke_tensor *tensor)
+{
+    return read<yoke_dtype>("yoke_tensor_dtype", tensor, YOKE_NONE,
+                            [](yoke_tensor &x) { return x.dtype; });
+}
+
+yoke_device *yoke_tensor_device(yoke_tensor *tensor)
+{
+    return read<yoke_device *>("yoke_tensor_device", tensor, nullptr,
+                               [](yoke_tensor &x) { return x.device; });
+}
+
+int32_t yoke_tensor_is_contiguous(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_is_contiguous", tensor, -1,
+                [](yoke_tensor &x) { return x.contiguous ? 1 : 0; });
+}
+
+uint64_t yoke_tensor_storage_id(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_storage_id", tensor, uint64_t{0},
+                [](yoke_tensor &x) { return reinterpret_cast<uint64_t>(x.storage.get()); });
+}
+
+int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_storage_nbytes", tensor, int64_t{-1},
+                [](yoke_tensor &x) { return static_cast<int64_t>(x.storage->bytes); });
+}
+
+int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b)
+{
+    constexpr const char *call = "yoke_shares_memory";
+    return guard_value(
+        call, -1, [&] { return shares_memory(need(a, call, "a"), need(b, call, "b")) ? 1 : 0; });
+}
+
+void *yoke_tensor_data(yoke_tensor *tensor)
+{
+    return read<void *>("yoke_tensor_data", tensor, nullptr,
+                        [](yoke_tensor &x) { return x.numel ? x.data : nullptr; });
+}
+
+yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *stream, void **out)
+{
+    constexpr const char *call = "yoke_tensor_to_dlpack";
+    static_cast<void>(
+        stream);  // the device is synchronised, so any stream of the consumer comes after
+    return guard(call, [&] {
+        void *&place = need_out(out, call);
+        yoke_tensor &x = need(tensor, call, "tensor");
+        synchronize(*x.device);
+        place = to_dlpack(x, versioned != 0);
+    });
+}
+
+yoke_status yoke_tensor_from_dlpack(void *managed, int32_t versioned, yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_from_dlpack";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        if (!managed) fail_null(call, "managed");
+        place = from_dlpack(managed, versioned != 0).detach();
+    });
+}
+
+const char *yoke_dtype_name(yoke_dtype dtype)
+{
+    return is_dtype(dtype) ? name(dtype) : nullptr;
+}
+
+int64_t yoke_dtype_size(yoke_dtype dtype)
+{
+    return static_cast<int64_t>(item_size(dtype));
+}
+
+yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype)
+{
+    constexpr const char *call = "yoke_dtype_from_name";
+    return guard(call, [&] {
+        need(name, call, "name");
+        const yoke_dtype found = dtype_from_name(name);
+        if (found == YOKE_NONE) {
+            std::string known;
+            for (yoke_dtype d = YOKE_NONE + 1; d < YOKE_DTYPE_COUNT; ++d)
+                known += (known.empty() ? "" : ", ") + std::string(yoke::name(d));
+            fail(YOKE_E_VALUE, "%s: there is no dtype '%s'; the dtypes are %s", short_name(call),
+                 name, known.c_str());
+        }
+        need(dtype, call, "dtype") = found;
+    });
+}

@@ -1,0 +1,131 @@
+// The functions of tensor.h that are made of ops: values, copies between devices and dtypes, indexing.
+#include "capi/src/guard.h"
+#include "capi/src/indexing.h"
+#include "core/autograd/node.h"
+#include "core/ops/ops.h"
+#include "yoke/tensor.h"
+
+#include <cmath>
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+// The one element of x as a T, whose dtype is `dtype`.
+template <class T>
+T item(const yoke_tensor &x, yoke_dtype dtype, const char *call)
+{
+    if (x.numel != 1)
+        fail(YOKE_E_VALUE, "%s: the tensor %s has %lld elements; only one has a value", call,
+             describe(x).c_str(), static_cast<long long>(x.numel));
+    const NoGrad no_grad;
+    const Tensor converted = ops::cast(x, dtype);
+    T value;
+    copy_to_host(*converted, &value, sizeof value, call);
+    return value;
+}
+
+int64_t whole_number(double value, const char *call)
+{
+    if (!(value >= -0x1p63 && value < 0x1p63))
+        fail(YOKE_E_VALUE, "%s: the value %g does not fit into an int64", call, value);
+    return static_cast<int64_t>(value);
+}
+
+Tensor moved(const yoke_tensor &x, Device &device, yoke_dtype dtype, const char *call)
+{
+    if (&device == x.device) return ops::cast(x, dtype);
+    Tensor there = make_tensor(device, dtype, x.shape(), call);
+    ops::copy_(*there, x);
+    return there;
+}
+
+}  // namespace
+
+yoke_status yoke_tensor_scalar(const yoke_scalar *value, yoke_dtype dtype, yoke_device *device,
+                               yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_scalar";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        if (!is_scalar(need(value, call, "value")))
+            fail(YOKE_E_TYPE,
+                 "%s: argument 'value' has kind %d; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT",
+                 short_name(call), value->kind);
+        place = ops::full({}, *value, dtype, device).detach();
+    });
+}
+
+yoke_status yoke_tensor_copy_to_host(yoke_tensor *tensor, void *data, int64_t bytes)
+{
+    constexpr const char *call = "yoke_tensor_copy_to_host";
+    return guard(call, [&] {
+        const yoke_tensor &x = need(tensor, call, "tensor");
+        need_list(static_cast<char *>(data), bytes, call, "data");
+        const NoGrad no_grad;
+        const Tensor dense = x.contiguous ? alias(x) : ops::contiguous(x);
+        copy_to_host(*dense, data, static_cast<uint64_t>(bytes), short_name(call));
+    });
+}
+
+yoke_status yoke_tensor_copy_from_host(yoke_tensor *tensor, const void *data, int64_t bytes)
+{
+    constexpr const char *call = "yoke_tensor_copy_from_host";
+    return guard(call, [&] {
+        yoke_tensor &x = need(tensor, call, "tensor");
+        need_list(static_cast<const char *>(data), bytes, call, "data");
+        if (x.contiguous && !x.requires_grad())
+            return copy_from_host(x, data, static_cast<uint64_t>(bytes), short_name(call));
+        const Tensor dense = make_tensor(*x.device, x.dtype, x.shape(), short_name(call));
+        copy_from_host(*dense, data, static_cast<uint64_t>(bytes), short_name(call));
+        ops::copy_(x, *dense);
+    });
+}
+
+yoke_status yoke_tensor_item_f64(yoke_tensor *tensor, double *value)
+{
+    constexpr const char *call = "yoke_tensor_item_f64";
+    return guard(call, [&] {
+        need(value, call, "value");
+        *value = item<double>(need(tensor, call, "tensor"), YOKE_F64, short_name(call));
+    });
+}
+
+yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value)
+{
+    constexpr const char *call = "yoke_tensor_item_i64";
+    return guard(call, [&] {
+        need(value, call, "value");
+        const yoke_tensor &x = need(tensor, call, "tensor");
+        *value = is_floating(x.dtype)
+                     ? whole_number(item<double>(x, YOKE_F64, short_name(call)), short_name(call))
+                     : item<int64_t>(x, YOKE_I64, short_name(call));
+    });
+}
+
+yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
+                           yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_to";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        yoke_tensor &x = need(tensor, call, "tensor");
+        if (dtype != YOKE_NONE) check_dtype(dtype, short_name(call));
+        Device &where = device ? *device : *x.device;
+        const yoke_dtype wanted = dtype == YOKE_NONE ? x.dtype : dtype;
+        const bool same = &where == x.device && wanted == x.dtype;
+        place = (same ? Tensor::share(&x) : moved(x, where, wanted, short_name(call))).detach();
+    });
+}
+
+yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                              yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_index";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        const yoke_tensor &x = need(tensor, call, "tensor");
+        place = basic_index(x, need_list(items, count, call, "items"), short_name(call)).detach();
+    });
+}
