@@ -1,28 +1,61 @@
-// config.h: configuration values: set by the host before first use, else read from the environment at first use.
+// config.h: configuration values: set by the host before first use, else read from the environment
+// at first use.
 //
-// Every key stands in one table (config.cpp) with its check. A value that cannot be read is an error at first use that
-// names key, value and what is allowed. A change of a variable after first use has no effect and is warned of once.
+// Every key stands in one table (config.cpp) with its check. A value that cannot be read is an error
+// at first use that names key, value and what is allowed. A change of a variable after first use has
+// no effect and is warned of once. An empty variable counts as one that is not set.
 #pragma once
 
+#include "core/base/fork.h"
+
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
-namespace yoke
-{
+namespace yoke {
 
-// The value, or nullptr when it is neither set nor in the environment. Borrowed for the life of the library. Raises
-// YOKE_E_VALUE for a key that does not exist or a value that cannot be read.
+// The value, or nullptr when it is neither set nor in the environment. Borrowed for the life of the
+// library. This is the key's first use: from here on its value stands. Raises YOKE_E_VALUE for a key
+// that does not exist or a value that cannot be read.
 const char *config(std::string_view key);
+
+// The same value, but only looked at: it may still be set afterwards.
+const char *peek_config(std::string_view key);
 
 // Raises YOKE_E_STATE if the key was used already, YOKE_E_VALUE as above.
 void set_config(std::string_view key, std::string_view value);
 
-// Threads for CPU work of the calling thread: its own setting, else YOKE_NUM_THREADS, OMP_NUM_THREADS, the cgroup quota,
+// Raises for the first variable that is set to something that cannot be read, uses none.
+void check_config();
+
+// Warns, once for each, of variables of the environment that changed after their first use.
+void warn_of_late_changes();
+
+// For callers that cannot raise: nullptr also for an unknown key or an unreadable value.
+const char *config_or_null(std::string_view key) noexcept;
+
+// The parts of a comma-separated value, without blanks around them.
+std::vector<std::string> split_list(std::string_view text);
+
+// The one of `words` that was probably meant by `text`, or nullptr if none is near.
+const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
+
+// Threads for CPU work of the calling thread: its own setting (ThreadState::host_threads, which the
+// library's workers use), else set_num_threads, YOKE_NUM_THREADS, OMP_NUM_THREADS, the cgroup quota,
 // the cores it may run on. 1 in a forked child.
 int32_t num_threads();
-void set_num_threads(int32_t threads); // this thread's; 0: back to the default
 
-// True in a child of the process in which the library was first used.
-bool is_forked_child() noexcept;
+// For the whole process; 0: back to the default. Raises YOKE_E_VALUE below 0 and above 1024.
+void set_num_threads(int32_t threads);
 
-} // namespace yoke
+namespace detail {
+// CPUs that the cgroups of the process may use, 0 if there is no limit. `proc` is the text of
+// /proc/self/cgroup, `mount` the place of the cgroup file system. Both versions 1 and 2.
+double cgroup_quota(const std::string &proc, const std::string &mount);
+
+// The first number of OMP_NUM_THREADS ("4,2"), 0 if there is none.
+int32_t leading_count(const char *text) noexcept;
+}  // namespace detail
+
+}  // namespace yoke

@@ -92,17 +92,23 @@ yoke_status set_backend_error(yoke_status status, int64_t native_code, const cha
     return status;
 }
 
-void rethrow_backend_error(yoke_status status, const char *what)
+std::string take_backend_error(yoke_status status, const char *what)
 {
     ErrorRecord &record = thread_state().backend_error;
     // A backend that returned a failure without a message must not make us report an older one.
-    std::string text = record.error.status == status && record.message[0] != '\0'
-                           ? std::string(what) + ": " + record.message
-                           : format("%s failed with %s", what, status_name(status));
-    const int64_t native = record.error.status == status ? record.error.native_code : 0;
+    const bool told = record.error.status == status && record.message[0] != '\0';
+    std::string text = told ? std::string(what) + ": " + record.message
+                            : format("%s failed with %s", what, status_name(status));
     record.error.status = YOKE_OK;
     record.message[0] = '\0';
-    throw Error(status, std::move(text), native);
+    return text;
+}
+
+void rethrow_backend_error(yoke_status status, const char *what)
+{
+    const ErrorRecord &record = thread_state().backend_error;
+    const int64_t native = record.error.status == status ? record.error.native_code : 0;
+    throw Error(status, take_backend_error(status, what), native);
 }
 
 } // namespace yoke

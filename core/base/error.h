@@ -46,6 +46,9 @@ const yoke_error *last_error() noexcept;
 // A backend entry failed after it called host->set_error: raises what it stored there.
 [[noreturn]] void rethrow_backend_error(yoke_status status, const char *what);
 
+// The message of the same failure, for callers that do not raise; it is forgotten here.
+std::string take_backend_error(yoke_status status, const char *what);
+
 // What host->set_error is: keeps the message until rethrow_backend_error picks it up.
 yoke_status set_backend_error(yoke_status status, int64_t native_code, const char *message) noexcept;
 

@@ -6,48 +6,54 @@
 #pragma once
 
 #include "core/backend/backend.h"
+#include "core/base/error.h"
+#include "core/base/fork.h"
 #include "core/base/refcount.h"
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace yoke
-{
-class DeviceMemory; // core/memory/memory.h
+namespace yoke {
+class DeviceMemory;  // core/memory/memory.h
 }
 
 struct yoke_device final : yoke::RefCounted {
     const yoke_backend *backend = nullptr;
-    void *handle = nullptr; // the backend's own device
+    void *handle = nullptr;  // the backend's own device
     int32_t index = 0;
-    int32_t ordinal = 0; // among all devices of the process
-    std::string name;    // "cpu", "cuda:1": what messages and specs call it
+    int32_t ordinal = 0;  // among all devices of the process
+    bool host = false;    // its memory is the host's own; it alone goes on in a forked child
+    std::string name;     // "cpu", "cuda:1": what messages and specs call it
     yoke_backend_device_info info{};
-    yoke::DeviceMemory *memory = nullptr; // made by core/memory at first use
+    std::atomic<yoke::DeviceMemory *> memory{nullptr};  // made by core/memory at first use
 
     const char *kind() const noexcept { return backend->kind; }
 
-  protected:
-    void destroy() noexcept override {} // owned by the registry
+protected:
+    void destroy() noexcept override {}  // owned by the registry
 };
 
-namespace yoke
-{
+namespace yoke {
 
 using Device = ::yoke_device;
 
-// The devices of a kind, in order; opens its backend. Raises YOKE_E_UNAVAILABLE with the reason where it cannot run, and
-// YOKE_E_VALUE for a kind that nobody has heard of.
+// The devices of a kind, in order; opens its backend. Raises YOKE_E_UNAVAILABLE with the reason where
+// it cannot run, YOKE_E_FORKED in a forked child (all kinds but cpu), YOKE_E_VALUE for a kind that is
+// not known. If YOKE_PLATFORMS names a kind that fails, every call that needs a device raises that.
 const std::vector<Device *> &devices_of(std::string_view kind);
 
-// "" when devices of this kind can be used, else one sentence with its remedy. Stays valid.
+// "" when devices of this kind can be used, else one sentence with its remedy. Stays valid. Raises
+// YOKE_E_VALUE for a kind that is not known.
 const char *why_unavailable(std::string_view kind);
 
-// Specs: "auto", "cpu", "cuda", "cuda:N". Anything else is refused by name.
+// Specs: "auto", "cpu", "cuda", "cuda:N". Anything else is refused by name. "auto" is the first device
+// of the first kind that has one; what it passes over is logged with the reason.
 Device &open_device(std::string_view spec);
 
-// The calling thread's device, resolved at first use; raises if the configuration names one that cannot be used.
+// The calling thread's device, resolved at first use; raises if the configuration names one that
+// cannot be used.
 Device &current_device();
 void set_current_device(Device &device);
 
@@ -57,7 +63,23 @@ void synchronize(Device &device);
 // Every device that was opened so far, by ordinal.
 std::vector<Device *> opened_devices();
 
+// The device that a backend knows by this handle, or nullptr. Handles are addresses, so no two
+// devices of a process share one.
+Device *find_device(const void *handle) noexcept;
+
+namespace detail {
+[[noreturn]] void fail_forked(const std::string &name);
+}  // namespace detail
+
+// Raises YOKE_E_FORKED if the device's driver was left behind by a fork. Whatever gives work to a
+// device passes here first.
+inline void check_usable(const Device &device)
+{
+    if (!device.host && is_forked_child()) [[unlikely]]
+        detail::fail_forked(device.name);
+}
+
 // The backend's table entry for a kernel; raises YOKE_E_UNSUPPORTED "<kind> has no kernel for <op>".
 yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name);
 
-} // namespace yoke
+}  // namespace yoke

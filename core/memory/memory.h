@@ -1,26 +1,33 @@
-// memory.h: blocks of device memory, behind one small interface that later holds the whole caching allocator.
+// memory.h: blocks of device memory, behind one small interface that later holds the whole caching
+// allocator.
 //
-// Today: a free list per device. A freed block waits in the bin of its size class and serves the next request of that
-// class; small blocks wait in a cache of the freeing thread first, without a lock. When the device has no memory left,
-// everything that waits is given back and the request is tried once more. With caching off (YOKE_NO_CACHING=1) every
-// free reaches the backend.
+// Today: free lists per device and stream. A freed block waits in the list of its size class and
+// serves the next request of that class on that stream; small blocks wait in a cache of the freeing
+// thread first, without a lock. Sizes are rounded to the device's alignment, 64 bytes at least, and
+// from 4 KiB to eight classes for each power of two. When the device has no memory left, everything
+// that waits is given back and the request is tried once more; what other threads keep for
+// themselves (256 KiB each at most) stays with them until they end. With caching off
+// (YOKE_NO_CACHING=1) every free reaches the backend.
 #pragma once
 
 #include "core/device/device.h"
 
-namespace yoke
-{
+namespace yoke {
 
 struct MemoryStats {
-    int64_t allocated = 0; // bytes in live blocks, as rounded
+    int64_t allocated = 0;  // bytes in live blocks, as rounded
     int64_t max_allocated = 0;
-    int64_t reserved = 0; // bytes taken from the backend
+    int64_t reserved = 0;  // bytes taken from the backend
     int64_t max_reserved = 0;
 };
 
-// A block of at least `bytes` (0 gives nullptr), ordered on `stream`. `capacity` receives what must be given back to
-// free_block. Raises YOKE_E_OOM with what was asked, what is allocated, reserved and free.
+// A block of at least `bytes` (0 gives nullptr), ordered on `stream`. `capacity` receives what must
+// be given back to free_block. Raises YOKE_E_OOM with what was asked, what is allocated, reserved and
+// free; YOKE_E_FORKED in a forked child.
 void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *capacity);
+
+// Gives a block back on the stream it was allocated on; nullptr is ignored. In a forked child blocks
+// of a device that was left behind are forgotten.
 void free_block(Device &device, void *block, uint64_t capacity, void *stream) noexcept;
 
 MemoryStats memory_stats(Device &device);
@@ -29,12 +36,14 @@ void reset_peak_memory_stats(Device &device);
 // Gives all waiting blocks of the device (of all devices: nullptr) back to the backend.
 void empty_cache(Device *device);
 
+// Turning it off gives back what waits, as empty_cache does.
 void set_caching(bool enabled);
 bool is_caching();
 
-// Raw blocks for C: like malloc, with the size remembered. raw_free(nullptr) does nothing; a pointer that raw_alloc did
-// not give, or gave back already, raises YOKE_E_VALUE.
+// Raw blocks for C: like malloc, with the size remembered; 0 bytes give a block too.
+// raw_free(nullptr) does nothing; a pointer that raw_alloc did not give, or that was given back
+// already, raises YOKE_E_VALUE.
 void *raw_alloc(Device &device, uint64_t bytes, void *stream);
 void raw_free(void *pointer);
 
-} // namespace yoke
+}  // namespace yoke

@@ -1,0 +1,57 @@
+// The table of services that the core gives to every backend. Nothing here may throw.
+#include "core/backend/registry.h"
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+
+#include <algorithm>
+#include <string>
+
+namespace yoke::detail {
+
+ScratchHooks scratch_hooks{};
+
+namespace {
+
+yoke_status host_set_error(yoke_status status, int64_t native_code, const char *message)
+{
+    return set_backend_error(status, native_code, message ? message : "");
+}
+
+void host_log(int32_t level, const char *message)
+{
+    const int32_t known = std::clamp<int32_t>(level, YOKE_LOG_ERROR, YOKE_LOG_DEBUG);
+    log(static_cast<LogLevel>(known), "%s", message ? message : "");
+}
+
+// Unreadable values were refused when the backend opened, so null means absent.
+const char *host_config(const char *key)
+{
+    return key ? config_or_null(key) : nullptr;
+}
+
+yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, void **out)
+{
+    if (!scratch_hooks.alloc)
+        return set_backend_error(YOKE_E_STATE, 0, "scratch memory is not there yet");
+    return scratch_hooks.alloc(device, bytes, stream, out);
+}
+
+void host_scratch_free(void *device, void *pointer, void *stream)
+{
+    if (scratch_hooks.free) scratch_hooks.free(device, pointer, stream);
+}
+
+constexpr yoke_host kHost = {
+    sizeof(yoke_host), YOKE_BACKEND_ABI, host_set_error,     host_log,
+    host_config,       num_threads,      host_scratch_alloc, host_scratch_free,
+};
+
+}  // namespace
+
+const yoke_host &host_table() noexcept
+{
+    return kHost;
+}
+
+}  // namespace yoke::detail

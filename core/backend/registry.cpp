@@ -1,0 +1,162 @@
+#include "core/backend/registry.h"
+
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/base/library.h"
+#include "core/base/log.h"
+
+#include <sys/stat.h>
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+// Kinds that come as a module of their own, which is loaded only where it can run.
+constexpr const char *kModules[] = {"cuda"};
+
+struct Entry {
+    const char *kind;
+    yoke_backend_get_fn get;  // null: in a module
+    Once once;
+    Backend backend;
+    // Set with the table, for the hook that a fork runs in the child.
+    std::atomic<const yoke_backend *> opened{nullptr};
+    Entry *next = nullptr;
+};
+
+// Entries are only ever added, at the front, so that readers need no lock.
+std::atomic<Entry *> entries{nullptr};
+
+Entry *find(std::string_view kind) noexcept
+{
+    for (Entry *entry = entries.load(std::memory_order_acquire); entry; entry = entry->next)
+        if (kind == entry->kind) return entry;
+    return nullptr;
+}
+
+void add(const char *kind, yoke_backend_get_fn get) noexcept
+{
+    Entry *entry = new Entry{kind, get, {}, {}, {}, entries.load()};
+    while (!entries.compare_exchange_weak(entry->next, entry)) {
+    }
+}
+
+void add_modules() noexcept
+{
+    static const bool added = [] {
+        for (const char *kind : kModules)
+            if (!find(kind)) add(kind, nullptr);
+        return true;
+    }();
+    (void)added;
+}
+
+void tell_backends_of_fork()
+{
+    for (Entry *entry = entries.load(); entry; entry = entry->next)
+        if (const yoke_backend *table = entry->opened.load(); table && table->after_fork)
+            table->after_fork();
+}
+
+void open(Entry &entry)
+{
+    on_fork_child(tell_backends_of_fork);
+    mark_process_used();
+    static const char here = 0;
+    entry.backend = entry.get ? detail::open_table(entry.kind, entry.get, "the embedded backend")
+                              : detail::open_module(entry.kind, folder_of_code(&here));
+    entry.opened.store(entry.backend.table);
+    if (entry.backend.table)
+        log(LogLevel::kDebug, "backend %s: %s", entry.kind,
+            entry.backend.table->build_info ? entry.backend.table->build_info() : "no build info");
+}
+
+}  // namespace
+
+void register_backend(const char *kind, yoke_backend_get_fn get) noexcept
+{
+    if (!find(kind)) add(kind, get);
+}
+
+const Backend &backend_of(std::string_view kind)
+{
+    add_modules();
+    Entry *entry = find(kind);
+    if (!entry)
+        fail(YOKE_E_VALUE, "there is no device kind '%s'; the kinds are %s",
+             std::string(kind).c_str(), join(known_kinds()).c_str());
+    entry->once.run(entry->kind, [&] { open(*entry); });
+    return entry->backend;
+}
+
+std::vector<std::string> known_kinds()
+{
+    add_modules();
+    std::vector<std::string> kinds;
+    for (const Entry *entry = entries.load(); entry; entry = entry->next)
+        kinds.emplace_back(entry->kind);
+    // Accelerators first, the host's own last.
+    std::sort(kinds.begin(), kinds.end(), [](const std::string &a, const std::string &b) {
+        return std::pair(a == kHostKind, a) < std::pair(b == kHostKind, b);
+    });
+    return kinds;
+}
+
+bool is_known_kind(std::string_view kind)
+{
+    add_modules();
+    return find(kind) != nullptr;
+}
+
+bool Platforms::allow(std::string_view kind) const
+{
+    return !named || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+Platforms platforms()
+{
+    const char *text = config("YOKE_PLATFORMS");
+    if (!text) return {known_kinds(), false};
+    Platforms chosen{split_list(text), true};
+    for (const std::string &kind : chosen.kinds)
+        if (!is_known_kind(kind))
+            fail(YOKE_E_VALUE,
+                 "YOKE_PLATFORMS is '%s', but there is no device kind '%s'; the kinds are %s", text,
+                 kind.c_str(), join(known_kinds()).c_str());
+    return chosen;
+}
+
+std::string join(const std::vector<std::string> &words, const char *between)
+{
+    std::string text;
+    for (const std::string &word : words) text += (text.empty() ? "" : between) + word;
+    return text;
+}
+
+namespace detail {
+
+Backend open_module(const char *kind, const std::string &folder)
+{
+    const std::string path = folder + "/libyoke_" + kind + ".so";
+    struct stat file {};
+    if (stat(path.c_str(), &file) != 0)
+        return {nullptr,
+                path + " is not there: this installation has no " + kind +
+                    " module; build or install Yoke with it",
+                false};
+    const Library library = Library::open(path);
+    if (!library.loaded())
+        return {nullptr, library.problem() + "; reinstall the module or what it needs", true};
+    void *symbol = library.find(YOKE_BACKEND_SYMBOL);
+    if (!symbol)
+        return {nullptr,
+                path + " has no symbol " YOKE_BACKEND_SYMBOL
+                       ": it is no backend module of this release; reinstall it",
+                true};
+    return open_table(kind, reinterpret_cast<yoke_backend_get_fn>(symbol), path);
+}
+
+}  // namespace detail
+
+}  // namespace yoke

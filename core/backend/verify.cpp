@@ -1,0 +1,131 @@
+// Checks of a backend's table before anything else of it is called.
+#include "core/backend/ops.inc"
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+
+#include <cinttypes>
+#include <cstring>
+
+namespace yoke::detail {
+
+namespace {
+
+// An entry of a table, as a place where a function pointer stands.
+struct Slot {
+    const char *name;
+    size_t offset;
+};
+#define SLOT(entry)                           \
+    {                                         \
+#entry, offsetof(yoke_backend, entry) \
+    }
+#define COMM_SLOT(entry)                           \
+    {                                              \
+#entry, offsetof(yoke_backend_comm, entry) \
+    }
+
+constexpr Slot kRequired[] = {
+    SLOT(device_count), SLOT(why_unavailable),
+    SLOT(device_open),  SLOT(device_close),
+    SLOT(device_info),  SLOT(device_synchronize),
+    SLOT(alloc),        SLOT(free),
+    SLOT(mem_info),     SLOT(copy),
+    SLOT(fill),         SLOT(kernels),
+    SLOT(build_info),   SLOT(after_fork),
+};
+constexpr Slot kPinned[] = {SLOT(host_alloc), SLOT(host_free)};
+constexpr Slot kVirtual[] = {
+    SLOT(vmm_granularity), SLOT(vmm_reserve), SLOT(vmm_release), SLOT(vmm_create),
+    SLOT(vmm_destroy),     SLOT(vmm_map),     SLOT(vmm_unmap),
+};
+constexpr Slot kStreams[] = {SLOT(stream_create), SLOT(stream_destroy), SLOT(stream_synchronize),
+                             SLOT(stream_query)};
+constexpr Slot kEvents[] = {
+    SLOT(event_create), SLOT(event_destroy),     SLOT(event_record),  SLOT(event_wait),
+    SLOT(event_query),  SLOT(event_synchronize), SLOT(event_elapsed),
+};
+constexpr Slot kComm[] = {
+    COMM_SLOT(unique_id),   COMM_SLOT(init),      COMM_SLOT(abort),       COMM_SLOT(destroy),
+    COMM_SLOT(all_reduce),  COMM_SLOT(broadcast), COMM_SLOT(all_gather),  COMM_SLOT(reduce_scatter),
+    COMM_SLOT(send),        COMM_SLOT(recv),      COMM_SLOT(group_start), COMM_SLOT(group_end),
+    COMM_SLOT(async_error),
+};
+#undef SLOT
+#undef COMM_SLOT
+
+bool is_null(const void *table, const Slot &slot)
+{
+    void (*entry)() = nullptr;
+    memcpy(&entry, static_cast<const char *>(table) + slot.offset, sizeof entry);
+    return entry == nullptr;
+}
+
+// The name of the first null entry, or nullptr.
+template <size_t n>
+const char *first_null(const void *table, const Slot (&slots)[n])
+{
+    for (const Slot &slot : slots)
+        if (is_null(table, slot)) return slot.name;
+    return nullptr;
+}
+
+// The name of a null entry of a group that has others, or nullptr.
+template <size_t n>
+const char *broken_group(const void *table, const Slot (&slots)[n])
+{
+    size_t nulls = 0;
+    for (const Slot &slot : slots) nulls += is_null(table, slot);
+    return nulls == n ? nullptr : first_null(table, slots);
+}
+
+const char *missing_entry(const yoke_backend &table)
+{
+    if (const char *name = first_null(&table, kRequired)) return name;
+    if (const char *name = broken_group(&table, kPinned)) return name;
+    if (const char *name = broken_group(&table, kVirtual)) return name;
+    if (const char *name = broken_group(&table, kStreams)) return name;
+    if (const char *name = broken_group(&table, kEvents)) return name;
+    return table.comm ? first_null(table.comm, kComm) : nullptr;
+}
+
+constexpr const char *kRemedy = "rebuild it or install the matching module";
+
+}  // namespace
+
+std::string refusal(const char *kind, const yoke_backend &table, const std::string &source)
+{
+    const char *who = source.c_str();
+    // The two first fields have their place in every release; the rest is read after they agree.
+    if (table.abi != YOKE_BACKEND_ABI)
+        return format("%s speaks backend ABI %" PRIu32 ", this library %d; %s", who, table.abi,
+                      YOKE_BACKEND_ABI, kRemedy);
+    if (table.struct_size != sizeof(yoke_backend))
+        return format("%s has a backend table of %" PRIu32 " bytes, this library one of %zu; %s",
+                      who, table.struct_size, sizeof(yoke_backend), kRemedy);
+    if (!table.kind || strcmp(table.kind, kind) != 0)
+        return format("%s holds a backend of kind '%s', not '%s'; %s", who,
+                      table.kind ? table.kind : "", kind, kRemedy);
+    if (table.op_table_hash != YOKE_OP_TABLE_HASH)
+        return format("%s was built from another op table (its hash %016" PRIx64
+                      ", ours %016" PRIx64 "); %s",
+                      who, table.op_table_hash, static_cast<uint64_t>(YOKE_OP_TABLE_HASH), kRemedy);
+    if (table.kernel_count != YOKE_OP_COUNT)
+        return format("%s has %" PRId32 " kernels, the op table %d ops; %s", who,
+                      table.kernel_count, static_cast<int>(YOKE_OP_COUNT), kRemedy);
+    if (const char *name = missing_entry(table))
+        return format("%s lacks the entry '%s', which it must have; %s", who, name, kRemedy);
+    return "";
+}
+
+Backend open_table(const char *kind, yoke_backend_get_fn get, const std::string &source)
+{
+    const yoke_backend *table = nullptr;
+    const yoke_status status = get(&host_table(), &table);
+    if (status != YOKE_OK) return {nullptr, take_backend_error(status, source.c_str()), true};
+    if (!table) return {nullptr, source + " gave no table; " + kRemedy, true};
+    std::string problem = refusal(kind, *table, source);
+    if (!problem.empty()) return {nullptr, std::move(problem), true};
+    return {table, "", false};
+}
+
+}  // namespace yoke::detail

@@ -1,0 +1,249 @@
+#include "core/base/config.h"
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <deque>
+
+namespace yoke {
+
+namespace {
+
+// A check returns what is allowed, or nullptr if the value is.
+using Check = const char *(*)(std::string_view value);
+
+template <class... Words>
+bool is_one_of(std::string_view value, Words... words)
+{
+    return ((value == words) || ...);
+}
+
+const char *check_flag(std::string_view value)
+{
+    return is_one_of(value, "0", "1") ? nullptr : "0 or 1";
+}
+const char *check_level(std::string_view value)
+{
+    return is_one_of(value, "error", "warn", "info", "debug") ? nullptr
+                                                              : "error, warn, info or debug";
+}
+const char *check_isa(std::string_view value)
+{
+    return is_one_of(value, "base", "v3", "v4") ? nullptr : "base, v3 or v4";
+}
+const char *check_threads(std::string_view value)
+{
+    int threads = 0;
+    const auto [end, problem] = std::from_chars(value.begin(), value.end(), threads);
+    const bool good =
+        problem == std::errc() && end == value.end() && threads > 0 && threads <= 1024;
+    return good ? nullptr : "a whole number from 1 to 1024";
+}
+const char *check_kinds(std::string_view value)
+{
+    std::vector<std::string> kinds = split_list(value);
+    std::sort(kinds.begin(), kinds.end());
+    const bool repeated = std::adjacent_find(kinds.begin(), kinds.end()) != kinds.end();
+    return repeated || kinds.front().empty()
+               ? "kinds of devices separated by commas, each once, like cuda,cpu"
+               : nullptr;
+}
+const char *check_any(std::string_view)
+{
+    return nullptr;  // its reader knows more than could be checked here
+}
+
+struct Key {
+    const char *name;
+    Check check;
+};
+constexpr Key kKeys[] = {
+    {"YOKE_PLATFORMS", check_kinds}, {"YOKE_DEVICE", check_any},
+    {"YOKE_NO_CACHING", check_flag}, {"YOKE_NUM_THREADS", check_threads},
+    {"YOKE_LOG", check_level},       {"YOKE_CUDA_LIB_PATH", check_any},
+    {"YOKE_CPU_ISA", check_isa},
+};
+constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
+
+struct Entry {
+    const char *value = nullptr;  // set by the host, or the variable's at first use
+    bool set = false;             // by the host
+    bool used = false;
+    bool warned = false;
+};
+
+struct State {
+    Mutex mutex{LockRank::kConfig};
+    Entry entries[kKeyCount];
+    std::deque<std::string> kept;  // every text ever handed out
+    const char *keep(std::string_view text) { return kept.emplace_back(text).c_str(); }
+};
+State &state()
+{
+    static State &made = *new State;  // never destroyed: threads may outlive static destructors
+    return made;
+}
+
+size_t index_of(std::string_view key) noexcept
+{
+    size_t i = 0;
+    while (i < kKeyCount && key != kKeys[i].name) ++i;
+    return i;
+}
+
+size_t known_index(std::string_view key)
+{
+    const size_t i = index_of(key);
+    if (i < kKeyCount) return i;
+    std::vector<const char *> names;
+    for (const Key &known : kKeys) names.push_back(known.name);
+    const std::string text(key);
+    if (const char *meant = nearest_word(key, names))
+        fail(YOKE_E_VALUE, "there is no configuration key '%s'; did you mean '%s'?", text.c_str(),
+             meant);
+    std::string all;
+    for (const char *name : names) all += (all.empty() ? "" : ", ") + std::string(name);
+    fail(YOKE_E_VALUE, "there is no configuration key '%s'; the keys are %s", text.c_str(),
+         all.c_str());
+}
+
+const char *variable(size_t i) noexcept
+{
+    const char *text = getenv(kKeys[i].name);
+    return text && *text ? text : nullptr;
+}
+
+void check_value(size_t i, std::string_view value)
+{
+    if (const char *allowed = kKeys[i].check(value))
+        fail(YOKE_E_VALUE, "%s is '%s'; it must be %s", kKeys[i].name, std::string(value).c_str(),
+             allowed);
+}
+
+// Without `strict` an unreadable value counts as absent and stays unused.
+const char *read(size_t i, bool use, bool strict = true)
+{
+    State &all = state();
+    const std::lock_guard lock(all.mutex);
+    Entry &entry = all.entries[i];
+    if (entry.used || entry.set) {
+        entry.used |= use;
+        return entry.value;
+    }
+    const char *text = variable(i);
+    if (text) {
+        if (!strict && kKeys[i].check(text)) return nullptr;
+        check_value(i, text);
+        text = all.keep(text);
+    }
+    if (use) {
+        entry.value = text;
+        entry.used = true;
+    }
+    return text;
+}
+
+}  // namespace
+
+const char *config(std::string_view key)
+{
+    return read(known_index(key), true);
+}
+
+const char *peek_config(std::string_view key)
+{
+    return read(known_index(key), false);
+}
+
+const char *config_or_null(std::string_view key) noexcept
+{
+    const size_t i = index_of(key);
+    return i < kKeyCount ? read(i, true, false) : nullptr;
+}
+
+void set_config(std::string_view key, std::string_view value)
+{
+    const size_t i = known_index(key);
+    if (!value.empty()) check_value(i, value);
+    State &all = state();
+    const std::lock_guard lock(all.mutex);
+    Entry &entry = all.entries[i];
+    if (entry.used)
+        fail(YOKE_E_STATE, "%s cannot become '%s': it was used already, as %s%s%s; set it earlier",
+             kKeys[i].name, std::string(value).c_str(), entry.value ? "'" : "",
+             entry.value ? entry.value : "not set", entry.value ? "'" : "");
+    entry.value = value.empty() ? nullptr : all.keep(value);
+    entry.set = true;
+}
+
+void check_config()
+{
+    for (size_t i = 0; i < kKeyCount; ++i) read(i, false);
+}
+
+void warn_of_late_changes()
+{
+    for (size_t i = 0; i < kKeyCount; ++i) {
+        const char *now = variable(i);
+        std::string was;
+        {
+            const std::lock_guard lock(state().mutex);
+            Entry &entry = state().entries[i];
+            const bool same = std::string_view(now ? now : "") == (entry.value ? entry.value : "");
+            if (!entry.used || entry.set || entry.warned || same) continue;
+            entry.warned = true;
+            was = entry.value ? "'" + std::string(entry.value) + "'" : "not set";
+        }
+        log(LogLevel::kWarn, "%s was changed to '%s' after its first use and still counts as %s",
+            kKeys[i].name, now ? now : "", was.c_str());
+    }
+}
+
+std::vector<std::string> split_list(std::string_view text)
+{
+    std::vector<std::string> parts(1);
+    for (const char c : text) {
+        if (c == ',')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    }
+    for (std::string &part : parts) {
+        while (!part.empty() && isspace(static_cast<unsigned char>(part.back()))) part.pop_back();
+        size_t blanks = 0;
+        while (blanks < part.size() && isspace(static_cast<unsigned char>(part[blanks]))) ++blanks;
+        part.erase(0, blanks);
+    }
+    return parts;
+}
+
+const char *nearest_word(std::string_view text, const std::vector<const char *> &words)
+{
+    const char *best = nullptr;
+    size_t best_distance = text.size() / 4 + 2;  // further off is another word, not a slip
+    for (const char *word : words) {
+        const std::string_view other(word);
+        std::vector<size_t> row(other.size() + 1);
+        for (size_t j = 0; j <= other.size(); ++j) row[j] = j;
+        for (size_t i = 0; i < text.size(); ++i) {
+            size_t diagonal = row[0];
+            row[0] = i + 1;
+            for (size_t j = 0; j < other.size(); ++j) {
+                const size_t replace = diagonal + (toupper(text[i]) != toupper(other[j]));
+                diagonal = row[j + 1];
+                row[j + 1] = std::min({replace, row[j] + 1, diagonal + 1});
+            }
+        }
+        if (row.back() < best_distance) {
+            best_distance = row.back();
+            best = word;
+        }
+    }
+    return best;
+}
+
+}  // namespace yoke

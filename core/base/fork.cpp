@@ -1,0 +1,123 @@
+#include "core/base/fork.h"
+
+#include "core/base/error.h"
+
+#include <time.h>
+#include <cstdlib>
+
+namespace yoke {
+
+namespace {
+
+std::atomic<bool> process_used{false};
+std::atomic<bool> forked_child{false};
+
+constexpr int kMaxHooks = 8;
+std::atomic<void (*)()> child_hooks[kMaxHooks];
+
+}  // namespace
+
+// All mutexes in the order in which a fork takes them: by rank.
+struct MutexList {
+    static inline constinit Mutex *first = nullptr;
+    static inline constinit std::mutex guard{};
+
+    static void add(Mutex &mutex)
+    {
+        const std::lock_guard lock(guard);
+        static const int registered = pthread_atfork(lock_all, unlock_all, unlock_in_child);
+        (void)registered;
+        Mutex **place = &first;
+        while (*place && (*place)->rank_ <= mutex.rank_) place = &(*place)->next_;
+        mutex.next_ = *place;
+        *place = &mutex;
+    }
+    static void remove(Mutex &mutex)
+    {
+        const std::lock_guard lock(guard);
+        Mutex **place = &first;
+        while (*place != &mutex) place = &(*place)->next_;
+        *place = mutex.next_;
+    }
+    static void lock_all()
+    {
+        guard.lock();
+        for (Mutex *mutex = first; mutex; mutex = mutex->next_) mutex->lock();
+    }
+    static void unlock_all()
+    {
+        for (Mutex *mutex = first; mutex; mutex = mutex->next_) mutex->unlock();
+        guard.unlock();
+    }
+    static void unlock_in_child()
+    {
+        unlock_all();
+        if (!process_used.load()) return;
+        forked_child.store(true);
+        for (const auto &hook : child_hooks)
+            if (auto *run = hook.load()) run();
+    }
+};
+
+Mutex::Mutex(LockRank rank) noexcept : rank_(rank)
+{
+    MutexList::add(*this);
+}
+
+Mutex::~Mutex()
+{
+    MutexList::remove(*this);
+}
+
+Once::Turn::Turn(Once &owner, const char *what) : once(owner)
+{
+    if (once.running_.load() && pthread_equal(once.runner_.load(), pthread_self()))
+        fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_STATE,
+             "%s: asked for again from within its own start; a callback that runs during the start "
+             "must not use it",
+             what);
+    if (!is_forked_child()) {
+        once.mutex_.lock();
+    } else {
+        // The thread that held the lock may not exist in this process, so do not wait for ever.
+        constexpr int kTries = 200;
+        const timespec pause{0, 10'000'000};
+        for (int i = 0; !once.mutex_.try_lock(); ++i) {
+            if (i == kTries)
+                fail(YOKE_E_FORKED,
+                     "%s: the process forked while another thread was starting it; start it before "
+                     "forking, or use exec or spawn in place of fork",
+                     what);
+            nanosleep(&pause, nullptr);
+        }
+    }
+    once.runner_.store(pthread_self());
+    once.running_.store(true);
+}
+
+Once::Turn::~Turn()
+{
+    once.running_.store(false);
+    once.mutex_.unlock();
+}
+
+bool is_forked_child() noexcept
+{
+    return forked_child.load(std::memory_order_relaxed);
+}
+
+void mark_process_used() noexcept
+{
+    process_used.store(true);
+}
+
+void on_fork_child(void (*hook)()) noexcept
+{
+    for (auto &slot : child_hooks) {
+        void (*expected)() = nullptr;
+        if (slot.compare_exchange_strong(expected, hook) || expected == hook) return;
+    }
+    abort();  // a ninth hook is a mistake in this source tree
+}
+
+}  // namespace yoke

@@ -1,0 +1,36 @@
+#include "core/base/library.h"
+
+#include <dlfcn.h>
+#include <climits>
+#include <cstdlib>
+
+namespace yoke {
+
+Library Library::open(const std::string &path)
+{
+    Library library;
+    library.path_ = path;
+    library.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library.handle_) {
+        const char *reason = dlerror();
+        library.problem_ = "cannot load " + path + ": " + (reason ? reason : "no reason given");
+    }
+    return library;
+}
+
+void *Library::find(const char *symbol) const noexcept
+{
+    return handle_ ? dlsym(handle_, symbol) : nullptr;
+}
+
+std::string folder_of_code(const void *address)
+{
+    Dl_info info{};
+    if (!dladdr(address, &info) || !info.dli_fname) return "";
+    char real[PATH_MAX];
+    const std::string file = realpath(info.dli_fname, real) ? real : info.dli_fname;
+    const size_t slash = file.rfind('/');
+    return slash == std::string::npos ? "." : file.substr(0, slash);
+}
+
+}  // namespace yoke

@@ -1,0 +1,53 @@
+#include "core/base/random.h"
+
+#include <atomic>
+
+namespace yoke
+{
+
+namespace
+{
+
+// Until a host seeds, runs repeat, as they do in PyTorch.
+constexpr uint64_t kDefaultSeed = 0x59'6f'6b'65; // "Yoke"
+
+std::atomic<uint64_t> process_seed{kDefaultSeed};
+std::atomic<uint64_t> seeding_epoch{1};
+std::atomic<uint64_t> next_thread{0};
+
+// SplitMix64's finaliser: neighbouring thread numbers give unrelated seeds.
+uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+} // namespace
+
+void manual_seed(uint64_t seed) noexcept
+{
+    process_seed = seed;
+    next_thread = 1;
+    ThreadState &state = thread_state();
+    state.random = {seed, 0};
+    state.random_epoch = seeding_epoch.fetch_add(1) + 1;
+}
+
+RandomState reserve_random(int64_t elements) noexcept
+{
+    ThreadState &state = thread_state();
+    const uint64_t epoch = seeding_epoch.load(std::memory_order_relaxed);
+    if (state.random_epoch != epoch) {
+        const uint64_t thread = next_thread.fetch_add(1);
+        const uint64_t seed = process_seed;
+        state.random = {thread ? mix(seed + thread * 0x9e3779b97f4a7c15u) : seed, 0};
+        state.random_epoch = epoch;
+    }
+    const RandomState taken = state.random;
+    // Two elements a counter is the most that any distribution uses.
+    state.random.offset += (static_cast<uint64_t>(elements) + 1) / 2;
+    return taken;
+}
+
+} // namespace yoke

@@ -1,0 +1,18 @@
+// random.h: where the random numbers of a thread stand: a Philox seed and a counter (kernels/common/philox.h).
+//
+// Each thread has a stream of its own, so that a program with threads stays reproducible: the thread that calls
+// manual_seed starts at the seed itself, every other one at a seed mixed with its order of first use.
+#pragma once
+
+#include "core/base/thread_state.h"
+
+namespace yoke
+{
+
+// Starts the streams of all threads anew.
+void manual_seed(uint64_t seed) noexcept;
+
+// Takes the counters that a draw of `elements` uses, and moves the calling thread's stream behind them.
+RandomState reserve_random(int64_t elements) noexcept;
+
+} // namespace yoke

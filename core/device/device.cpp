@@ -1,0 +1,213 @@
+// Devices of every kind: opened once with their backend, kept for ever.
+#include "core/device/device.h"
+
+#include "core/backend/registry.h"
+#include "core/base/config.h"
+#include "core/base/log.h"
+#include "core/device/kinds.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+// One kind, opened. Its devices and reason never change afterwards.
+struct Kind {
+    std::string name;
+    Once once;
+    std::vector<Device *> devices;
+    std::string reason;  // why there are none
+    bool defect = false;
+};
+
+struct State {
+    Mutex mutex{LockRank::kDevices};
+    std::vector<Kind *> kinds;
+    std::vector<Device *> devices;       // by ordinal
+    std::vector<std::string *> reasons;  // of kinds that may not be used, kept for the callers
+};
+State &state()
+{
+    static State &made = *new State;
+    return made;
+}
+
+Kind &entry_of(std::string_view name)
+{
+    const std::lock_guard lock(state().mutex);
+    for (Kind *kind : state().kinds)
+        if (kind->name == name) return *kind;
+    Kind *kind = new Kind;
+    kind->name = name;
+    state().kinds.push_back(kind);
+    return *kind;
+}
+
+Device *open_one(const Kind &kind, const yoke_backend &backend, int32_t index)
+{
+    const std::string name =
+        kind.name == kHostKind ? kind.name : kind.name + ":" + std::to_string(index);
+    void *handle = nullptr;
+    check_backend(backend.device_open(index, &handle), ("cannot open " + name).c_str());
+    Device *device = new Device;
+    device->backend = &backend;
+    device->handle = handle;
+    device->index = index;
+    device->name = name;
+    device->host = kind.name == kHostKind;
+    device->info.struct_size = sizeof device->info;
+    check_backend(backend.device_info(handle, &device->info), ("cannot ask " + name).c_str());
+    return device;
+}
+
+void publish(Kind &kind, const std::vector<Device *> &devices)
+{
+    const std::lock_guard lock(state().mutex);
+    for (Device *device : devices) {
+        device->ordinal = static_cast<int32_t>(state().devices.size());
+        state().devices.push_back(device);
+    }
+    kind.devices = devices;
+}
+
+void open_devices(Kind &kind, const yoke_backend &backend)
+{
+    int32_t count = 0;
+    check_backend(backend.device_count(&count),
+                  ("cannot count the devices of " + kind.name).c_str());
+    if (count == 0) {
+        char text[1024] = "";
+        backend.why_unavailable(text, sizeof text);
+        kind.reason = *text ? text : kind.name + " has no devices";
+        return;
+    }
+    std::vector<Device *> devices;
+    for (int32_t i = 0; i < count; ++i) devices.push_back(open_one(kind, backend, i));
+    publish(kind, devices);
+}
+
+const std::string &forked_reason()
+{
+    static const std::string &text = *new std::string(
+        "this process was forked from one that uses Yoke, and a driver does not survive a fork; "
+        "start it with spawn or exec, or fork before the first use");
+    return text;
+}
+
+void open_kind(Kind &kind)
+{
+    check_config();
+    if (kind.name != kHostKind && is_forked_child()) {
+        kind.reason = forked_reason();
+        kind.defect = true;
+        return;
+    }
+    const Backend &backend = backend_of(kind.name);
+    kind.reason = backend.reason;
+    kind.defect = backend.defect;
+    if (!backend.table) return;
+    try {
+        open_devices(kind, *backend.table);
+    } catch (const Error &error) {
+        // A failing driver is the reason why there are no devices, not a failure of who asks.
+        kind.reason = error.what();
+        kind.defect = true;
+    }
+}
+
+// Opens a kind at first use, whatever YOKE_PLATFORMS says.
+const Kind &opened(std::string_view name)
+{
+    if (!is_known_kind(name)) backend_of(name);  // raises, with the kinds that there are
+    Kind &kind = entry_of(name);
+    kind.once.run(kind.name.c_str(), [&] { open_kind(kind); });
+    return kind;
+}
+
+// A platform that the user named must work: nothing else is used in its place.
+void check_platforms(const Platforms &chosen)
+{
+    if (!chosen.named) return;
+    for (const std::string &name : chosen.kinds) {
+        const Kind &kind = opened(name);
+        if (kind.devices.empty())
+            fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE,
+                 "YOKE_PLATFORMS names '%s', which cannot be used: %s", name.c_str(),
+                 kind.reason.c_str());
+    }
+}
+
+}  // namespace
+
+const std::vector<Device *> &devices_of(std::string_view name)
+{
+    check_platforms(platforms());
+    const char *reason = why_unavailable(name);
+    if (*reason)
+        fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE, "%s cannot be used: %s",
+             std::string(name).c_str(), reason);
+    const Kind &kind = opened(name);
+    if (kind.name != kHostKind && is_forked_child()) detail::fail_forked(kind.name);
+    return kind.devices;
+}
+
+const char *why_unavailable(std::string_view name)
+{
+    const Platforms chosen = platforms();
+    if (is_known_kind(name) && !chosen.allow(name)) {
+        const std::string text =
+            format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
+                   join(chosen.kinds, ",").c_str(), std::string(name).c_str());
+        const std::lock_guard lock(state().mutex);
+        for (const std::string *reason : state().reasons)
+            if (*reason == text) return reason->c_str();
+        return state().reasons.emplace_back(new std::string(text))->c_str();
+    }
+    const Kind &kind = opened(name);
+    if (kind.name != kHostKind && is_forked_child()) return forked_reason().c_str();
+    return kind.reason.c_str();
+}
+
+bool is_defect(std::string_view name)
+{
+    return opened(name).defect || is_forked_child();
+}
+
+std::vector<Device *> opened_devices()
+{
+    const std::lock_guard lock(state().mutex);
+    return state().devices;
+}
+
+Device *find_device(const void *handle) noexcept
+{
+    const std::lock_guard lock(state().mutex);
+    for (Device *device : state().devices)
+        if (device->handle == handle) return device;
+    return nullptr;
+}
+
+void synchronize(Device &device)
+{
+    check_usable(device);
+    check_backend(device.backend->device_synchronize(device.handle),
+                  ("synchronize " + device.name).c_str());
+}
+
+yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name)
+{
+    check_usable(device);
+    const yoke_backend &backend = *device.backend;
+    if (op >= 0 && op < backend.kernel_count && backend.kernels[op]) [[likely]]
+        return backend.kernels[op];
+    fail(YOKE_E_UNSUPPORTED, "%s has no kernel for %s; move its tensors to a device that has one",
+         backend.kind, op_name);
+}
+
+void detail::fail_forked(const std::string &name)
+{
+    fail(YOKE_E_FORKED, "%s: %s", name.c_str(), forked_reason().c_str());
+}
+
+}  // namespace yoke

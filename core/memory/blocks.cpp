@@ -1,0 +1,164 @@
+#include "core/memory/blocks.h"
+
+#include "core/base/log.h"
+#include "core/base/thread_state.h"
+#include "core/memory/poison.h"
+
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+namespace yoke {
+
+uint64_t class_size(uint64_t bytes, uint64_t alignment)
+{
+    uint64_t step = std::max(kSmallStep, alignment);
+    if (bytes > kMaxSmall) {
+        const int power = std::bit_width(bytes - 1) - 1;  // 2^power < bytes <= 2^(power+1)
+        step = std::max(step, uint64_t{1} << (power - 3));
+    }
+    return (bytes + step - 1) & ~(step - 1);
+}
+
+int class_index(uint64_t size)
+{
+    if (size <= kMaxSmall) return static_cast<int>((size - 1) / kSmallStep);
+    const int power = std::bit_width(size - 1) - 1;
+    const uint64_t eighth = ((size - 1) >> (power - 3)) & 7;
+    return kSmallClasses + (power - 12) * 8 + static_cast<int>(eighth);
+}
+
+uint64_t index_size(int index)
+{
+    const auto i = static_cast<uint64_t>(index);
+    if (index < kSmallClasses) return (i + 1) * kSmallStep;
+    const uint64_t power = 12 + (i - kSmallClasses) / 8, eighth = (i - kSmallClasses) % 8;
+    return (uint64_t{1} << power) + ((eighth + 1) << (power - 3));
+}
+
+BlockStack::~BlockStack()
+{
+    free(items_);
+}
+
+bool BlockStack::push(void *block) noexcept
+{
+    if (count_ == capacity_) {
+        const size_t capacity = capacity_ ? 2 * capacity_ : 8;
+        void *items = realloc(items_, capacity * sizeof(void *));
+        if (!items) return false;
+        items_ = static_cast<void **>(items);
+        capacity_ = capacity;
+    }
+    items_[count_++] = block;
+    return true;
+}
+
+Arena *DeviceMemory::arena_of(void *stream, bool make) noexcept
+{
+    for (const auto &arena : arenas_)
+        if (arena->stream == stream) return arena.get();
+    if (!make) return nullptr;
+    std::unique_ptr<Arena> arena(new (std::nothrow) Arena);
+    if (!arena) return nullptr;
+    arena->stream = stream;
+    try {
+        arenas_.push_back(std::move(arena));
+    } catch (const std::bad_alloc &) {
+        return nullptr;  // the block then goes back to the backend
+    }
+    return arenas_.back().get();
+}
+
+void *DeviceMemory::take(int index, void *stream) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    Arena *arena = arena_of(stream, false);
+    return arena ? arena->classes[index].pop() : nullptr;
+}
+
+bool DeviceMemory::keep(void *block, int index, void *stream) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    Arena *arena = arena_of(stream, true);
+    return arena && arena->classes[index].push(block);
+}
+
+yoke_status DeviceMemory::obtain(uint64_t size, void **block) noexcept
+{
+    const yoke_status status = device_.backend->alloc(device_.handle, size, block);
+    if (status == YOKE_OK) raise(reserved_, max_reserved_, size);
+    return status;
+}
+
+void DeviceMemory::release(void *block, uint64_t size) noexcept
+{
+    unpoison(device_, block, size);
+    const yoke_status status = device_.backend->free(device_.handle, block, size);
+    if (status != YOKE_OK)
+        log(LogLevel::kError, "%s: a block of %llu bytes could not be given back: %s",
+            device_.name.c_str(), static_cast<unsigned long long>(size), status_name(status));
+    reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+}
+
+void DeviceMemory::give_back(void *block, uint64_t size, void *stream) noexcept
+{
+    const auto wait = device_.backend->stream_synchronize;
+    const yoke_status status =
+        wait ? wait(device_.handle, stream) : device_.backend->device_synchronize(device_.handle);
+    // A failure of the work itself surfaces at the caller's next call; the block is free either way.
+    if (status != YOKE_OK)
+        log(LogLevel::kDebug, "%s: waiting before a free: %s", device_.name.c_str(),
+            status_name(status));
+    release(block, size);
+}
+
+void DeviceMemory::flush() noexcept
+{
+    if (!device_.host && is_forked_child()) return;
+    if (device_.backend->device_synchronize(device_.handle) != YOKE_OK)
+        log(LogLevel::kDebug, "%s: waiting before a flush failed", device_.name.c_str());
+    std::vector<std::unique_ptr<Arena>> arenas;
+    {
+        const std::lock_guard lock(mutex_);
+        arenas.swap(arenas_);
+    }
+    for (const auto &arena : arenas)
+        for (int index = 0; index < kClasses; ++index)
+            while (void *block = arena->classes[index].pop()) release(block, index_size(index));
+}
+
+ThreadCache *ThreadCache::of_thread() noexcept
+{
+    ThreadState &thread = thread_state();
+    if (!thread.memory_cache) [[unlikely]]
+        thread.memory_cache = calloc(1, sizeof(ThreadCache));
+    return static_cast<ThreadCache *>(thread.memory_cache);
+}
+
+void ThreadCache::drain(const Device *device) noexcept
+{
+    for (Slot &slot : slots) {
+        if (!slot.device || (device && slot.device != device)) continue;
+        if (!slot.device->host && is_forked_child()) continue;
+        DeviceMemory &memory = memory_of(*slot.device);
+        for (int index = 0; index < kSmallClasses; ++index)
+            for (Bin &bin = slot.bins[index]; bin.count;) {
+                void *block = bin.items[--bin.count];
+                if (!memory.keep(block, index, bin.stream))
+                    memory.give_back(block, index_size(index), bin.stream);
+            }
+        slot.bytes = 0;
+    }
+}
+
+DeviceMemory &make_memory(Device &device)
+{
+    auto *memory = new DeviceMemory(device);
+    DeviceMemory *first = nullptr;
+    if (device.memory.compare_exchange_strong(first, memory)) return *memory;
+    delete memory;
+    return *first;
+}
+
+}  // namespace yoke

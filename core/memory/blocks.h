@@ -1,0 +1,169 @@
+// blocks.h: the parts of the allocator: size classes, what one thread keeps, what a device keeps.
+//
+// A block goes from the backend to a user, then waits in the cache of the thread that freed it
+// (small ones) or in its device's arena for the same stream, and from there to the next user. Waiting
+// blocks of one stream never serve another: the order of one stream is what makes reuse safe.
+// Nothing is ever written into a block, since it may not be memory that the host can reach.
+#pragma once
+
+#include "core/base/fork.h"
+#include "core/device/device.h"
+
+#include <memory>
+#include <vector>
+
+namespace yoke {
+
+// ---- Size classes: multiples of 64 bytes up to 4 KiB, then eight to a power of two ----------------
+
+inline constexpr uint64_t kSmallStep = 64;
+inline constexpr uint64_t kMaxSmall = 4096;
+inline constexpr int kSmallClasses = kMaxSmall / kSmallStep;
+inline constexpr uint64_t kMaxBlock = uint64_t{1} << 62;  // what is larger no machine has
+inline constexpr int kClasses = kSmallClasses + (62 - 12) * 8;
+
+// The size of the class of a request, at most an eighth more than asked for beyond 4 KiB. `alignment`
+// is the device's, a power of two. 0 < bytes <= kMaxBlock.
+uint64_t class_size(uint64_t bytes, uint64_t alignment);
+// The number of the class of that size.
+int class_index(uint64_t size);
+uint64_t index_size(int index);
+
+// ---- A short stack of blocks that never raises ------------------------------------------------------
+
+class BlockStack {
+public:
+    BlockStack() = default;
+    BlockStack(const BlockStack &) = delete;
+    BlockStack &operator=(const BlockStack &) = delete;
+    ~BlockStack();
+    bool push(void *block) noexcept;  // false: no host memory to note it
+    void *pop() noexcept { return count_ ? items_[--count_] : nullptr; }
+
+private:
+    void **items_ = nullptr;
+    size_t count_ = 0, capacity_ = 0;
+};
+
+// What waits for one stream of a device.
+struct Arena {
+    void *stream = nullptr;
+    BlockStack classes[kClasses];
+};
+
+// ---- One device -----------------------------------------------------------------------------------------
+
+class DeviceMemory {
+public:
+    explicit DeviceMemory(Device &device) : device_(device) {}
+
+    // A waiting block of that class, or nullptr.
+    void *take(int index, void *stream) noexcept;
+    // Lets a block wait; false if there is no host memory to note it.
+    bool keep(void *block, int index, void *stream) noexcept;
+
+    // From and to the backend. obtain() returns the backend's status; give_back() waits first for the
+    // work of the stream that used the block.
+    yoke_status obtain(uint64_t size, void **block) noexcept;
+    void give_back(void *block, uint64_t size, void *stream) noexcept;
+    // Everything that waits goes back to the backend.
+    void flush() noexcept;
+
+    void count_alloc(uint64_t size) noexcept { raise(allocated_, max_allocated_, size); }
+    void count_free(uint64_t size) noexcept
+    {
+        allocated_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+    }
+
+    Device &device() const noexcept { return device_; }
+
+private:
+    friend struct MemoryStatistics;
+    using Counter = std::atomic<int64_t>;
+    static void raise(Counter &now, Counter &peak, uint64_t size) noexcept
+    {
+        const auto bytes = static_cast<int64_t>(size);
+        const int64_t reached = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+        int64_t most = peak.load(std::memory_order_relaxed);
+        while (reached > most &&
+               !peak.compare_exchange_weak(most, reached, std::memory_order_relaxed)) {
+        }
+    }
+    Arena *arena_of(void *stream, bool make) noexcept;
+    void release(void *block, uint64_t size) noexcept;
+
+    Device &device_;
+    Mutex mutex_{LockRank::kMemory};
+    std::vector<std::unique_ptr<Arena>> arenas_;  // few: one for each stream in use
+    alignas(64) Counter allocated_{0};
+    Counter max_allocated_{0};
+    Counter reserved_{0};
+    Counter max_reserved_{0};
+};
+
+// The memory of a device, made at first use.
+DeviceMemory &make_memory(Device &device);
+inline DeviceMemory &memory_of(Device &device)
+{
+    DeviceMemory *memory = device.memory.load(std::memory_order_acquire);
+    return memory ? *memory : make_memory(device);
+}
+
+// ---- What one thread keeps: small blocks of the first few devices, without a lock ------------------
+
+struct ThreadCache {
+    static constexpr int kDevices = 4;
+    static constexpr uint32_t kDepth = 14;             // blocks of one class
+    static constexpr uint64_t kMaxBytes = 256 * 1024;  // of one device
+
+    // Blocks of one class, all of one stream.
+    struct Bin {
+        void *stream;
+        uint64_t count;
+        void *items[kDepth];
+    };
+    struct Slot {
+        Device *device;  // null: nothing kept yet
+        uint64_t bytes;
+        Bin bins[kSmallClasses];
+    };
+    Slot slots[kDevices];
+
+    // The calling thread's; nullptr if there is no host memory for it.
+    static ThreadCache *of_thread() noexcept;
+
+    // A waiting block of that class, or nullptr; and the way back, false if there is no room.
+    void *take(const Device &device, int index, void *stream) noexcept;
+    bool keep(Device &device, void *block, int index, void *stream) noexcept;
+
+    // Moves all blocks of a device (nullptr: of every one) to the devices' arenas.
+    void drain(const Device *device) noexcept;
+};
+
+inline void *ThreadCache::take(const Device &device, int index, void *stream) noexcept
+{
+    Slot &slot = slots[device.ordinal];
+    Bin &bin = slot.bins[index];
+    if (bin.count == 0 || bin.stream != stream) return nullptr;
+    slot.bytes -= index_size(index);
+    return bin.items[--bin.count];
+}
+
+inline bool ThreadCache::keep(Device &device, void *block, int index, void *stream) noexcept
+{
+    Slot &slot = slots[device.ordinal];
+    Bin &bin = slot.bins[index];
+    const uint64_t size = index_size(index);
+    if (bin.count == kDepth || slot.bytes + size > kMaxBytes) return false;
+    if (bin.count == 0) {
+        bin.stream = stream;
+        slot.device = &device;
+    } else if (bin.stream != stream) {
+        return false;
+    }
+    slot.bytes += size;
+    bin.items[bin.count++] = block;
+    return true;
+}
+
+}  // namespace yoke

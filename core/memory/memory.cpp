@@ -1,0 +1,178 @@
+#include "core/memory/memory.h"
+
+#include "core/base/config.h"
+#include "core/base/thread_state.h"
+#include "core/memory/blocks.h"
+#include "core/memory/poison.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke {
+
+// Reads and resets the counters of a device.
+struct MemoryStatistics {
+    static MemoryStats read(const DeviceMemory &memory)
+    {
+        MemoryStats stats;
+        stats.allocated = memory.allocated_.load(std::memory_order_relaxed);
+        stats.reserved = memory.reserved_.load(std::memory_order_relaxed);
+        // Read after the present values, a peak may lag behind them for an instant.
+        stats.max_allocated = std::max(stats.allocated, memory.max_allocated_.load());
+        stats.max_reserved = std::max(stats.reserved, memory.max_reserved_.load());
+        return stats;
+    }
+    static void reset_peaks(DeviceMemory &memory)
+    {
+        memory.max_allocated_.store(memory.allocated_.load());
+        memory.max_reserved_.store(memory.reserved_.load());
+    }
+};
+
+namespace {
+
+// -1: not yet read from the configuration.
+std::atomic<int> caching{-1};
+
+bool caching_now()
+{
+    const int known = caching.load(std::memory_order_relaxed);
+    if (known >= 0) [[likely]]
+        return known != 0;
+    const char *text = config("YOKE_NO_CACHING");
+    int unread = -1;
+    caching.compare_exchange_strong(unread, text && strcmp(text, "1") == 0 ? 0 : 1);
+    return caching.load() != 0;
+}
+
+std::string human(uint64_t bytes)
+{
+    static constexpr const char *kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) return std::to_string(bytes) + " bytes";
+    double value = static_cast<double>(bytes) / 1024;
+    int unit = 0;
+    for (; value >= 1024; ++unit) value /= 1024;
+    return format("%.2f %s", value, kUnits[unit]);
+}
+std::string human(int64_t bytes)
+{
+    return human(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+}
+
+[[noreturn]] __attribute__((cold)) void fail_oom(DeviceMemory &memory, uint64_t bytes,
+                                                 const std::string &backend_message)
+{
+    const Device &device = memory.device();
+    const MemoryStats stats = MemoryStatistics::read(memory);
+    uint64_t free_bytes = 0, total = device.info.total_memory;
+    std::string room = "how much is free is not known";
+    if (device.backend->mem_info(device.handle, &free_bytes, &total) == YOKE_OK)
+        room = human(free_bytes) + " of " + human(total) + " are free";
+    fail(YOKE_E_OOM,
+         "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s "
+         "reserved there, %s; drop tensors that are no longer needed or use a smaller batch (%s)",
+         device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
+         human(stats.allocated).c_str(), human(stats.reserved).c_str(), room.c_str(),
+         backend_message.c_str());
+}
+
+// From the backend; when it has none left, what waits is given back and it is asked once more.
+__attribute__((noinline)) void *obtain(DeviceMemory &memory, uint64_t bytes, uint64_t size)
+{
+    void *block = nullptr;
+    yoke_status status = memory.obtain(size, &block);
+    if (status == YOKE_E_OOM) {
+        empty_cache(&memory.device());
+        status = memory.obtain(size, &block);
+    }
+    const std::string where = "alloc on " + memory.device().name;
+    if (status == YOKE_E_OOM) fail_oom(memory, bytes, take_backend_error(status, where.c_str()));
+    check_backend(status, where.c_str());
+    return block;
+}
+
+ThreadCache *thread_cache(const Device &device, uint64_t size) noexcept
+{
+    const bool kept = size <= kMaxSmall && device.ordinal < ThreadCache::kDevices;
+    return kept ? ThreadCache::of_thread() : nullptr;
+}
+
+// Called when a thread ends.
+void drop_thread_cache(void *pointer)
+{
+    auto *cache = static_cast<ThreadCache *>(pointer);
+    cache->drain(nullptr);
+    free(cache);
+    if (caching.load() == 0) empty_cache(nullptr);
+}
+
+[[maybe_unused]] const bool hooked = (detail::drop_memory_cache = drop_thread_cache, true);
+
+}  // namespace
+
+void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *capacity)
+{
+    *capacity = 0;
+    if (bytes == 0) return nullptr;
+    check_usable(device);
+    DeviceMemory &memory = memory_of(device);
+    if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
+    const uint64_t size = class_size(bytes, device.info.alignment);
+    void *block = nullptr;
+    if (caching_now()) {
+        const int index = class_index(size);
+        if (ThreadCache *cache = thread_cache(device, size))
+            block = cache->take(device, index, stream);
+        if (!block) block = memory.take(index, stream);
+        if (block) unpoison(device, block, size);
+    }
+    if (!block) block = obtain(memory, bytes, size);
+    memory.count_alloc(size);
+    *capacity = size;
+    return block;
+}
+
+void free_block(Device &device, void *block, uint64_t capacity, void *stream) noexcept
+{
+    if (!block || (!device.host && is_forked_child())) return;
+    DeviceMemory &memory = memory_of(device);
+    memory.count_free(capacity);
+    if (caching.load(std::memory_order_relaxed) == 1) {
+        const int index = class_index(capacity);
+        poison(device, block, capacity);
+        ThreadCache *cache = thread_cache(device, capacity);
+        if (cache && cache->keep(device, block, index, stream)) return;
+        if (memory.keep(block, index, stream)) return;
+    }
+    memory.give_back(block, capacity, stream);
+}
+
+MemoryStats memory_stats(Device &device)
+{
+    return MemoryStatistics::read(memory_of(device));
+}
+
+void reset_peak_memory_stats(Device &device)
+{
+    MemoryStatistics::reset_peaks(memory_of(device));
+}
+
+void empty_cache(Device *device)
+{
+    if (void *cache = thread_state().memory_cache) static_cast<ThreadCache *>(cache)->drain(device);
+    for (Device *each : opened_devices())
+        if (!device || each == device) memory_of(*each).flush();
+}
+
+void set_caching(bool enabled)
+{
+    caching.store(enabled ? 1 : 0);
+    if (!enabled) empty_cache(nullptr);
+}
+
+bool is_caching()
+{
+    return caching_now();
+}
+
+}  // namespace yoke
