@@ -26,7 +26,7 @@ RULES = [
     (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/ops.inc",
                        TYPES], True),
     (r"bindings/\w+/", ["{own}", PUBLIC], True),
-    (r"tests/(core|kernels|backend|emu|fakes|fuzz)/", ["core/", "capi/", "kernels/", "tests/"], True),
+    (r"tests/(core|kernels|backend|emu|fakes|fuzz|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),
 ]
