@@ -1,0 +1,147 @@
+/* Failures: what the last error says, whose it is, and that success leaves it alone. */
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+
+#include <pthread.h>
+
+static void a_thread_without_failure_has_an_empty_last_error(void)
+{
+    const yoke_error *error = yoke_last_error();
+    CHECK(error->struct_size == sizeof(yoke_error));
+    CHECK(error->status == YOKE_OK);
+    CHECK(error->message[0] == '\0' && error->call[0] == '\0' && error->device[0] == '\0');
+    CHECK(error->cause == NULL);
+}
+
+static void a_null_handle_is_named_with_its_call(void)
+{
+    yoke_tensor *out = (yoke_tensor *)&out;
+    FAILS(yoke_softmax(NULL, -1, YOKE_NONE, &out), YOKE_E_VALUE, "softmax: argument 'x' is NULL");
+    CHECK(out == NULL);
+    CHECK(strcmp(yoke_last_error()->call, "yoke_softmax") == 0);
+    FAILS(yoke_backward(NULL, NULL, 0), YOKE_E_VALUE, "backward: argument 'tensor' is NULL");
+    FAILS(yoke_device_open("cpu", NULL), YOKE_E_VALUE, "device_open: argument 'out' is NULL");
+    FAILS(yoke_read_idx(NULL, &out), YOKE_E_VALUE, "read_idx: argument 'path' is NULL");
+}
+
+static void a_null_output_of_an_op_is_named(void)
+{
+    const int64_t shape[1] = {1};
+    const float one[1] = {1.0f};
+    yoke_tensor *x = floats(one, shape, 1);
+    FAILS(yoke_relu(x, NULL), YOKE_E_VALUE, "relu: argument 'out' is NULL");
+    yoke_tensor_release(x);
+}
+
+static void lists_are_checked_for_length_and_items(void)
+{
+    const int64_t shape[1] = {1};
+    const float one[1] = {1.0f};
+    yoke_tensor *x = floats(one, shape, 1);
+    yoke_tensor *const items[2] = {x, NULL};
+    yoke_tensor *out = NULL;
+    FAILS(yoke_cat(items, 2, 0, &out), YOKE_E_VALUE, "item 1 of argument 'tensors' is NULL");
+    FAILS(yoke_cat(items, -3, 0, &out), YOKE_E_VALUE, "argument 'tensors' is -3");
+    FAILS(yoke_cat(NULL, 2, 0, &out), YOKE_E_VALUE, "'tensors' is NULL with a count of 2");
+    FAILS(yoke_reshape(x, NULL, 1, &out), YOKE_E_VALUE, "'shape' is NULL with a count of 1");
+    FAILS(yoke_reshape(x, shape, (int64_t)1 << 40, &out), YOKE_E_VALUE, "1099511627776");
+    FAILS(yoke_grad(items, 2, NULL, items, 1, 0, &out), YOKE_E_VALUE,
+          "item 1 of argument 'outputs'");
+    yoke_tensor_release(x);
+}
+
+static void a_scalar_of_another_kind_is_refused(void)
+{
+    const int64_t shape[1] = {1};
+    const float one[1] = {1.0f};
+    yoke_tensor *x = floats(one, shape, 1), *out = NULL;
+    yoke_scalar text = {YOKE_ARG_STRING, 0, {0}};
+    FAILS(yoke_add_scalar(x, &text, &out), YOKE_E_TYPE, "argument 'y' has kind 7");
+    FAILS(yoke_tensor_scalar(&text, YOKE_NONE, NULL, &out), YOKE_E_TYPE, "'value' has kind 7");
+    FAILS(yoke_fill_(x, NULL), YOKE_E_VALUE, "fill_: argument 'value' is NULL");
+    yoke_tensor_release(x);
+}
+
+static void success_does_not_touch_the_last_error(void)
+{
+    int32_t count = 0;
+    yoke_device *device = NULL;
+    FAILS(yoke_device_get("cpu", 7, &device), YOKE_E_INDEX, "7");
+    OK(yoke_device_count("cpu", &count));
+    CHECK(count == 1);
+    CHECK(yoke_last_error()->status == YOKE_E_INDEX);
+    CHECK(strstr(yoke_last_error()->message, "7") != NULL);
+}
+
+static void *look_at_own_error(void *clean)
+{
+    yoke_tensor *out = NULL;
+    *(int *)clean = yoke_last_error()->status == YOKE_OK;
+    yoke_neg(NULL, &out);
+    return NULL;
+}
+
+static void a_failure_belongs_to_its_thread(void)
+{
+    pthread_t thread;
+    int clean = 0;
+    yoke_device *device = NULL;
+    FAILS(yoke_device_open("abacus", &device), YOKE_E_VALUE, "abacus");
+    CHECK(pthread_create(&thread, NULL, look_at_own_error, &clean) == 0);
+    pthread_join(thread, NULL);
+    CHECK(clean);
+    CHECK(strstr(yoke_last_error()->message, "abacus") != NULL);
+}
+
+static void getters_of_null_say_so_and_set_the_error(void)
+{
+    CHECK(yoke_tensor_ndim(NULL) == -1);
+    CHECK(strcmp(yoke_last_error()->call, "yoke_tensor_ndim") == 0);
+    CHECK(yoke_tensor_numel(NULL) == -1 && yoke_tensor_nbytes(NULL) == -1);
+    CHECK(yoke_tensor_itemsize(NULL) == -1 && yoke_tensor_storage_nbytes(NULL) == -1);
+    CHECK(yoke_tensor_shape(NULL) == NULL && yoke_tensor_strides(NULL) == NULL);
+    CHECK(yoke_tensor_dtype(NULL) == YOKE_NONE && yoke_tensor_device(NULL) == NULL);
+    CHECK(yoke_tensor_data(NULL) == NULL && yoke_tensor_storage_id(NULL) == 0);
+    CHECK(yoke_tensor_is_contiguous(NULL) == -1 && yoke_shares_memory(NULL, NULL) == -1);
+    CHECK(yoke_tensor_requires_grad(NULL) == -1 && yoke_tensor_is_leaf(NULL) == -1);
+    CHECK(yoke_device_kind(NULL) == NULL && yoke_device_name(NULL) == NULL);
+    CHECK(yoke_device_spec(NULL) == NULL && yoke_device_index(NULL) == -1);
+    CHECK(yoke_optimizer_group_count(NULL) == -1);
+    CHECK(yoke_last_error()->status == YOKE_E_VALUE);
+    CHECK(strcmp(yoke_last_error()->call, "yoke_optimizer_group_count") == 0);
+}
+
+static void release_and_retain_take_null(void)
+{
+    yoke_tensor_release(NULL);
+    yoke_device_release(NULL);
+    yoke_optimizer_release(NULL);
+    CHECK(yoke_tensor_retain(NULL) == NULL && yoke_device_retain(NULL) == NULL);
+    CHECK(yoke_optimizer_retain(NULL) == NULL);
+    OK(yoke_free(NULL));
+}
+
+static void every_status_has_a_short_name(void)
+{
+    CHECK(strcmp(yoke_status_name(YOKE_OK), "ok") == 0);
+    CHECK(strcmp(yoke_status_name(YOKE_E_VALUE), "value") == 0);
+    CHECK(strcmp(yoke_status_name(YOKE_E_DEVICE_LOST), "device_lost") == 0);
+    CHECK(strcmp(yoke_status_name(YOKE_E_INTERNAL), "internal") == 0);
+    CHECK(strcmp(yoke_status_name(-1), "unknown") == 0);
+    CHECK(strcmp(yoke_status_name(YOKE_E_INTERNAL + 1), "unknown") == 0);
+}
+
+int main(void)
+{
+    RUN(a_thread_without_failure_has_an_empty_last_error);
+    RUN(a_null_handle_is_named_with_its_call);
+    RUN(a_null_output_of_an_op_is_named);
+    RUN(lists_are_checked_for_length_and_items);
+    RUN(a_scalar_of_another_kind_is_refused);
+    RUN(success_does_not_touch_the_last_error);
+    RUN(a_failure_belongs_to_its_thread);
+    RUN(getters_of_null_say_so_and_set_the_error);
+    RUN(release_and_retain_take_null);
+    RUN(every_status_has_a_short_name);
+    return report();
+}
