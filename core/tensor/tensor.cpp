@@ -47,13 +47,42 @@ void reach(IntList shape, const int64_t *strides, int64_t *lowest, int64_t *high
         (strides[i] < 0 ? *lowest : *highest) += strides[i] * (shape[i] - 1);
 }
 
+// reach() for strides that a stranger gave: raises unless every element lies at an address that memory can have.
+void checked_reach(const void *data, IntList shape, const int64_t *strides, int64_t size, int64_t *lowest,
+                   int64_t *highest, const char *call)
+{
+    bool overflow = false;
+    *lowest = *highest = 0;
+    for (size_t i = 0; i < shape.size(); ++i) {
+        int64_t step, &end = strides[i] < 0 ? *lowest : *highest;
+        // One step must fit even where an axis of size 1 never takes it: a slice may start there.
+        overflow |= __builtin_mul_overflow(strides[i], size, &step);
+        overflow |= __builtin_mul_overflow(strides[i], shape[i] - 1, &step) || __builtin_add_overflow(end, step, &end);
+    }
+    int64_t first, last, address;
+    overflow |= __builtin_mul_overflow(*lowest, size, &first) || __builtin_mul_overflow(*highest, size, &last) ||
+                __builtin_add_overflow(last, size, &last) || __builtin_sub_overflow(last, first, &address);
+    overflow |= __builtin_add_overflow(reinterpret_cast<intptr_t>(data), first, &address) || address < 0 ||
+                __builtin_add_overflow(reinterpret_cast<intptr_t>(data), last, &address);
+    if (overflow)
+        fail(YOKE_E_VALUE, "%s: strides %s with shape %s reach beyond what memory can address", call,
+             to_string({strides, shape.size()}).c_str(), to_string(shape).c_str());
+}
+
 } // namespace
 
 Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
 {
+    void *place = pool_alloc(sizeof(Storage)); // first: nothing may fail once there is a block to lose
     uint64_t capacity = 0;
-    void *data = allocate_block(device, bytes, nullptr, &capacity);
-    return Ref<Storage>::adopt(new (pool_alloc(sizeof(Storage))) Storage(device, data, bytes, capacity, nullptr, nullptr));
+    void *data = nullptr;
+    try {
+        data = allocate_block(device, bytes, nullptr, &capacity);
+    } catch (...) {
+        pool_free(place, sizeof(Storage));
+        throw;
+    }
+    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, capacity, nullptr, nullptr));
 }
 
 Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user)
@@ -78,9 +107,19 @@ Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *
 
 Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call)
 {
-    Tensor t = with_layout(device, dtype, shape, strides, checked_numel(shape, call));
-    attach(*t, Storage::allocate(device, t->nbytes()));
+    Tensor t = make_layout(device, dtype, shape, strides, call);
+    allocate_memory(*t);
     return t;
+}
+
+Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call)
+{
+    return with_layout(device, dtype, shape, strides, checked_numel(shape, call));
+}
+
+void allocate_memory(yoke_tensor &x)
+{
+    attach(x, Storage::allocate(*x.device, x.nbytes()));
 }
 
 Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset)
@@ -103,17 +142,19 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
                    void *user, const char *call)
 {
     check_dtype(dtype, call);
-    Tensor t = with_layout(device, dtype, shape, strides, checked_numel(shape, call));
-    if (t->numel && !data)
+    const int64_t numel = checked_numel(shape, call);
+    // Strides of an empty array lead nowhere, and producers leave anything in them.
+    Tensor t = with_layout(device, dtype, shape, numel ? strides : nullptr, numel);
+    if (numel && !data)
         fail(YOKE_E_VALUE, "%s: argument 'data' is NULL for a shape of %s; give the address of its first element", call,
              to_string(shape).c_str());
     if (reinterpret_cast<uintptr_t>(data) % item_size(dtype))
-        fail(YOKE_E_VALUE, "%s: the data at %p is not aligned to the %zu bytes of a %s", call, data, item_size(dtype),
-             name(dtype));
+        fail(YOKE_E_VALUE, "%s: the data at %p is not aligned to the %zu bytes of a %s; copy it to aligned memory",
+             call, data, item_size(dtype), name(dtype));
     int64_t lowest = 0, highest = -1;
-    if (t->numel)
-        reach(shape, t->strides_, &lowest, &highest);
     const auto size = static_cast<int64_t>(item_size(dtype));
+    if (numel)
+        checked_reach(data, shape, t->strides_, size, &lowest, &highest, call);
     attach(*t, Storage::borrow(device, static_cast<char *>(data) + lowest * size,
                                static_cast<uint64_t>((highest - lowest + 1) * size), drop, user));
     t->data = static_cast<char *>(data);

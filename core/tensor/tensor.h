@@ -24,6 +24,7 @@ class Storage final : public RefCounted
     void *const data;          // nullptr if bytes is 0
     const uint64_t bytes;      // as asked for
     std::atomic<uint32_t> version{0}; // steps with every change in place
+    std::atomic<const char *> last_writer{nullptr}; // the op that changed it last, for messages
 
     static Ref<Storage> allocate(Device &device, uint64_t bytes);
     // Memory of the host program; drop(user) runs once when the last tensor is gone.
@@ -51,6 +52,7 @@ struct yoke_tensor final : yoke::RefCounted {
     yoke_dtype dtype = YOKE_NONE;
     int16_t ndim = 0;
     bool contiguous = true; // row-major without gaps
+    bool is_view = false;   // made by a view op: other tensors see the same memory
 
     // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
@@ -81,6 +83,10 @@ using TensorList = std::span<yoke_tensor *const>;
 // A new tensor with memory of its own, row-major, or with the given (dense) strides. Values are not set.
 Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *call);
 Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call);
+
+// Shape, strides and dtype without memory, and the memory for them.
+Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call);
+void allocate_memory(yoke_tensor &x);
 
 // Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.
 Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);

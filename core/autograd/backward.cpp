@@ -1,0 +1,211 @@
+#include "core/autograd/backward.h"
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace yoke
+{
+
+namespace
+{
+
+bool solely_owned(const Tensor &x)
+{
+    return x->use_count() == 1 && x->storage->use_count() == 1 && x->nbytes() == x->storage->bytes &&
+           byte_range(*x).bytes == x->nbytes();
+}
+
+struct Later {
+    bool operator()(const Node *a, const Node *b) const { return a->sequence < b->sequence; }
+};
+
+// One run over the graph.
+class Walk
+{
+  public:
+    Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves) {}
+
+    void seed(yoke_tensor &root, const yoke_tensor *gradient);
+    // Keeps the gradient that arrives at an input.
+    void capture(yoke_tensor &input);
+    void run();
+    Tensor captured(size_t i) { return std::move(captures_[i].gradient); }
+
+  private:
+    struct Capture {
+        Node *node;
+        uint32_t index;
+        Tensor gradient;
+    };
+
+    void contribute(Node &node, uint32_t index, Tensor gradient);
+    void run_node(Node &node, std::vector<Tensor> gradients);
+    void mark_needed();
+    bool needed(const Node &node) const { return to_leaves_ || needed_.contains(&node); }
+
+    bool retain_graph_, to_leaves_;
+    std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
+    // Holds the node too: release_saved may drop the last edge to it.
+    struct Pending {
+        Ref<Node> node;
+        std::vector<Tensor> gradients;
+    };
+    std::unordered_map<Node *, Pending> pending_;
+    std::vector<Capture> captures_;
+    std::vector<Node *> roots_;
+    std::unordered_set<const Node *> needed_;
+};
+
+void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
+{
+    Node *node = node_of(root);
+    if (!node)
+        fail(YOKE_E_STATE, "backward: the tensor %s does not require grad and no recorded op made it; nothing to do",
+             describe(root).c_str());
+    if (!gradient && root.numel != 1)
+        fail(YOKE_E_VALUE, "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a tensor of "
+                           "one element has a gradient of 1 by itself",
+             describe(root).c_str(), static_cast<long long>(root.numel));
+    if (gradient && (!same(gradient->shape(), root.shape()) || gradient->dtype != root.dtype))
+        fail(gradient->dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+             "backward: argument 'gradient' is %s, but the tensor is %s; they must agree", describe(*gradient).c_str(),
+             describe(root).c_str());
+    roots_.push_back(node);
+    contribute(*node, root.output_index, gradient ? alias(*gradient) : tape_ops.ones_like(root));
+}
+
+void Walk::capture(yoke_tensor &input)
+{
+    captures_.push_back({node_of(input), input.output_index, nullptr});
+}
+
+void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
+{
+    auto [place, is_new] = pending_.try_emplace(&node);
+    Pending &pending = place->second;
+    if (is_new) {
+        pending.node = Ref<Node>::share(&node);
+        pending.gradients.resize(static_cast<size_t>(node.output_count()));
+        queue_.push(&node);
+    }
+    Tensor &sum = pending.gradients[index];
+    sum = sum.present() ? add_gradients(std::move(sum), *gradient, false) : std::move(gradient);
+}
+
+// Which nodes lie between the roots and a captured input; an explicit stack, since graphs are deep.
+void Walk::mark_needed()
+{
+    std::unordered_set<const Node *> wanted, seen;
+    for (const Capture &capture : captures_)
+        wanted.insert(capture.node);
+    std::vector<const Node *> order;
+    std::vector<const Node *> stack(roots_.begin(), roots_.end());
+    while (!stack.empty()) {
+        const Node *node = stack.back();
+        stack.pop_back();
+        if (!seen.insert(node).second)
+            continue;
+        order.push_back(node);
+        for (const Edge &edge : node->edges())
+            if (edge.node.present())
+                stack.push_back(edge.node.get());
+    }
+    // Older nodes first: by then it is known of every edge whether it leads anywhere.
+    std::sort(order.begin(), order.end(), [](const Node *a, const Node *b) { return a->sequence < b->sequence; });
+    for (const Node *node : order) {
+        const auto edges = node->edges();
+        if (wanted.contains(node) || std::any_of(edges.begin(), edges.end(), [this](const Edge &edge) {
+                return edge.node.present() && needed_.contains(edge.node.get());
+            }))
+            needed_.insert(node);
+    }
+}
+
+void Walk::run_node(Node &node, std::vector<Tensor> gradients)
+{
+    for (Capture &capture : captures_)
+        if (capture.node == &node)
+            capture.gradient = gradients[capture.index];
+    if (node.is_leaf() && !to_leaves_)
+        return;
+    const auto edges = node.edges();
+    Tensor outputs[8];
+    std::vector<Tensor> many(edges.size() > 8 ? edges.size() : 0);
+    std::span<Tensor> out = many.empty() ? std::span<Tensor>(outputs, edges.size()) : std::span<Tensor>(many);
+    node.backward(gradients, out);
+    gradients.clear();
+    if (!retain_graph_)
+        node.release_saved();
+    for (size_t i = 0; i < edges.size(); ++i)
+        if (edges[i].node.present() && out[i].present() && needed(*edges[i].node))
+            contribute(*edges[i].node, edges[i].index, std::move(out[i]));
+}
+
+void Walk::run()
+{
+    NoGrad no_grad;
+    if (!to_leaves_)
+        mark_needed();
+    while (!queue_.empty()) {
+        Node *node = queue_.top();
+        queue_.pop();
+        auto taken = pending_.extract(node);
+        if (needed(*node))
+            run_node(*node, std::move(taken.mapped().gradients));
+    }
+}
+
+void seed_all(Walk &walk, std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients)
+{
+    NoGrad no_grad;
+    for (size_t i = 0; i < roots.size(); ++i)
+        walk.seed(*roots[i], i < gradients.size() ? gradients[i] : nullptr);
+}
+
+} // namespace
+
+void backward(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients, bool retain_graph)
+{
+    Walk walk(retain_graph, true);
+    seed_all(walk, roots, gradients);
+    walk.run();
+}
+
+std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> root_gradients,
+                              std::span<yoke_tensor *const> inputs, bool retain_graph)
+{
+    Walk walk(retain_graph, false);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i]->requires_grad())
+            fail(YOKE_E_STATE, "grad: input %zu, %s, does not require grad", i, describe(*inputs[i]).c_str());
+        walk.capture(*inputs[i]);
+    }
+    seed_all(walk, roots, root_gradients);
+    walk.run();
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        results.push_back(walk.captured(i));
+        if (!results.back().present())
+            fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i, describe(*inputs[i]).c_str());
+    }
+    return results;
+}
+
+Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place)
+{
+    NoGrad no_grad;
+    if (!in_place && !solely_owned(a))
+        return tape_ops.add(*a, b);
+    tape_ops.add_(*a, b);
+    return a;
+}
+
+Tensor own_gradient(Tensor gradient)
+{
+    NoGrad no_grad;
+    return solely_owned(gradient) ? gradient : tape_ops.clone(*gradient);
+}
+
+} // namespace yoke

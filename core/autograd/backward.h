@@ -1,0 +1,38 @@
+// backward.h: walking the tape.
+//
+// Nodes are run by falling sequence number: every use of a tensor was recorded after the tensor was made, so when a node's
+// turn comes its gradients are complete. The order depends on nothing but the recording, and no recursion is involved.
+#pragma once
+
+#include "core/autograd/node.h"
+
+#include <vector>
+
+namespace yoke
+{
+
+// The gradients of the roots with respect to every leaf behind them, added to what the leaves hold. A null gradient
+// stands for 1 and wants a root of one element. Unless `retain_graph`, saved tensors are freed as they have been read.
+void backward(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients, bool retain_graph);
+
+// The gradients of the roots with respect to `inputs`, returned; no leaf is touched. An input that no root depends on
+// raises YOKE_E_VALUE.
+std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> root_gradients,
+                              std::span<yoke_tensor *const> inputs, bool retain_graph);
+
+// a + b. In place where nobody else can see a's memory, or where `in_place` says that a's memory is meant.
+Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place);
+
+// `gradient` itself if its memory is its own and dense, else a copy: what a leaf may keep and later change in place.
+Tensor own_gradient(Tensor gradient);
+
+// What this floor needs of the ops above it; core/ops defines it.
+struct TapeOps {
+    void (*add_)(yoke_tensor &x, const yoke_tensor &y);
+    Tensor (*add)(const yoke_tensor &x, const yoke_tensor &y);
+    Tensor (*clone)(const yoke_tensor &x);
+    Tensor (*ones_like)(const yoke_tensor &x);
+};
+extern const TapeOps tape_ops;
+
+} // namespace yoke

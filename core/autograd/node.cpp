@@ -1,0 +1,128 @@
+#include "core/autograd/node.h"
+
+#include "core/autograd/backward.h"
+#include "core/base/thread_state.h"
+
+
+namespace yoke
+{
+
+namespace
+{
+
+std::atomic<uint64_t> next_sequence{1};
+
+LeafNode &leaf_of(const yoke_tensor &x, const char *call)
+{
+    Node *node = node_of(x);
+    if (!node || !node->is_leaf())
+        fail(YOKE_E_STATE, "%s: the tensor %s %s; only leaves hold a gradient", call, describe(x).c_str(),
+             node ? format("was made by %s", node->name()).c_str() : "does not require grad");
+    return *static_cast<LeafNode *>(node);
+}
+
+} // namespace
+
+Node::Node() noexcept : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+
+void Node::destroy() noexcept
+{
+    // The first node to die on this thread frees the others that die through it, one after the other.
+    thread_local Node *waiting __attribute__((tls_model("initial-exec"))) = nullptr;
+    thread_local bool freeing __attribute__((tls_model("initial-exec"))) = false;
+    next_dead_ = waiting;
+    waiting = this;
+    if (freeing)
+        return;
+    freeing = true;
+    while (Node *node = waiting) {
+        waiting = node->next_dead_;
+        node->free_node();
+    }
+    freeing = false;
+}
+
+void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)
+{
+    std::lock_guard lock(mutex_);
+    if (grad_.present())
+        grad_ = add_gradients(std::move(grad_), *gradients[0], true);
+    else
+        grad_ = own_gradient(std::move(gradients[0]));
+}
+
+Tensor LeafNode::grad() const
+{
+    std::lock_guard lock(mutex_);
+    return grad_;
+}
+
+void LeafNode::set_grad(Tensor grad)
+{
+    std::lock_guard lock(mutex_);
+    std::swap(grad_, grad);
+}
+
+void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept
+{
+    x.node = std::move(node);
+    x.output_index = output_index;
+    x.node_version = x.storage->version.load(std::memory_order_relaxed);
+}
+
+bool grad_enabled() noexcept
+{
+    return !thread_state().grad_disabled;
+}
+
+bool set_grad_enabled(bool enabled) noexcept
+{
+    int32_t &disabled = thread_state().grad_disabled;
+    const bool before = !disabled;
+    disabled = !enabled;
+    return before;
+}
+
+void set_requires_grad(yoke_tensor &x, bool required)
+{
+    constexpr const char *call = "requires_grad_";
+    if (!is_leaf(x)) {
+        if (!required)
+            fail(YOKE_E_STATE, "%s: the tensor %s was made by %s and takes part in autograd; use detach()", call,
+                 describe(x).c_str(), node_of(x)->name());
+        return;
+    }
+    if (required && !is_floating(x.dtype))
+        fail(YOKE_E_TYPE, "%s: a tensor of dtype %s has no gradient; cast it to a floating dtype", call, name(x.dtype));
+    if (required == x.requires_grad())
+        return;
+    if (required)
+        set_node(x, Ref<LeafNode>::adopt(new LeafNode), 0);
+    else
+        x.node = nullptr;
+}
+
+bool is_leaf(const yoke_tensor &x) noexcept
+{
+    return !x.node.present() || node_of(x)->is_leaf();
+}
+
+Tensor grad_of(const yoke_tensor &x, const char *call)
+{
+    if (!x.requires_grad())
+        return nullptr;
+    return leaf_of(x, call).grad();
+}
+
+void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call)
+{
+    if (!grad && !x.requires_grad())
+        return;
+    LeafNode &leaf = leaf_of(x, call);
+    if (grad && (grad->dtype != x.dtype || grad->device != x.device || !same(grad->shape(), x.shape())))
+        fail(grad->dtype != x.dtype ? YOKE_E_TYPE : YOKE_E_VALUE, "%s: the gradient is %s, its tensor %s; they must agree",
+             call, describe(*grad).c_str(), describe(x).c_str());
+    leaf.set_grad(grad ? alias(*grad) : Tensor());
+}
+
+} // namespace yoke

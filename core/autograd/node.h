@@ -1,0 +1,98 @@
+// node.h: the tape. A recorded op is a node; its edges lead to the nodes that made its inputs.
+//
+// The graph points backwards only: a tensor holds the node that made it, a node holds its edges and what its vjp reads,
+// never a tensor that holds the node. Dropping the last tensor of a long chain frees it without recursion. What an op is,
+// this floor does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+#include <mutex>
+
+namespace yoke
+{
+
+class Node;
+
+// Where the gradient of one input goes: result `index` of `node`. No node: the input wants no gradient.
+struct Edge {
+    Ref<Node> node;
+    uint32_t index = 0;
+};
+
+class Node : public RefCounted
+{
+  public:
+    // Made later means a greater number, so a node's number exceeds those of all nodes behind its edges.
+    const uint64_t sequence;
+
+    virtual const char *name() const noexcept = 0; // of the op, for messages
+    virtual int output_count() const noexcept { return 1; }
+    virtual bool is_leaf() const noexcept { return false; }
+    virtual std::span<const Edge> edges() const noexcept { return {}; }
+
+    // Gradients of the results in, gradients of the edges out. A null gradient means zero. `out` has edges().size()
+    // empty entries. Raises YOKE_E_STATE if the node was freed or a saved tensor has changed.
+    virtual void backward(std::span<Tensor> gradients, std::span<Tensor> out) = 0;
+    // Forgets what backward reads.
+    virtual void release_saved() noexcept {}
+
+  protected:
+    Node() noexcept;
+    void destroy() noexcept override; // keeps a list instead of recursing
+    virtual void free_node() noexcept { delete this; }
+
+  private:
+    Node *next_dead_ = nullptr;
+};
+
+// Collects the gradient of a leaf tensor.
+class LeafNode final : public Node
+{
+  public:
+    const char *name() const noexcept override { return "leaf"; }
+    bool is_leaf() const noexcept override { return true; }
+    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
+
+    Tensor grad() const;
+    void set_grad(Tensor grad);
+
+  private:
+    mutable std::mutex mutex_; // two threads may run backward over shared parameters
+    Tensor grad_;
+};
+
+inline Node *node_of(const yoke_tensor &x) noexcept
+{
+    return static_cast<Node *>(x.node.get());
+}
+
+// Makes `node` the maker of x.
+void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept;
+
+// ---- Grad mode of the calling thread -----------------------------------------------------------------
+
+bool grad_enabled() noexcept;
+bool set_grad_enabled(bool enabled) noexcept; // returns what it was
+
+class NoGrad
+{
+  public:
+    NoGrad() noexcept : before_(set_grad_enabled(false)) {}
+    ~NoGrad() { set_grad_enabled(before_); }
+    NoGrad(const NoGrad &) = delete;
+    NoGrad &operator=(const NoGrad &) = delete;
+
+  private:
+    bool before_;
+};
+
+// ---- Leaves ------------------------------------------------------------------------------------------
+
+void set_requires_grad(yoke_tensor &x, bool required);
+bool is_leaf(const yoke_tensor &x) noexcept;
+// Null if there is none yet. Raises YOKE_E_STATE for a tensor that is not a leaf.
+Tensor grad_of(const yoke_tensor &x, const char *call);
+void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call);
+
+} // namespace yoke

@@ -1,0 +1,65 @@
+// call.h: one op call on its way through run.cpp: its tensors, its plan, its launch record.
+#pragma once
+
+#include "core/ops/op_node.h"
+#include "core/ops/plan.h"
+
+#include <memory>
+
+namespace yoke
+{
+
+// A list of borrowed pointers that is short for nearly every call.
+template <class T, int Inline> class ShortList
+{
+  public:
+    void reserve(size_t count)
+    {
+        if (count > Inline)
+            items_ = (many_ = std::make_unique<T[]>(count)).get();
+    }
+    void push_back(const T &value) { items_[size_++] = value; }
+    T *data() { return items_; }
+    T *begin() { return items_; }
+    T *end() { return items_ + size_; }
+    size_t size() const { return size_; }
+    T &operator[](size_t i) { return items_[i]; }
+
+  private:
+    size_t size_ = 0;
+    T inline_[Inline];
+    T *items_ = inline_;
+    std::unique_ptr<T[]> many_;
+};
+
+class Call
+{
+  public:
+    Call(const OpDef &op, int32_t number, yoke_arg *args);
+    void execute(Tensor *results);
+
+  private:
+    // The steps of execute, in this order.
+    static Device &find_device(const OpDef &op, const yoke_arg *args);
+    void check_written();
+    void separate_overlaps(int written);
+    void collect_tensors();
+    void find_gradient_needs();
+    void launch();
+    void record();
+    void mark_written();
+    void give(Tensor *results);
+
+    yoke_operand operand(const yoke_tensor *x, ArgType type) const;
+    yoke_operand scalar_operand(const yoke_arg &value) const;
+    template <class Visit> void each_tensor(Visit visit) const;
+
+    const OpDef &op_;
+    const int32_t number_;
+    yoke_arg *args_;
+    Plan plan_;
+    ShortList<yoke_tensor *, 12> tensors_; // in launch order; absent optional ones and scalars are null
+    uint32_t needs_ = 0;                   // a bit for each argument that wants a gradient
+};
+
+} // namespace yoke

@@ -1,0 +1,128 @@
+// create.cpp: new tensors from sizes and values.
+#include "core/ops/family.h"
+
+#include <cmath>
+
+namespace yoke
+{
+
+namespace
+{
+
+Tensor made(IntList shape, yoke_dtype dtype, Device *device, const char *call)
+{
+    const yoke_dtype chosen = dtype == YOKE_NONE ? YOKE_F32 : dtype;
+    check_dtype(chosen, call);
+    return make_tensor(device ? *device : current_device(), chosen, shape, call);
+}
+
+Tensor filled(Tensor x, const Operand &value)
+{
+    ops::fill_(x, value);
+    return x;
+}
+
+Tensor made_like(const yoke_tensor &x, yoke_dtype dtype, Device *device, const char *call)
+{
+    return made(x.shape(), dtype == YOKE_NONE ? x.dtype : dtype, device ? device : x.device, call);
+}
+
+// What a script's number becomes when no dtype is given.
+yoke_dtype dtype_of_scalar(const yoke_arg &value)
+{
+    return value.kind == YOKE_ARG_FLOAT ? YOKE_F32 : value.kind == YOKE_ARG_BOOL ? YOKE_BOOL : YOKE_I64;
+}
+
+// Integers beyond 2^53 are counted exactly; the caller has seen that the steps lead from start to stop.
+int64_t exact_count(int64_t start, int64_t stop, int64_t step)
+{
+    const auto from = static_cast<uint64_t>(step > 0 ? start : stop), to = static_cast<uint64_t>(step > 0 ? stop : start);
+    const uint64_t pace = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+    return static_cast<int64_t>((to - from) / pace + ((to - from) % pace != 0));
+}
+
+} // namespace
+
+Tensor compose_empty(EmptyArgs a)
+{
+    return made(a.shape(), a.dtype(), a.device(), "empty");
+}
+
+Tensor compose_zeros(ZerosArgs a)
+{
+    return filled(made(a.shape(), a.dtype(), a.device(), "zeros"), int64_t{0});
+}
+
+Tensor compose_ones(OnesArgs a)
+{
+    return filled(made(a.shape(), a.dtype(), a.device(), "ones"), int64_t{1});
+}
+
+Tensor compose_full(FullArgs a)
+{
+    const yoke_dtype dtype = a.dtype() == YOKE_NONE ? dtype_of_scalar(a.value()) : a.dtype();
+    return filled(made(a.shape(), dtype, a.device(), "full"), a.value());
+}
+
+Tensor compose_empty_like(EmptyLikeArgs a)
+{
+    return made_like(a.x(), a.dtype(), a.device(), "empty_like");
+}
+
+Tensor compose_zeros_like(ZerosLikeArgs a)
+{
+    return filled(made_like(a.x(), a.dtype(), a.device(), "zeros_like"), int64_t{0});
+}
+
+Tensor compose_ones_like(OnesLikeArgs a)
+{
+    return filled(made_like(a.x(), a.dtype(), a.device(), "ones_like"), int64_t{1});
+}
+
+Tensor compose_full_like(FullLikeArgs a)
+{
+    return filled(made_like(a.x(), a.dtype(), a.device(), "full_like"), a.value());
+}
+
+Tensor compose_arange(ArangeArgs a)
+{
+    const yoke_arg start = a.stop() ? a.start() : arg_int(0), stop = a.stop() ? *a.stop() : a.start();
+    const bool floating = start.kind == YOKE_ARG_FLOAT || stop.kind == YOKE_ARG_FLOAT || a.step().kind == YOKE_ARG_FLOAT;
+    const double step = scalar_f64(a.step()), span = scalar_f64(stop) - scalar_f64(start);
+    if (!(std::isfinite(span) && std::isfinite(step)) || step == 0 || (span != 0 && (span > 0) != (step > 0)))
+        fail(YOKE_E_VALUE, "arange: from %g to %g in steps of %g leads nowhere", scalar_f64(start), scalar_f64(stop), step);
+    const double length = std::ceil(span / step);
+    if (length >= 0x1p62)
+        fail(YOKE_E_VALUE, "arange: from %g in steps of %g to %g takes %g elements, more than memory can address",
+             scalar_f64(start), step, scalar_f64(stop), length);
+    const int64_t count = floating ? static_cast<int64_t>(length) : exact_count(start.v.i, stop.v.i, a.step().v.i);
+    const yoke_dtype dtype = a.dtype() != YOKE_NONE ? a.dtype() : floating ? YOKE_F32 : YOKE_I64;
+    Tensor x = made({&count, 1}, dtype, a.device(), "arange");
+    ops::arange_internal(x, start, a.step());
+    return x;
+}
+
+Tensor compose_linspace(LinspaceArgs a)
+{
+    const int64_t steps = a.steps();
+    if (steps < 0)
+        fail(YOKE_E_VALUE, "linspace: argument 'steps' is %lld; it must not be negative", static_cast<long long>(steps));
+    Tensor x = made({&steps, 1}, a.dtype(), a.device(), "linspace");
+    const double start = scalar_f64(a.start()), stop = scalar_f64(a.stop());
+    ops::arange_internal(x, start, steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0.0);
+    if (steps > 1) // the last value is what was asked for, not what rounding made of it
+        ops::fill_(make_view(x, {}, nullptr, steps - 1), stop);
+    return x;
+}
+
+Tensor compose_eye(EyeArgs a)
+{
+    Tensor x = made(Dims{a.n(), a.m().value_or(a.n())}, a.dtype(), a.device(), "eye");
+    ops::eye_internal(x);
+    return x;
+}
+
+void infer_arange_internal(ArangeInternalArgs, Plan &) {}
+void infer_eye_internal(EyeInternalArgs, Plan &) {}
+
+} // namespace yoke

@@ -1,0 +1,24 @@
+// family.h: what the shape rules and vjps of several families share.
+#pragma once
+
+#include "core/ops/op_node.h"
+#include "core/ops/ops.h"
+#include "core/ops/plan.h"
+
+namespace yoke
+{
+
+// The gradient of a broadcast: summed over the axes along which `shape` was stretched.
+Tensor sum_to(const Tensor &gradient, IntList shape);
+
+// `reduced`, a result over `axes` of a tensor of shape `shape`, stretched back to that shape as a view.
+Tensor expand_reduced(const yoke_tensor &reduced, const Dims &axes, IntList shape);
+
+// Casts argument `arg` to f32 unless it is floating; returns its dtype from then on.
+yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x);
+
+// Raises YOKE_E_TYPE unless x is floating, or an index (i64, i32).
+void check_floating(const yoke_tensor &x, const char *call, const char *arg);
+void check_index(const yoke_tensor &x, const char *call, const char *arg);
+
+} // namespace yoke

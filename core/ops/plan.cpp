@@ -1,0 +1,91 @@
+#include "core/ops/plan.h"
+
+#include "core/ops/ops.h"
+
+#include <algorithm>
+
+namespace yoke
+{
+
+namespace
+{
+
+// The strides of a copy of x that keeps the order of its axes: NHWC stays NHWC. False if x is row-major anyway, or does
+// not lie dense in memory.
+bool dense_strides(const yoke_tensor &x, int64_t *strides)
+{
+    if (x.contiguous)
+        return false;
+    int order[YOKE_MAX_NDIM];
+    for (int i = 0; i < x.ndim; ++i)
+        order[i] = i;
+    std::stable_sort(order, order + x.ndim, [&x](int a, int b) { return x.strides_[a] > x.strides_[b]; });
+    int64_t step = 1;
+    for (int i = x.ndim - 1; i >= 0; --i) {
+        const int axis = order[i];
+        if (x.shape_[axis] != 1 && x.strides_[axis] != step)
+            return false;
+        strides[axis] = step;
+        step *= x.shape_[axis];
+    }
+    return true;
+}
+
+} // namespace
+
+void Plan::result(IntList shape, yoke_dtype dtype, const int64_t *strides)
+{
+    sources_[result_count_] = Source::kFresh;
+    results_[result_count_++] = make_layout(device_, dtype, shape, strides, name());
+}
+
+void Plan::result_like(const yoke_tensor &x, yoke_dtype dtype)
+{
+    int64_t strides[YOKE_MAX_NDIM];
+    result(x.shape(), dtype, dense_strides(x, strides) ? strides : nullptr);
+}
+
+void Plan::view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset)
+{
+    sources_[result_count_] = Source::kView;
+    results_[result_count_] = make_view(x, shape, strides, offset);
+    results_[result_count_++]->is_view = true;
+}
+
+void Plan::self(const yoke_tensor &x)
+{
+    sources_[result_count_] = Source::kSelf;
+    results_[result_count_++] = Tensor::share(const_cast<yoke_tensor *>(&x));
+}
+
+void Plan::cast(int arg, yoke_dtype dtype)
+{
+    yoke_arg &value = args_[arg];
+    if (value.kind == YOKE_ARG_TENSOR && value.v.tensor->dtype != dtype)
+        replace(arg, ops::cast(*value.v.tensor, dtype));
+}
+
+void Plan::cast_list(int arg, yoke_dtype dtype)
+{
+    yoke_arg &value = args_[arg];
+    held_list_.reserve(static_cast<size_t>(value.count));
+    for (int i = 0; i < value.count; ++i) {
+        held_list_.push_back(ops::cast(*value.v.tensors[i], dtype));
+        list_.push_back(held_list_.back().get());
+    }
+    value = arg_tensors(list_);
+}
+
+void Plan::replace(int arg, Tensor tensor)
+{
+    args_[arg] = arg_tensor(*tensor);
+    held_[held_count_++] = std::move(tensor);
+}
+
+IntList Plan::keep(const Dims &dims)
+{
+    kept_[kept_count_] = dims;
+    return kept_[kept_count_++];
+}
+
+} // namespace yoke

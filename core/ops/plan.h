@@ -1,0 +1,65 @@
+// plan.h: what a shape rule (infer_<op>) says about a call: its results, and which arguments are cast first.
+//
+// A shape rule checks the arguments, settles them in place (axes become non-negative, absent values are filled in) and
+// states each result once, in order. It allocates no device memory and launches nothing, except through cast().
+#pragma once
+
+#include "core/ops/args.h"
+#include "core/ops/op_def.h"
+
+#include <vector>
+
+namespace yoke
+{
+
+class Plan
+{
+  public:
+    enum class Source : uint8_t { kFresh, kView, kSelf };
+
+    Plan(const OpDef &op, yoke_arg *args, Device &device) : op_(op), args_(args), device_(device) {}
+
+    const char *name() const { return op_.name; }
+    Device &device() const { return device_; }
+
+    // A result with memory of its own; row-major, or with given dense strides.
+    void result(IntList shape, yoke_dtype dtype, const int64_t *strides = nullptr);
+    // A fresh result with x's shape; it keeps x's axis order where x is dense.
+    void result_like(const yoke_tensor &x, yoke_dtype dtype);
+    // A result that views x's memory, `offset` elements from its first.
+    void view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
+    // The result is x itself.
+    void self(const yoke_tensor &x);
+
+    // Casts tensor argument `arg` unless it has that dtype already; recorded on the tape like any op.
+    void cast(int arg, yoke_dtype dtype);
+    // The same for every tensor of list argument `arg`.
+    void cast_list(int arg, yoke_dtype dtype);
+    // Replaces tensor argument `arg` and keeps the new one alive for the call.
+    void replace(int arg, Tensor tensor);
+    // The dtype in which script scalars of this call reach the kernel.
+    void scalar_dtype(yoke_dtype dtype) { scalar_dtype_ = dtype; }
+    // Integers that live as long as the call, for set_ints.
+    IntList keep(const Dims &dims);
+    // Floating-point operations, for ops whose cost is not bytes.
+    void work(double flops) { work_ = flops; }
+
+  private:
+    friend class Call;
+    const OpDef &op_;
+    yoke_arg *args_;
+    Device &device_;
+    Tensor results_[kMaxResults];
+    Source sources_[kMaxResults] = {};
+    int result_count_ = 0;
+    Tensor held_[kMaxArgs];
+    int held_count_ = 0;
+    std::vector<Tensor> held_list_; // of the one list argument that an op has
+    std::vector<yoke_tensor *> list_;
+    yoke_dtype scalar_dtype_ = YOKE_NONE;
+    double work_ = 0;
+    Dims kept_[2];
+    int kept_count_ = 0;
+};
+
+} // namespace yoke

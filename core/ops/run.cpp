@@ -1,0 +1,336 @@
+#include "core/ops/run.h"
+
+#include "core/autograd/backward.h"
+#include "core/ops/call.h"
+#include "core/ops/ops.h"
+
+#include <cstring>
+
+namespace yoke
+{
+
+namespace
+{
+
+void add_in_place(yoke_tensor &x, const yoke_tensor &y)
+{
+    ops::add_(x, y);
+}
+Tensor add_new(const yoke_tensor &x, const yoke_tensor &y)
+{
+    return ops::add(x, y);
+}
+Tensor ones(const yoke_tensor &x)
+{
+    return ops::ones_like(x);
+}
+
+// A view whose base was changed in place since: its recorded history no longer tells where its values come from.
+void check_not_stale(const OpDef &op, const yoke_tensor &x)
+{
+    if (!x.is_view || node_of(x)->is_leaf())
+        return;
+    if (x.storage->version.load(std::memory_order_relaxed) != x.node_version)
+        fail(YOKE_E_STATE, "%s: the tensor %s is a view (by %s) of memory that %s has changed in place since; take the view "
+                           "again",
+             op.name, describe(x).c_str(), node_of(x)->name(),
+             x.storage->last_writer.load(std::memory_order_relaxed));
+}
+
+uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype); // below
+
+} // namespace
+
+const TapeOps tape_ops = {add_in_place, add_new, ops::clone, ones};
+
+template <class Visit> void Call::each_tensor(Visit visit) const
+{
+    for (int i = 0; i < op_.arg_count; ++i) {
+        const ArgType type = op_.args[i].type;
+        if (!is_tensor_type(type))
+            continue;
+        if (!is_list_type(type))
+            visit(i, args_[i].kind == YOKE_ARG_TENSOR ? args_[i].v.tensor : nullptr);
+        else
+            for (int k = 0; k < args_[i].count; ++k)
+                visit(i, args_[i].v.tensors[k]);
+    }
+}
+
+Device &Call::find_device(const OpDef &op, const yoke_arg *args)
+{
+    const yoke_tensor *first = nullptr;
+    auto look = [&](int i, const yoke_tensor *x) {
+        if (!x)
+            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give a tensor", op.name, op.args[i].name);
+        if (!first)
+            first = x;
+        // copy_ is the one op that crosses devices.
+        if (x->device != first->device && &op != &kOps[YOKE_OP_COPY_])
+            fail(YOKE_E_VALUE, "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()", op.name,
+                 op.args[i].name, x->device->name.c_str(), op.args[0].name, first->device->name.c_str());
+    };
+    for (int i = 0; i < op.arg_count; ++i) {
+        const ArgType type = op.args[i].type;
+        if (is_list_type(type))
+            for (int k = 0; k < args[i].count; ++k)
+                look(i, args[i].v.tensors[k]);
+        else if (is_tensor_type(type) && !is_scalar(args[i]) && args[i].kind != YOKE_ARG_NONE)
+            look(i, args[i].v.tensor);
+        else if (type == ArgType::kTensor || type == ArgType::kMut || (type == ArgType::kOperand && !is_scalar(args[i])))
+            fail(YOKE_E_VALUE, "%s: argument '%s' is absent; give a tensor", op.name, op.args[i].name);
+    }
+    return first ? *first->device : current_device();
+}
+
+Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
+    : op_(op), number_(number), args_(args), plan_(op, args, find_device(op, args))
+{
+}
+
+// What holds for every op that writes an argument.
+void Call::check_written()
+{
+    for (int i = 0; i < op_.arg_count; ++i)
+        if (op_.args[i].type == ArgType::kMut) {
+            const yoke_tensor &x = *args_[i].v.tensor;
+            if (grad_enabled() && x.requires_grad() && is_leaf(x))
+                fail(YOKE_E_STATE, "%s: argument '%s' is a leaf that requires grad and cannot change in place while the "
+                                   "tape records; use no_grad(), or an op that returns a new tensor",
+                     op_.name, op_.args[i].name);
+            for (int d = 0; d < x.ndim; ++d)
+                if (x.strides_[d] == 0 && x.shape_[d] > 1)
+                    fail(YOKE_E_VALUE, "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; "
+                                       "clone() it first",
+                         op_.name, op_.args[i].name, d, static_cast<long long>(x.shape_[d]));
+            separate_overlaps(i);
+        }
+}
+
+// An input that shares memory with what is written, other than element by element, is copied first.
+void Call::separate_overlaps(int written)
+{
+    const yoke_tensor &x = *args_[written].v.tensor;
+    for (int i = 0; i < op_.arg_count; ++i) {
+        if (i == written || args_[i].kind != YOKE_ARG_TENSOR)
+            continue;
+        const yoke_tensor &y = *args_[i].v.tensor;
+        const bool same_elements = x.data == y.data && same(x.shape(), y.shape()) && same(x.strides(), y.strides());
+        if (!same_elements && shares_memory(x, y))
+            plan_.replace(i, ops::clone(y));
+    }
+}
+
+void Call::collect_tensors()
+{
+    size_t count = 0;
+    each_tensor([&count](int, yoke_tensor *) { ++count; });
+    tensors_.reserve(count);
+    each_tensor([this](int, yoke_tensor *x) { tensors_.push_back(x); });
+}
+
+void Call::find_gradient_needs()
+{
+    if (!op_.vjp || !grad_enabled())
+        return;
+    each_tensor([this](int i, yoke_tensor *x) {
+        if (x && x->requires_grad()) {
+            check_not_stale(op_, *x);
+            needs_ |= 1u << i;
+        }
+    });
+}
+
+yoke_operand Call::operand(const yoke_tensor *x, ArgType type) const
+{
+    yoke_operand o{};
+    if (!x)
+        return o;
+    o.data = x->data;
+    o.shape = x->shape_;
+    o.strides = x->strides_;
+    o.numel = x->numel;
+    o.ndim = x->ndim;
+    o.dtype = x->dtype;
+    o.flags = (is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ) |
+              (x->contiguous ? YOKE_OPERAND_CONTIGUOUS : 0);
+    const ByteRange range = byte_range(*x);
+    o.begin = range.begin;
+    o.bytes = range.bytes;
+    return o;
+}
+
+yoke_operand Call::scalar_operand(const yoke_arg &value) const
+{
+    yoke_operand o{};
+    o.numel = 1;
+    o.dtype = plan_.scalar_dtype_;
+    o.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
+    o.immediate = scalar_bits(value, o.dtype);
+    return o;
+}
+
+void Call::launch()
+{
+    ShortList<yoke_operand, 8> operands;
+    operands.reserve(tensors_.size() + kMaxResults);
+    yoke_arg params[kMaxArgs];
+    int param_count = 0;
+    size_t next = 0;
+    for (int i = 0; i < op_.arg_count; ++i) {
+        const ArgType type = op_.args[i].type;
+        if (!is_tensor_type(type))
+            params[param_count++] = args_[i];
+        else if (is_scalar(args_[i]))
+            operands.push_back(scalar_operand(args_[i])), ++next;
+        else
+            for (int k = 0; k < (is_list_type(type) ? args_[i].count : 1); ++k)
+                operands.push_back(operand(tensors_[next++], type));
+    }
+    for (int k = 0; k < plan_.result_count_; ++k) {
+        operands.push_back(operand(plan_.results_[k].get(), ArgType::kMut));
+        operands[operands.size() - 1].flags &= ~YOKE_OPERAND_READ;
+    }
+    double bytes = 0;
+    for (yoke_operand &o : operands) {
+        bytes += static_cast<double>(o.bytes);
+        if (o.flags & YOKE_OPERAND_SCALAR)
+            o.data = &o.immediate;
+    }
+    Device &device = plan_.device_;
+    const yoke_launch record{sizeof(yoke_launch), number_, operands.data(), params, static_cast<int32_t>(operands.size()),
+                             param_count, device.handle, nullptr, op_.cost == Cost::kBytes ? bytes : plan_.work_};
+    const yoke_kernel_fn kernel = kernel_of(device, number_, op_.name);
+    const auto start = device.backend->launch;
+    check_backend(start ? start(&record, kernel) : kernel(&record), op_.name);
+}
+
+void Call::record()
+{
+    std::span<const Tensor> results(plan_.results_, static_cast<size_t>(plan_.result_count_));
+    yoke_tensor *written = op_.mut_result >= 0 ? args_[op_.mut_result].v.tensor : nullptr;
+    if (written && written->is_view)
+        fail(YOKE_E_UNSUPPORTED, "%s: '%s' is a view, and a gradient would have to flow through its base; build the tensor "
+                                 "with cat() or where(), or change it under no_grad()",
+             op_.name, op_.args[op_.mut_result].name);
+    Ref<OpNode> node = OpNode::make(op_, args_, {tensors_.data(), tensors_.size()}, results, needs_);
+    if (written)
+        set_node(*written, node, 0);
+    for (int k = 0; k < plan_.result_count_; ++k)
+        if (op_.results[k] == ResultKind::kTensor && is_floating(plan_.results_[k]->dtype))
+            set_node(*plan_.results_[k], node, static_cast<uint32_t>(k));
+}
+
+// Steps the version of every storage that the kernel has written.
+void Call::mark_written()
+{
+    each_tensor([this](int i, yoke_tensor *x) {
+        if (x && is_written(op_.args[i].type)) {
+            x->storage->last_writer.store(op_.name, std::memory_order_relaxed);
+            const uint32_t before = x->storage->version.fetch_add(1, std::memory_order_relaxed);
+            if (x->requires_grad() && x->node_version == before)
+                x->node_version = before + 1; // the change is this tensor's own
+        }
+    });
+}
+
+void Call::give(Tensor *results)
+{
+    if (op_.mut_result >= 0)
+        results[0] = Tensor::share(args_[op_.mut_result].v.tensor);
+    for (int k = 0; k < op_.returned_count && op_.mut_result < 0; ++k)
+        results[k] = std::move(plan_.results_[k]);
+}
+
+void Call::execute(Tensor *results)
+{
+    if (op_.mut_result >= 0)
+        check_written();
+    op_.infer(args_, plan_);
+    if (plan_.result_count_ && plan_.sources_[0] == Plan::Source::kSelf)
+        return give(results);
+    collect_tensors();
+    find_gradient_needs();
+    if (op_.cost != Cost::kView) {
+        bool empty = plan_.result_count_ > 0;
+        for (int k = 0; k < plan_.result_count_; ++k) {
+            allocate_memory(*plan_.results_[k]);
+            empty &= plan_.results_[k]->numel == 0;
+        }
+        if (!empty)
+            launch();
+        mark_written();
+    }
+    if (needs_)
+        record();
+    give(results);
+}
+
+void run(int32_t number, yoke_arg *args, Tensor *results)
+{
+    const OpDef &op = kOps[number];
+    if (op.compose)
+        results[0] = op.compose(args);
+    else
+        Call(op, number, args).execute(results);
+}
+
+namespace
+{
+
+// IEEE rounding by the compiler's own conversions; a script scalar is converted once a call, on the host.
+uint16_t half_bits(double value)
+{
+    const auto half = static_cast<_Float16>(value);
+    uint16_t bits;
+    memcpy(&bits, &half, sizeof bits);
+    return bits;
+}
+
+uint16_t bfloat_bits(double value)
+{
+    const auto single = static_cast<float>(value);
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000)
+        return static_cast<uint16_t>((bits >> 16) | 0x40); // keep NaN a NaN
+    return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+template <class T> uint64_t bits_of(T value)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+
+uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
+{
+    const double f = scalar_f64(value);
+    const int64_t i = value.kind == YOKE_ARG_FLOAT ? static_cast<int64_t>(f) : value.v.i;
+    switch (dtype) {
+    case YOKE_F64:
+        return bits_of(f);
+    case YOKE_F32:
+        return bits_of(static_cast<float>(f));
+    case YOKE_F16:
+        return half_bits(f);
+    case YOKE_BF16:
+        return bfloat_bits(f);
+    case YOKE_I64:
+        return bits_of(i);
+    case YOKE_I32:
+        return bits_of(static_cast<int32_t>(i));
+    case YOKE_I8:
+    case YOKE_U8:
+        return bits_of(static_cast<uint8_t>(i));
+    case YOKE_BOOL:
+        return bits_of(static_cast<uint8_t>(f != 0));
+    default:
+        fail(YOKE_E_INTERNAL, "the shape rule gave no dtype for a script scalar");
+    }
+}
+
+} // namespace
+
+} // namespace yoke

@@ -1,0 +1,29 @@
+// run.h: the one path that every op call takes, whoever makes it: C, a script through yoke_op_invoke, or the core itself.
+//
+// In order: check arguments and devices, cast (autocast, promotion), infer the results' shapes, allocate them, launch the
+// backend's kernel, record on the tape, count. No op does any of these for itself.
+#pragma once
+
+#include "core/ops/args.h"
+#include "core/ops/op_def.h"
+
+namespace yoke
+{
+
+// Runs an op. `args` has the op's arg_count entries, absent defaults filled in; shape rules overwrite entries. Writes the
+// op's returned_count results, each an owned reference, to `results`.
+void run(int32_t op, yoke_arg *args, Tensor *results);
+
+// The same for the callers in ops.h: the first result.
+inline Tensor run_one(int32_t op, yoke_arg *args)
+{
+    Tensor results[kMaxResults];
+    run(op, args, results);
+    return std::move(results[0]);
+}
+
+// Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an INT
+// for a float). For yoke_op_invoke.
+void check_arg(const OpDef &op, int arg, yoke_arg &value);
+
+} // namespace yoke
