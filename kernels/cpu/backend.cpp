@@ -1,0 +1,68 @@
+// The CPU backend's table, and the function by which the core gets it. It is embedded in libyoke.
+#include "kernels/cpu/device.h"
+
+namespace yoke::cpu {
+
+static yoke_backend g_backend = {
+    .struct_size = sizeof(yoke_backend),
+    .abi = YOKE_BACKEND_ABI,
+    .op_table_hash = YOKE_OP_TABLE_HASH,
+    .kind = "cpu",
+    .device_count = device_count,
+    .why_unavailable = why_unavailable,
+    .device_open = device_open,
+    .device_close = device_close,
+    .device_info = device_info,
+    .device_synchronize = device_synchronize,
+    .alloc = alloc,
+    .free = free_block,
+    .mem_info = mem_info,
+    .host_alloc = alloc,  // all of the CPU's memory is host memory
+    .host_free = free_block,
+    .vmm_granularity = vmm_granularity,
+    .vmm_reserve = vmm_reserve,
+    .vmm_release = vmm_release,
+    .vmm_create = vmm_create,
+    .vmm_destroy = vmm_destroy,
+    .vmm_map = vmm_map,
+    .vmm_unmap = vmm_unmap,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .stream_query = stream_query,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_query = event_query,
+    .event_synchronize = event_synchronize,
+    .event_elapsed = event_elapsed,
+    .copy = copy,
+    .fill = fill,
+    .kernels = nullptr,  // of the instruction set that is selected
+    .kernel_count = YOKE_OP_COUNT,
+    .reserved = 0,
+    .launch = nullptr,
+    .comm = nullptr,
+    .build_info = build_info,
+    .after_fork = threads_after_fork,
+};
+
+}  // namespace yoke::cpu
+
+// Called once, before any other entry.
+extern "C" __attribute__((visibility("hidden"))) yoke_status yoke_cpu_backend_get(
+    const yoke_host *host, const yoke_backend **out)
+{
+    using namespace yoke::cpu;
+    if (host->abi != YOKE_BACKEND_ABI)
+        return host->set_error(YOKE_E_UNSUPPORTED, host->abi,
+                               "the cpu backend was built for another version of the host");
+    g_host = host;
+    const KernelTable *table = nullptr;
+    if (yoke_status status = select_kernels(&table)) return status;
+    describe_build(table->name);
+    g_backend.kernels = table->kernels;
+    *out = &g_backend;
+    return YOKE_OK;
+}

@@ -1,0 +1,65 @@
+// What every file of the CPU backend shares: the host's table, failures, threads and parameters.
+//
+// Contract
+//  * Everything declared here is compiled once, in the baseline instruction set; the files in simd/ call it. Inline
+//    code stands in simd/, inside namespace YOKE_ISA, so that no two builds of it share a symbol.
+//  * A kernel is a yoke_kernel_fn: it reads its launch record, never throws, and returns fail(...) when it must.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend/backend.h"
+#include "core/backend/ops.inc"
+
+namespace yoke::cpu {
+
+// Set once by yoke_cpu_backend_get, before any other entry can be called.
+extern const yoke_host *g_host;
+
+// Gives the host a formatted message (256 bytes at most) and returns `status`.
+yoke_status fail(yoke_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The same with errno's number and text behind the message.
+yoke_status fail_errno(yoke_status status, const char *what, uint64_t bytes);
+
+const char *op_name(int32_t op);
+const char *dtype_name(yoke_dtype dtype);
+int64_t dtype_size(yoke_dtype dtype);  // bytes; 0 for what is no dtype
+
+// "softmax: x has dtype int64, which the CPU kernel does not take": reached only past a wrong shape rule.
+yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
+
+// Threads this call may use: 1 in a forked child, in a worker and in a build without OpenMP.
+int team_size();
+// The calling thread's OpenMP team, so that oneDNN uses as many threads as our own loops.
+void set_team(int threads);
+void threads_after_fork();
+
+// Calls fn(context, i) for each i below count; item i goes to the same thread of the team every time.
+using ChunkFn = void (*)(void *context, int64_t index);
+void run_chunks(int64_t count, ChunkFn fn, void *context);
+
+// Scratch of the host's allocator for the length of one call.
+class Scratch {
+public:
+    explicit Scratch(const yoke_launch *launch) : launch_(launch) {}
+    ~Scratch();
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    yoke_status reserve(uint64_t bytes);  // once
+    void *data() const { return data_; }
+
+private:
+    const yoke_launch *launch_;
+    void *data_ = nullptr;
+};
+
+// The kernels of one instruction set.
+struct KernelTable {
+    const yoke_kernel_fn *kernels;  // YOKE_OP_COUNT of them, null where an op has none
+    const char *name;               // "AVX-512"
+};
+
+// The level in use: the best the CPU has, or what YOKE_CPU_ISA asks for ("base", "v3" or "v4").
+yoke_status select_kernels(const KernelTable **out);
+
+}  // namespace yoke::cpu

@@ -1,0 +1,78 @@
+// Which build of the kernels runs: the best that this CPU and its operating system have.
+#include <cstring>
+
+#include "kernels/cpu/gemm.h"
+
+namespace yoke::cpu {
+
+namespace base {
+extern const KernelTable kTable;
+}
+#ifdef YOKE_HAS_V3
+namespace v3 {
+extern const KernelTable kTable;
+}
+#endif
+#ifdef YOKE_HAS_V4
+namespace v4 {
+extern const KernelTable kTable;
+}
+#endif
+
+struct Level {
+    const char *name;
+    const KernelTable *table;
+    bool usable;
+};
+
+// The features of each level that a CPU may lack while it has the others: clang 14 knows no level by name.
+#ifdef YOKE_HAS_V3
+static bool has_v3()
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+#endif
+
+#ifdef YOKE_HAS_V4
+static bool has_v4()
+{
+    return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+yoke_status select_kernels(const KernelTable **out)
+{
+#ifdef YOKE_HAS_V3
+    __builtin_cpu_init();
+#endif
+    // From the least to the most capable. The checks include that the operating system keeps the registers.
+    const Level levels[] = {
+        {"base", &base::kTable, true},
+#ifdef YOKE_HAS_V3
+        {"v3", &v3::kTable, has_v3()},
+#endif
+#ifdef YOKE_HAS_V4
+        {"v4", &v4::kTable, has_v4()},
+#endif
+    };
+    const char *wanted = g_host->config("YOKE_CPU_ISA");
+    const Level *best = nullptr;
+    for (const Level &level : levels) {
+        if (wanted && *wanted && strcmp(wanted, level.name) != 0) continue;
+        if (level.usable) best = &level;
+        else if (wanted && *wanted)
+            return fail(YOKE_E_UNSUPPORTED, "YOKE_CPU_ISA=%s: this CPU has no %s; unset it", wanted,
+                        level.table->name);
+    }
+    if (!best)
+        return fail(YOKE_E_VALUE, "YOKE_CPU_ISA=%s is not known; use base, v3 or v4, or unset it",
+                    wanted);
+    if (wanted && *wanted) limit_onednn(wanted);
+    *out = best->table;
+    return YOKE_OK;
+}
+
+}  // namespace yoke::cpu

@@ -1,0 +1,34 @@
+// oneDNN primitives that are ready to run, found by the shape of a product.
+//
+// Contract: a cache belongs to one thread, so there is no lock, and a primitive with its memory objects is never used
+// by two threads at once (oneDNN's own scratchpads are per thread too). It is made at a thread's first product and goes
+// with the thread. Looking up an entry costs a hash and a comparison or two; making one some 100 microseconds.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "kernels/cpu/gemm.h"
+
+namespace yoke::cpu {
+
+// What a primitive is made for. No padding, so that it can be hashed and compared as bytes.
+struct GemmKey {
+    int64_t batch, m, n, k;
+    int64_t a[3], b[3], c[3];  // strides: batch, row, column
+    int32_t dtype, bias, threads, unused;
+};
+
+struct GemmEntry {
+    GemmKey key;
+    uint64_t used;  // when, for eviction; 0: empty
+    dnnl_primitive_t primitive;  // null: oneDNN cannot do it
+    dnnl_memory_t a, b, c, bias;
+};
+
+// The calling thread's entry for the key, made if need be. Null where no memory is left.
+GemmEntry *find_gemm(const GemmKey &key);
+
+// The calling thread's stream of oneDNN; after find_gemm.
+dnnl_stream_t gemm_stream();
+
+}  // namespace yoke::cpu

@@ -1,0 +1,131 @@
+// Casts, copies and fills over any strides. A copy that transposes goes by tiles, so that neither side wastes the cache
+// lines it touches.
+#include "kernels/cpu/simd/copy.h"
+
+#include <cstring>
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kTile = 32;
+
+// The axis along which the source runs contiguously while the destination, innermost, does not; 0 if there is none.
+static int transposed_axis(const Loop<2> &loop, int64_t size)
+{
+    if (loop.stride[0][0] != size || loop.stride[0][1] == size || loop.stride[0][1] == 0) return 0;
+    if (loop.shape[0] < 8) return 0;
+    for (int axis = 1; axis < loop.ndim; axis++)
+        if (loop.stride[axis][1] == size && loop.shape[axis] >= 8) return axis;
+    return 0;
+}
+
+template <class T>
+static void copy_tile(const Loop<2> &loop, int axis, char *const *data, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        T *out = (T *)(data[0] + r * loop.stride[axis][0]);
+        const char *in = data[1] + r * (int64_t)sizeof(T);
+        int64_t step = loop.stride[0][1];
+        for (int64_t c = 0; c < columns; c++) out[c] = *(const T *)(in + c * step);
+    }
+}
+
+// Every axis but the two of the transposition, in order: one plane of tiles each.
+template <class T>
+static void copy_transposed(const Loop<2> &loop, int axis)
+{
+    Loop<2> planes = loop;
+    for (int i = axis; i + 1 < planes.ndim; i++) {
+        planes.shape[i] = planes.shape[i + 1];
+        memcpy(planes.stride[i], planes.stride[i + 1], sizeof(planes.stride[i]));
+    }
+    planes.ndim--;
+    int64_t rows = loop.shape[axis], columns = loop.shape[0];
+    int64_t row_tiles = divide_up(rows, kTile), plane_count = loop.numel / rows / columns;
+    int64_t tiles = row_tiles * plane_count;
+    parallel_range(tiles, max(1, kGrain / (kTile * columns)), [&](int64_t begin, int64_t end) {
+        for (int64_t tile = begin; tile < end; tile++) {
+            Cursor<2> plane(planes, tile / row_tiles, 1);
+            int64_t row = tile % row_tiles * kTile;
+            for (int64_t column = 0; column < columns; column += kTile) {
+                char *data[2];
+                for (int i = 0; i < 2; i++)
+                    data[i] = plane.data[i] + row * loop.stride[axis][i] + column * loop.stride[0][i];
+                copy_tile<T>(loop, axis, data, min(kTile, rows - row), min(kTile, columns - column));
+            }
+        }
+    });
+}
+
+// The same dtype on both sides: only the size of an element matters.
+template <class T>
+static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
+{
+    if (dst.numel == 0) return YOKE_OK;
+    Loop<2> loop;
+    plan_loop<2>(loop, {&dst, &src});
+    if (int axis = transposed_axis(loop, sizeof(T))) {
+        copy_transposed<T>(loop, axis);
+        return YOKE_OK;
+    }
+    parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+        walk<2>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+            if (stride[0] == sizeof(T) && stride[1] == sizeof(T))
+                memcpy(data[0], data[1], (size_t)n * sizeof(T));
+            else
+                map_run<T, T>([](T x) { return x; }, data, stride, n);
+        });
+    });
+    return YOKE_OK;
+}
+
+yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst, const yoke_operand &src)
+{
+    if (dst.dtype == src.dtype)
+        return for_size(launch, "src", dtype_size(src.dtype),
+                        [&]<class T>() { return copy_same<T>(dst, src); });
+    return for_any(launch, "src", src.dtype, [&]<class From>() {
+        return for_any(launch, "x", dst.dtype, [&]<class To>() {
+            if constexpr (std::is_same_v<From, To>)
+                return (yoke_status)YOKE_OK;
+            else
+                return map<To, From>(dst, src, [](From x) { return convert<To>(x); });
+        });
+    });
+}
+
+yoke_status entry::cast(const yoke_launch *launch)
+{
+    return copy_operand(launch, launch->operands[1], launch->operands[0]);
+}
+
+yoke_status entry::clone(const yoke_launch *launch)
+{
+    return copy_operand(launch, launch->operands[1], launch->operands[0]);
+}
+
+yoke_status entry::copy_(const yoke_launch *launch)
+{
+    return copy_operand(launch, launch->operands[0], launch->operands[1]);
+}
+
+// The value, once in x's dtype, is copied from a place in this frame with strides of 0.
+yoke_status entry::fill_(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0];
+    const yoke_arg &value = launch->params[0];
+    uint64_t bits = 0;
+    yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+        T element = value.kind == YOKE_ARG_FLOAT ? convert<T>(value.v.f) : convert<T>(value.v.i);
+        memcpy(&bits, &element, sizeof(element));
+        return (yoke_status)YOKE_OK;
+    });
+    if (status) return status;
+    yoke_operand source = {};
+    source.data = &bits;
+    source.numel = 1;
+    source.dtype = x.dtype;
+    source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR;
+    return copy_operand(launch, x, source);
+}
+
+YOKE_SIMD_END

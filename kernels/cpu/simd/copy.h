@@ -1,0 +1,12 @@
+// Copies between strided tensors, for every kernel that needs one: cat, clone, packing for a matrix product.
+#pragma once
+
+#include "kernels/cpu/simd/iterate.h"
+
+YOKE_SIMD_BEGIN
+
+// dst = src, broadcast to dst's shape and cast to its dtype.
+yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
+                         const yoke_operand &src);
+
+YOKE_SIMD_END

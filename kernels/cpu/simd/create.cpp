@@ -1,0 +1,58 @@
+// _arange and _eye: tensors made from their indices alone.
+#include <cstring>
+
+#include "kernels/cpu/simd/iterate.h"
+
+YOKE_SIMD_BEGIN
+
+// f(i) for each element i of the vector x.
+template <class T, class F>
+static yoke_status generate(const yoke_operand &x, const F &f)
+{
+    T *data = data_of<T>(x);
+    int64_t stride = is_contiguous(x) ? 1 : x.strides[0];
+    parallel_range(x.numel, kGrain, [&](int64_t begin, int64_t end) {
+        if (stride == 1)
+            for (int64_t i = begin; i < end; i++) data[i] = f(i);
+        else
+            for (int64_t i = begin; i < end; i++) data[i * stride] = f(i);
+    });
+    return YOKE_OK;
+}
+
+// Integers are computed in int64 (wrapping), floats in double and rounded once.
+yoke_status entry::_arange(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0];
+    const yoke_arg &start = launch->params[0], &step = launch->params[1];
+    if (x.ndim != 1) return fail(YOKE_E_VALUE, "_arange: x has %d axes; it takes one", x.ndim);
+    return for_any(launch, "x", x.dtype, [&]<class T>() {
+        if (start.kind != YOKE_ARG_FLOAT && step.kind != YOKE_ARG_FLOAT) {
+            uint64_t from = (uint64_t)start.v.i, by = (uint64_t)step.v.i;
+            return generate<T>(x, [=](int64_t i) {
+                return convert<T>((int64_t)(from + (uint64_t)i * by));
+            });
+        }
+        double from = float_param(start), by = float_param(step);
+        return generate<T>(x, [=](int64_t i) { return convert<T>(from + (double)i * by); });
+    });
+}
+
+yoke_status entry::_eye(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0];
+    if (x.ndim != 2) return fail(YOKE_E_VALUE, "_eye: x has %d axes; it takes two", x.ndim);
+    return for_any(launch, "x", x.dtype, [&]<class T>() {
+        int64_t rows = x.shape[0], columns = x.shape[1];
+        T one = convert<T>((int64_t)1), zero = convert<T>((int64_t)0);
+        parallel_range(rows, max(1, kGrain / max(1, columns)), [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin; r < end; r++) {
+                T *row = data_of<T>(x) + r * x.strides[0];
+                for (int64_t c = 0; c < columns; c++) row[c * x.strides[1]] = c == r ? one : zero;
+            }
+        });
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,170 @@
+// Cross entropy of logits and class indices, and its gradient: two passes over the logits, none over a softmax that
+// would have to be stored.
+#include "kernels/common/loss.h"
+
+#include <cstring>
+
+#include "kernels/cpu/simd/iterate.h"
+
+YOKE_SIMD_BEGIN
+
+// The arguments both directions share.
+struct Classes {
+    const yoke_operand &x, &target;
+    int64_t rows, count, ignored;
+    double smoothing;
+    bool mean, none;
+
+    Classes(const yoke_operand &logits, const yoke_operand &indices, const yoke_arg *params)
+        : x(logits),
+          target(indices),
+          rows(logits.shape[0]),
+          count(logits.shape[1]),
+          ignored(params[1].v.i),
+          smoothing(float_param(params[2])),
+          mean(strcmp(params[0].v.string, "mean") == 0),
+          none(strcmp(params[0].v.string, "none") == 0)
+    {
+    }
+
+    int64_t at(int64_t row) const
+    {
+        int64_t place = target.ndim ? row * target.strides[0] : 0;
+        return target.dtype == YOKE_I64 ? data_of<int64_t>(target)[place]
+                                        : data_of<int32_t>(target)[place];
+    }
+
+    // Refuses what the kernels cannot use, before any of it is used; counts the rows that are not ignored.
+    yoke_status check(const yoke_launch *launch, int64_t *used) const
+    {
+        if (target.dtype != YOKE_I64 && target.dtype != YOKE_I32)
+            return bad_dtype(launch, "target", target.dtype);
+        *used = 0;
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t index = at(row);
+            if (index == ignored) continue;
+            ++*used;
+            if (index < 0 || index >= count)
+                return fail(YOKE_E_INDEX,
+                            "cross_entropy: target[%lld] is %lld, which is no class of x: use 0 to "
+                            "%lld, or ignore_index (%lld)",
+                            (long long)row, (long long)index, (long long)count - 1,
+                            (long long)ignored);
+        }
+        return YOKE_OK;
+    }
+};
+
+// One row's loss, and the logarithm of its sum of exp.
+template <class T>
+static compute_type<T> row_loss(const Classes &classes, const T *x, int64_t index,
+                                compute_type<T> *lse)
+{
+    using C = compute_type<T>;
+    int64_t stride = classes.x.strides[1];
+    auto state = kernels::softmax_state(x, stride, classes.count);
+    *lse = state.max + kernels::log(state.sum);
+    if (index == classes.ignored) return (C)0;
+    C loss = state.cross_entropy(load<T>(x[index * stride]));
+    if (classes.smoothing == 0) return loss;
+    C sum = kernels::reduce_span(kernels::Sum<T>(), x, stride, classes.count);
+    C uniform = state.cross_entropy(sum / (C)classes.count);
+    return loss + (C)classes.smoothing * (uniform - loss);
+}
+
+template <class T>
+static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, int64_t used)
+{
+    using C = compute_type<T>;
+    const yoke_operand &loss = launch->operands[2];
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)classes.rows * sizeof(C))) return status;
+    C *losses = static_cast<C *>(scratch.data()), *lse = data_of<C>(launch->operands[3]);
+    int64_t grain = max(1, kGrain / 8 / max(1, classes.count));
+    parallel_range(classes.rows, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; row++)
+            losses[row] = row_loss<T>(classes, data_of<T>(classes.x) + row * classes.x.strides[0],
+                                      classes.at(row), &lse[row]);
+    });
+    *data_of<C>(launch->operands[4]) = (C)used;
+    if (classes.none) {
+        int64_t step = loss.ndim ? loss.strides[0] : 1;
+        for (int64_t row = 0; row < classes.rows; row++)
+            data_of<T>(loss)[row * step] = store<T>(losses[row]);
+        return YOKE_OK;
+    }
+    C total = kernels::reduce_span(kernels::Sum<C>(), losses, 1, classes.rows);
+    *data_of<T>(loss) = store<T>(classes.mean ? total / (C)used : total);
+    return YOKE_OK;
+}
+
+yoke_status entry::cross_entropy(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0];
+    Classes classes(x, launch->operands[1], launch->params);
+    int64_t used = 0;
+    if (yoke_status status = classes.check(launch, &used)) return status;
+    yoke_dtype loss = launch->operands[2].dtype;
+    if (loss != x.dtype) return bad_dtype(launch, "the result", loss);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        return mean_loss<T>(launch, classes, used);
+    });
+}
+
+// g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
+template <class T>
+static void row_gradient(const Classes &classes, const T *x, compute_type<T> lse, int64_t index,
+                         compute_type<T> g, T *dx, int64_t dx_stride)
+{
+    using C = compute_type<T>;
+    int64_t n = classes.count, stride = classes.x.strides[1];
+    C share = (C)(classes.smoothing / (double)n), rest = (C)(1 - classes.smoothing);
+    if (stride == 1 && dx_stride == 1) {
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            dx[j] = store<T>(g * (kernels::exp(load<T>(x[j]) - lse) - share));
+    } else {
+        for (int64_t j = 0; j < n; j++)
+            dx[j * dx_stride] = store<T>(g * (kernels::exp(load<T>(x[j * stride]) - lse) - share));
+    }
+    C p = kernels::exp(load<T>(x[index * stride]) - lse) - share;
+    dx[index * dx_stride] = store<T>(g * (p - rest));
+}
+
+template <class T>
+static yoke_status logit_gradient(const yoke_launch *launch, const Classes &classes)
+{
+    using C = compute_type<T>;
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &grad = o[0], &lse = o[3], &dx = o[5];
+    C divisor = classes.mean ? *data_of<C>(o[4]) : (C)1;
+    int64_t grad_step = grad.ndim ? grad.strides[0] : 0, lse_step = lse.ndim ? lse.strides[0] : 0;
+    int64_t grain = max(1, kGrain / 8 / max(1, classes.count));
+    parallel_range(classes.rows, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; row++) {
+            T *to = data_of<T>(dx) + row * dx.strides[0];
+            int64_t index = classes.at(row);
+            if (index == classes.ignored) {
+                for (int64_t j = 0; j < classes.count; j++) to[j * dx.strides[1]] = store<T>(0);
+                continue;
+            }
+            C g = load<T>(data_of<T>(grad)[row * grad_step]) / divisor;
+            row_gradient<T>(classes, data_of<T>(classes.x) + row * classes.x.strides[0],
+                            data_of<C>(lse)[row * lse_step], index, g, to, dx.strides[1]);
+        }
+    });
+    return YOKE_OK;
+}
+
+yoke_status entry::_cross_entropy_backward(const yoke_launch *launch)
+{
+    const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
+    Classes classes(x, launch->operands[2], launch->params);
+    int64_t used = 0;
+    if (yoke_status status = classes.check(launch, &used)) return status;
+    if (grad.dtype != x.dtype) return bad_dtype(launch, "grad", grad.dtype);
+    return for_float(launch, "x", x.dtype,
+                     [&]<class T>() { return logit_gradient<T>(launch, classes); });
+}
+
+YOKE_SIMD_END

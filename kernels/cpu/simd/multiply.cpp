@@ -1,0 +1,202 @@
+// Blocked matrix products (K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008): tiles
+// of the result, for which panels of a and b are packed, and a kernel that keeps a few rows of two vectors in registers.
+#include "kernels/cpu/simd/multiply.h"
+
+#include <cstdlib>
+
+YOKE_SIMD_BEGIN
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64, kRows = 8;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32, kRows = 6;
+#else
+constexpr int kVectorBytes = 16, kRows = 4;
+#endif
+constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
+constexpr int64_t kTileBytes = 1024;             // of a row of the result's tile
+constexpr int64_t kStackBytes = 32768;
+
+// What a dtype is multiplied in. Integers wrap, so unsigned ones of at least 32 bits give the right low bits.
+template <class T>
+using Accumulator = std::conditional_t<is_float<T>, compute_type<T>,
+                                    std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
+
+template <class C>
+using Vector [[gnu::vector_size(kVectorBytes), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
+
+template <class C>
+constexpr int64_t kWidth = 2 * kVectorBytes / (int64_t)sizeof(C);  // columns of the kernel
+
+template <class C, class T>
+static C widen(T x)
+{
+    if constexpr (is_float<T>) return load<T>(x);
+    else return (C)x;
+}
+
+template <class T, class C>
+static T narrow(C x)
+{
+    if constexpr (is_float<T>) return store<T>(x);
+    else if constexpr (std::is_same_v<T, bool>) return x != 0;
+    else return (T)x;
+}
+
+// Rows [0, rows) of a block of `depth` columns, in panels of kRows rows, column by column; missing rows are 0.
+template <class C, class T>
+static void pack_a(const Matrix &a, const T *from, int64_t rows, int64_t depth, C *to)
+{
+    for (int64_t panel = 0; panel < rows; panel += kRows) {
+        int64_t height = min(kRows, rows - panel);
+        for (int64_t i = 0; i < kRows; i++) {
+            const T *row = from + (panel + i) * a.row_stride;
+            for (int64_t p = 0; p < depth; p++)
+                to[p * kRows + i] = i < height ? widen<C>(row[p * a.column_stride]) : (C)0;
+        }
+        to += kRows * depth;
+    }
+}
+
+// Columns [0, columns) of `depth` rows, in panels of kWidth columns, row by row; missing columns are 0.
+template <class C, class T>
+static void pack_b(const Matrix &b, const T *from, int64_t columns, int64_t depth, C *to)
+{
+    constexpr int64_t width = kWidth<C>;
+    for (int64_t panel = 0; panel < columns; panel += width) {
+        int64_t count = min(width, columns - panel);
+        const T *corner = from + panel * b.column_stride;
+        if (b.column_stride == 1 && count == width) {
+            for (int64_t p = 0; p < depth; p++)
+                for (int64_t j = 0; j < width; j++)
+                    to[p * width + j] = widen<C>(corner[p * b.row_stride + j]);
+        } else {
+            for (int64_t j = 0; j < width; j++)
+                for (int64_t p = 0; p < depth; p++)
+                    to[p * width + j] =
+                        j < count ? widen<C>(corner[p * b.row_stride + j * b.column_stride]) : (C)0;
+        }
+        to += width * depth;
+    }
+}
+
+// kRows x kWidth of the tile += a panel of a times a panel of b.
+template <class C>
+static void kernel(const C *a, const C *b, int64_t depth, C *tile, int64_t tile_stride)
+{
+    using V = Vector<C>;
+    V low[kRows], high[kRows];
+    const int64_t half = kWidth<C> / 2;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; i++) {
+        low[i] = *(const V *)(tile + i * tile_stride);
+        high[i] = *(const V *)(tile + i * tile_stride + half);
+    }
+    for (int64_t p = 0; p < depth; p++) {
+        V left = *(const V *)b, right = *(const V *)(b + half);
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; i++) {
+            low[i] += a[i] * left;
+            high[i] += a[i] * right;
+        }
+        a += kRows;
+        b += kWidth<C>;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; i++) {
+        *(V *)(tile + i * tile_stride) = low[i];
+        *(V *)(tile + i * tile_stride + half) = high[i];
+    }
+}
+
+// How a product is cut into tiles, and how much room one needs.
+template <class C>
+struct Tiling {
+    int64_t rows, columns, depth;            // of a tile, rounded up to whole panels
+    int64_t down, across;                    // tiles
+    int64_t a_size, b_size, result_size;     // elements
+
+    explicit Tiling(const Product &p)
+    {
+        constexpr int64_t width = kWidth<C>, widest = kTileBytes / (int64_t)sizeof(C);
+        rows = min(kTileRows, divide_up(p.m, kRows) * kRows);
+        columns = min(widest, divide_up(p.n, width) * width);
+        depth = min(kDepth, p.k);
+        down = divide_up(p.m, rows);
+        across = divide_up(p.n, columns);
+        a_size = rows * depth;
+        b_size = depth * columns;
+        result_size = rows * columns;
+    }
+
+    int64_t bytes() const { return (a_size + b_size + result_size) * (int64_t)sizeof(C); }
+};
+
+template <class T, class C>
+static void write_tile(const Product &product, const C *tile, int64_t stride, T *c, const T *bias,
+                       int64_t rows, int64_t columns)
+{
+    const Matrix &m = product.c;
+    for (int64_t i = 0; i < rows; i++) {
+        const C *row = tile + i * stride;
+        for (int64_t j = 0; j < columns; j++)
+            c[i * m.row_stride + j * m.column_stride] =
+                narrow<T>((C)(row[j] + (bias ? widen<C>(bias[j]) : (C)0)));
+    }
+}
+
+// One tile of the result, wholly: partial sums stay in the tile until all of k is in.
+template <class T, class C>
+static void compute_tile(const Product &product, const Tiling<C> &tiling, int64_t index, C *room)
+{
+    int64_t batch = index / (tiling.down * tiling.across);
+    int64_t row = index / tiling.across % tiling.down * tiling.rows;
+    int64_t column = index % tiling.across * tiling.columns;
+    int64_t rows = min(tiling.rows, product.m - row), columns = min(tiling.columns, product.n - column);
+    const Matrix &ma = product.a, &mb = product.b, &mc = product.c;
+    const T *a = (const T *)ma.data + batch * ma.batch_stride + row * ma.row_stride;
+    const T *b = (const T *)mb.data + batch * mb.batch_stride + column * mb.column_stride;
+    T *c = (T *)mc.data + batch * mc.batch_stride + row * mc.row_stride + column * mc.column_stride;
+    C *packed_a = room, *packed_b = room + tiling.a_size, *tile = packed_b + tiling.b_size;
+    for (int64_t i = 0; i < tiling.result_size; i++) tile[i] = (C)0;
+    for (int64_t p = 0; p < product.k; p += tiling.depth) {
+        int64_t depth = min(tiling.depth, product.k - p);
+        pack_a<C>(ma, a + p * ma.column_stride, rows, depth, packed_a);
+        pack_b<C>(mb, b + p * mb.row_stride, columns, depth, packed_b);
+        for (int64_t j = 0; j < columns; j += kWidth<C>)
+            for (int64_t i = 0; i < rows; i += kRows)
+                kernel<C>(packed_a + i * depth, packed_b + j * depth, depth,
+                          tile + i * tiling.columns + j, tiling.columns);
+    }
+    const T *bias = (const T *)product.bias;
+    write_tile<T>(product, tile, tiling.columns, c, bias ? bias + column : nullptr, rows, columns);
+}
+
+template <class T>
+static yoke_status multiply_as(const yoke_launch *launch, const Product &product)
+{
+    using C = Accumulator<T>;
+    Tiling<C> tiling(product);
+    int64_t tiles = product.batch * tiling.down * tiling.across;
+    int64_t work = product.m * product.n * max(1, product.k) / (tiling.down * tiling.across);
+    int failures = 0;
+    parallel_range(tiles, max(1, kGrain / max(1, work)), [&](int64_t begin, int64_t end) {
+        alignas(64) char stack[kStackBytes];
+        bool fits = tiling.bytes() <= kStackBytes;
+        C *room = (C *)(fits ? stack : malloc((size_t)tiling.bytes()));
+        if (!room) return __atomic_store_n(&failures, 1, __ATOMIC_RELAXED);
+        for (; begin < end; begin++) compute_tile<T>(product, tiling, begin, room);
+        if (!fits) free(room);
+    });
+    if (failures) return fail(YOKE_E_OOM, "%s: no host memory for tiles of %lld bytes",
+                              op_name(launch->op), (long long)tiling.bytes());
+    return YOKE_OK;
+}
+
+yoke_status multiply(const yoke_launch *launch, const Product &product)
+{
+    return for_any(launch, "x", product.dtype,
+                   [&]<class T>() { return multiply_as<T>(launch, product); });
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,97 @@
+// cat and one_hot: tensors put together from others.
+#include "kernels/cpu/simd/copy.h"
+
+YOKE_SIMD_BEGIN
+
+// Each tensor is copied into its part of the result, which is a view like any other.
+yoke_status entry::cat(const yoke_launch *launch)
+{
+    int count = launch->operand_count - 1;
+    int axis = (int)launch->params[0].v.i;
+    const yoke_operand &out = launch->operands[count];
+    char *place = data_of<char>(out);
+    for (int i = 0; i < count; i++) {
+        const yoke_operand &x = launch->operands[i];
+        if (x.numel == 0) continue;
+        yoke_operand part = out;
+        part.data = place;
+        part.shape = x.shape;
+        part.numel = x.numel;
+        bool whole = x.shape[axis] == out.shape[axis];
+        if (!whole) part.flags &= ~YOKE_OPERAND_CONTIGUOUS;
+        if (yoke_status status = copy_operand(launch, part, x)) return status;
+        place += x.shape[axis] * out.strides[axis] * dtype_size(out.dtype);
+    }
+    return YOKE_OK;
+}
+
+// f(index, data of x, data of out) for every element of x in row-major order, until f gives false.
+template <class F>
+static void visit(const yoke_operand &x, const yoke_operand &out, const F &f)
+{
+    Loop<2> loop;
+    loop.ndim = 0;
+    loop.numel = 1;
+    loop.data[0] = data_of<char>(x);
+    loop.data[1] = data_of<char>(out);
+    for (int axis = x.ndim - 1; axis >= 0; axis--)
+        add_axis<2>(loop, x.shape[axis], {x.strides[axis] * dtype_size(x.dtype),
+                                          out.strides[axis] * dtype_size(out.dtype)});
+    if (loop.ndim == 0) finish_loop<2>(loop);
+    if (x.numel == 0) return;
+    Cursor<2> cursor(loop, 0);
+    for (int64_t i = 0; i < x.numel; i++, cursor.advance(loop, 0, 1))
+        if (!f(i, cursor.data[0], cursor.data[1])) return;
+}
+
+template <class T>
+static yoke_status check_classes(const yoke_operand &x, const yoke_operand &out, int64_t classes)
+{
+    yoke_status status = YOKE_OK;
+    visit(x, out, [&](int64_t i, const char *from, char *) {
+        int64_t index = (int64_t) * (const T *)from;
+        if (index >= 0 && index < classes) return true;
+        status = fail(YOKE_E_INDEX,
+                      "one_hot: element %lld of x is %lld; with %lld classes use 0 to %lld",
+                      (long long)i, (long long)index, (long long)classes, (long long)classes - 1);
+        return false;
+    });
+    return status;
+}
+
+template <class T>
+static void set_classes(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
+{
+    int64_t stride = out.strides[out.ndim - 1];
+    for_any(launch, "out", out.dtype, [&]<class Out>() {
+        visit(x, out, [&](int64_t, const char *from, char *to) {
+            ((Out *)to)[(int64_t) * (const T *)from * stride] = convert<Out>((int64_t)1);
+            return true;
+        });
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+#define YOKE_INDEX_TYPES(CASE) \
+    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
+YOKE_DISPATCHER(for_index, YOKE_INDEX_TYPES)
+
+yoke_status entry::one_hot(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
+    return for_index(launch, "x", x.dtype, [&]<class T>() {
+        int64_t classes = out.shape[out.ndim - 1];
+        if (yoke_status status = check_classes<T>(x, out, classes)) return status;
+        const uint64_t zero = 0;
+        yoke_operand source = {};
+        source.data = const_cast<uint64_t *>(&zero);
+        source.numel = 1;
+        source.dtype = out.dtype;
+        source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR;
+        if (yoke_status status = copy_operand(launch, out, source)) return status;
+        set_classes<T>(launch, x, out);
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+YOKE_SIMD_END

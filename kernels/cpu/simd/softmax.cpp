@@ -1,0 +1,94 @@
+// softmax and log_softmax along any axis, and their gradients.
+#include "kernels/cpu/simd/softmax.h"
+
+YOKE_SIMD_BEGIN
+
+// out = exp(x - max) in the pass that sums, then one pass of products: one exp an element.
+template <class C>
+static void softmax_row(const C *x, C *out, int64_t n)
+{
+    C top = kernels::reduce_span(kernels::Amax<C>(), x, 1, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) out[i] = kernels::exp(x[i] - top);
+    C scale = (C)1 / kernels::reduce_span(kernels::Sum<C>(), out, 1, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) out[i] *= scale;
+}
+
+template <class C>
+static void log_softmax_row(const C *x, C *out, int64_t n)
+{
+    auto state = kernels::softmax_state(x, 1, n);
+    C log_sum = kernels::log(state.sum);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) out[i] = (x[i] - state.max) - log_sum;
+}
+
+// The terms of the row's dot product stand in `out` until it is known.
+template <class C>
+static void softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) out[i] = g[i] * y[i];
+    C dot = kernels::reduce_span(kernels::Sum<C>(), out, 1, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) out[i] = kernels::softmax_backward(g[i], y[i], dot);
+}
+
+template <class C>
+static void log_softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
+{
+    C sum = kernels::reduce_span(kernels::Sum<C>(), g, 1, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) out[i] = kernels::log_softmax_backward(g[i], y[i], sum);
+}
+
+yoke_status entry::softmax(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
+    Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *y, int64_t n) {
+            softmax_row(in[0], y, n);
+        });
+    });
+}
+
+yoke_status entry::log_softmax(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
+    Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *y, int64_t n) {
+            log_softmax_row(in[0], y, n);
+        });
+    });
+}
+
+yoke_status entry::_softmax_backward(const yoke_launch *launch)
+{
+    const yoke_operand *o = launch->operands;
+    Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
+    return for_float(launch, "grad", o[0].dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *dx, int64_t n) {
+            softmax_backward_row(in[0], in[1], dx, n);
+        });
+    });
+}
+
+yoke_status entry::_log_softmax_backward(const yoke_launch *launch)
+{
+    const yoke_operand *o = launch->operands;
+    Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
+    return for_float(launch, "grad", o[0].dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *dx, int64_t n) {
+            log_softmax_backward_row(in[0], in[1], dx, n);
+        });
+    });
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,121 @@
+// Rows along one axis of any tensor, as softmax and cross entropy take them: each row as a dense run of the computing
+// type, whatever the dtype and strides.
+#pragma once
+
+#include <cstdlib>
+
+#include "kernels/common/loss.h"
+#include "kernels/cpu/simd/iterate.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kSoftmaxGrain = 4096;
+constexpr int64_t kRowsAtOnce = 16;  // rows gathered together where neighbours in memory belong to different rows
+
+// N operands, of which the last is written; all have the same shape.
+template <int N>
+struct Rows {
+    Loop<N> outer;
+    int64_t length = 1;
+    int64_t step[N] = {};  // bytes along the row
+
+    Rows(const yoke_operand *const (&operands)[N], int axis)
+    {
+        const yoke_operand &first = *operands[0];
+        outer.ndim = 0;
+        outer.numel = 1;
+        for (int i = 0; i < N; i++) outer.data[i] = data_of<char>(*operands[i]);
+        for (int a = first.ndim - 1; a >= 0; a--) {
+            int64_t steps[N];
+            for (int i = 0; i < N; i++) steps[i] = step_of(*operands[i], a, first.ndim);
+            if (a != axis) {
+                add_axis<N>(outer, first.shape[a], steps);
+                continue;
+            }
+            length = first.shape[a];
+            for (int i = 0; i < N; i++) step[i] = steps[i];
+        }
+        finish_loop<N>(outer);
+    }
+};
+
+// Gathers `count` rows, each `length` elements of T, into dense rows of C.
+template <class C, class T>
+inline void gather_rows(C *to, const char *const *from, int64_t count, int64_t step, int64_t length)
+{
+    if (step == sizeof(T)) {
+        for (int64_t r = 0; r < count; r++)
+            kernels::convert_span((const T *)from[r], length, to + r * length);
+        return;
+    }
+    for (int64_t i = 0; i < length; i++)
+        for (int64_t r = 0; r < count; r++)
+            to[r * length + i] = load<T>(*(const T *)(from[r] + i * step));
+}
+
+template <class T, class C>
+inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t step, int64_t length)
+{
+    if (step == sizeof(T)) {
+        for (int64_t r = 0; r < count; r++)
+            kernels::convert_span(from + r * length, length, (T *)to[r]);
+        return;
+    }
+    for (int64_t i = 0; i < length; i++)
+        for (int64_t r = 0; r < count; r++)
+            *(T *)(to[r] + i * step) = store<T>(from[r * length + i]);
+}
+
+// f(in[N - 1] rows, out row, length) for every row, in the computing type. Rows that lie densely in that type are used
+// where they are; others pass through a buffer.
+template <class T, int N, class F>
+inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, const F &f)
+{
+    using C = compute_type<T>;
+    int64_t n = rows.length, count = rows.outer.numel;
+    if (n == 0 || count == 0) return YOKE_OK;
+    bool dense = std::is_same_v<T, C>;
+    for (int i = 0; i < N; i++) dense &= n == 1 || rows.step[i] == (int64_t)sizeof(T);
+    int64_t grain = max(1, kSoftmaxGrain / n);
+    if (dense) {
+        parallel_range(count, grain, [&](int64_t begin, int64_t end) {
+            Cursor<N> cursor(rows.outer, begin);
+            for (; begin < end; begin++, cursor.advance(rows.outer, 0, 1)) {
+                const C *in[N];
+                for (int i = 0; i < N; i++) in[i] = (const C *)cursor.data[i];
+                f(in, (C *)cursor.data[N - 1], n);
+            }
+        });
+        return YOKE_OK;
+    }
+    int failures = 0;
+    parallel_range(count, max(grain, kRowsAtOnce), [&](int64_t begin, int64_t end) {
+        C *buffer = (C *)malloc((size_t)(N * kRowsAtOnce * n) * sizeof(C));
+        if (!buffer) {
+            __atomic_store_n(&failures, 1, __ATOMIC_RELAXED);
+            return;
+        }
+        Cursor<N> cursor(rows.outer, begin);
+        while (begin < end) {
+            int64_t taken = 0;
+            char *at[N][kRowsAtOnce];
+            for (; taken < kRowsAtOnce && begin < end; taken++, begin++, cursor.advance(rows.outer, 0, 1))
+                for (int i = 0; i < N; i++) at[i][taken] = cursor.data[i];
+            for (int i = 0; i < N - 1; i++)
+                gather_rows<C, T>(buffer + i * kRowsAtOnce * n, at[i], taken, rows.step[i], n);
+            C *out = buffer + (N - 1) * kRowsAtOnce * n;
+            for (int64_t r = 0; r < taken; r++) {
+                const C *in[N];
+                for (int i = 0; i < N; i++) in[i] = buffer + (i * kRowsAtOnce + r) * n;
+                f(in, out + r * n, n);
+            }
+            scatter_rows<T>(at[N - 1], out, taken, rows.step[N - 1], n);
+        }
+        free(buffer);
+    });
+    if (failures) return fail(YOKE_E_OOM, "%s: no memory for rows of %lld elements",
+                              op_name(launch->op), (long long)n);
+    return YOKE_OK;
+}
+
+YOKE_SIMD_END
