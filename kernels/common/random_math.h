@@ -4,8 +4,8 @@
 // Contract
 //  * Only IEEE additions, multiplications, divisions and comparisons, in an order the source fixes.
 //    A file that calls these is compiled with -ffp-contract=off (nvcc: -fmad=false): a fused
-//    multiply-add rounds once where we round twice. tests/kernels/random_bits holds a set of
-//    compilers and ISA levels to one hash.
+//    multiply-add rounds once where we round twice. tests/static/check_kernel_bits.py holds a set
+//    of compilers and ISA levels to one hash.
 //  * Arguments are those that random transforms have: log takes normal numbers above 0,
 //    sincos_turns takes [0, 1).
 //  * Largest errors, bounded in tests/kernels/math_test.cpp (units in the last place): log 1 in

@@ -20,19 +20,19 @@ YOKE_KERNELS_BEGIN
 // Whole vectors; the number of elements done is returned, the rest is left to the plain loop.
 YOKE_HD int64_t convert_vectors(const f16 *x, int64_t n, float *out)
 {
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
+    int64_t whole = n & ~(int64_t)7;
+    for (int64_t i = 0; i < whole; i += 8)
         _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
-    return i;
+    return whole;
 }
 
 YOKE_HD int64_t convert_vectors(const float *x, int64_t n, f16 *out)
 {
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
+    int64_t whole = n & ~(int64_t)7;
+    for (int64_t i = 0; i < whole; i += 8)
         _mm_storeu_si128((__m128i *)(out + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-    return i;
+    return whole;
 }
 #endif
 
