@@ -160,8 +160,8 @@ void reset_peak_memory_stats(Device &device)
 void empty_cache(Device *device)
 {
     if (void *cache = thread_state().memory_cache) static_cast<ThreadCache *>(cache)->drain(device);
-    for (Device *each : opened_devices())
-        if (!device || each == device) memory_of(*each).flush();
+    if (device) return memory_of(*device).flush();
+    for (Device *each : opened_devices()) memory_of(*each).flush();
 }
 
 void set_caching(bool enabled)

@@ -1,0 +1,55 @@
+// fresh_process.h: runs a piece of a test in a process of its own, in which nothing of the library
+// has been used yet: for what is decided at first use, and for what forks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+
+namespace yoke::test {
+
+// Ends a process in which a piece of a test ran: 1 if something failed, with what it was. Without the
+// exit handlers of a test program that was stopped half-way.
+[[noreturn]] inline void end_process()
+{
+    const testing::TestInfo *test = testing::UnitTest::GetInstance()->current_test_info();
+    const testing::TestResult &result = *test->result();
+    for (int i = 0; i < result.total_part_count(); ++i) {
+        const testing::TestPartResult &part = result.GetTestPartResult(i);
+        if (part.failed())
+            fprintf(stderr, "%s:%d: %s\n", part.file_name(), part.line_number(), part.message());
+    }
+    _exit(result.Failed() ? 1 : 0);
+}
+
+template <class Body>
+void in_fresh_process(const Body &body)
+{
+    // The thread-safe style starts the program anew and comes back to this line.
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            body();
+            end_process();
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+// Runs `body` in a forked child; true if it found no failure there.
+template <class Body>
+bool passes_in_child(const Body &body)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);  // a child that hangs fails
+        body();
+        end_process();
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace yoke::test
