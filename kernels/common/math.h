@@ -131,7 +131,8 @@ YOKE_HD float tanh(float x)
     p = p * z + 0x1.110d1ep-3f;
     p = p * z - 0x1.55554ap-2f;
     float size = absolute(x);
-    float e = exp(-2.0f * at_most(size, 10.0f));
+    ExpReduction reduced = exp_reduce(-2.0f * at_most(size, 10.0f));
+    float e = power_of_two(reduced.n) * (1.0f + expm1_reduced(reduced.r));
     float large = 1.0f - 2.0f * e / (1.0f + e);
     return with_sign_of(select(size < 0.55f, size + size * (z * p), large), x);
 }
