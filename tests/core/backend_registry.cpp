@@ -109,9 +109,9 @@ TEST(BackendRegistry, AFileThatIsNoLibraryIsRefusedWithTheLoadersReason)
     const Backend broken = detail::open_module("cuda", folder);
     std::filesystem::remove(folder / "libyoke_cuda.so");
     // Any library of the system will do for one that is not ours.
-    std::filesystem::create_symlink(
-        folder_of_code(reinterpret_cast<const void *>(&qsort)) + "/libz.so.1",
-        folder / "libyoke_cuda.so");
+    const void *cosine = Library::open("libm.so.6").find("cos");
+    std::filesystem::create_symlink(folder_of_code(cosine) + "/libm.so.6",
+                                    folder / "libyoke_cuda.so");
     const Backend foreign = detail::open_module("cuda", folder);
     std::filesystem::remove_all(folder);
     EXPECT_TRUE(broken.defect);
