@@ -1,6 +1,7 @@
 #include "yoke/tensor.h"
 
 #include "capi/src/guard.h"
+#include "core/base/random.h"
 #include "core/tensor/dlpack.h"
 #include "core/tensor/tensor.h"
 
@@ -197,4 +198,9 @@ yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype)
         }
         need(dtype, call, "dtype") = found;
     });
+}
+
+yoke_status yoke_manual_seed(uint64_t seed)
+{
+    return guard("yoke_manual_seed", [&] { manual_seed(seed); });
 }

@@ -165,7 +165,8 @@ YOKE_API int64_t yoke_dtype_size(yoke_dtype dtype);
 /* The number of "float32" or "f32". Errors: VALUE, listing those known. [any-thread] */
 YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
 
-/* Starts the random numbers of this thread, on every device, again from a seed. [any-thread] */
+/* Starts the random numbers of all threads again: the calling thread's at `seed` itself, those of the
+ * others at a seed mixed with the order of their first use. [any-thread] */
 YOKE_API yoke_status yoke_manual_seed(uint64_t seed);
 
 #ifdef __cplusplus

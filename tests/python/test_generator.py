@@ -1,0 +1,119 @@
+"""capi/gen_ops.py: what it makes follows the table, and a table that breaks the rules is refused with its line."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOOD = "relu(x: tensor) -> tensor saves out | none | bytes | x where x > 0, else 0."
+
+BAD = {
+    "unwritten": ("relu x", "not written as"),
+    "twice": (GOOD + "\n" + GOOD, "'relu' stands there twice"),
+    "argument twice": ("f(x: tensor, x: int) -> tensor | none | bytes | T.", "'x' stands there twice"),
+    "type": ("f(x: tensr) -> tensor | none | bytes | T.", "unknown type 'tensr'"),
+    "argument form": ("f(x tensor) -> tensor | none | bytes | T.", "not written as 'name: type'"),
+    "autocast": ("f(x: tensor) -> tensor | fp16 | bytes | T.", "unknown autocast class 'fp16'"),
+    "cost": ("f(x: tensor) -> tensor | none | free | T.", "unknown cost 'free'"),
+    "default": ("f(x: tensor, n: int = 1.5) -> tensor | none | bytes | T.", "'1.5' is no default of type int"),
+    "default order": ("f(n: int = 1, x: tensor) -> tensor | none | bytes | T.", "follows one with a default"),
+    "python word": ("lambda(x: tensor) -> tensor | none | bytes | T.", "reserved word"),
+    "lua word": ("repeat(x: tensor) -> tensor | none | bytes | T.", "reserved word"),
+    "c++ word": ("f(x: tensor, template: int) -> tensor | none | bytes | T.", "reserved word"),
+    "case": ("ReLU(x: tensor) -> tensor | none | bytes | T.", "snake_case"),
+    "saves": ("f(x: tensor) -> tensor saves y | none | bytes | T.", "saves 'y'"),
+    "result": ("f(x: tensor) -> tensors | none | bytes | T.", "result 'tensors'"),
+    "saved first": ("f(x: tensor) -> saved, tensor | none | bytes | T.", "saved results stand after"),
+    "underscore": ("f_(x: tensor) -> tensor | none | bytes | T.", "ends in '_'"),
+    "no underscore": ("f(x: mut) -> x | none | bytes | T.", "ends in '_'"),
+    "text": ("f(x: tensor) -> tensor | none | bytes | No full stop", "ends in '.'"),
+    "out": ("f(out: tensor) -> tensor | none | bytes | T.", "'out' is the name of the result"),
+}
+
+
+def generate(root, *options):
+    command = [sys.executable, "-B", str(ROOT / "capi" / "gen_ops.py"), "--root", str(root), *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """What the generator reads, without what it writes."""
+    (tmp_path / "core" / "ops").mkdir(parents=True)
+    shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
+    shutil.copytree(ROOT / "capi" / "include", tmp_path / "capi" / "include")
+    shutil.copy(ROOT / "capi" / "slots.txt", tmp_path / "capi")
+    return tmp_path
+
+
+def set_table(tree, text):
+    (tree / "core" / "ops" / "ops.def").write_text(text)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_line_that_breaks_the_rules_is_refused(tree, case):
+    lines, reason = BAD[case]
+    set_table(tree, f"# a comment\n[pointwise]\n{lines}\n")
+    done = generate(tree)
+    last_line = 2 + len(lines.splitlines())
+    assert done.returncode == 1
+    assert f"ops.def:{last_line}: " in done.stderr and reason in done.stderr
+
+
+def test_an_op_outside_of_a_family_is_refused(tree):
+    set_table(tree, GOOD + "\n")
+    assert "before the first [family]" in generate(tree).stderr
+
+
+def test_the_output_is_the_committed_one(tree):
+    done = generate(tree)
+    assert done.returncode == 0
+    written = [line.removeprefix("wrote ") for line in done.stdout.splitlines()]
+    assert "core/ops/table.cpp" in written
+    for path in written:
+        assert (tree / path).read_bytes() == (ROOT / path).read_bytes(), path
+
+
+def test_check_names_what_is_stale_and_writes_nothing(tree):
+    generate(tree)
+    stale = tree / "docs" / "ops.md"
+    stale.write_text("old")
+    done = generate(tree, "--check")
+    assert (done.returncode, done.stdout.strip()) == (1, "stale docs/ops.md")
+    assert stale.read_text() == "old"
+
+
+def test_a_new_op_needs_a_slot_and_gets_the_last_one(tree):
+    table = tree / "core" / "ops" / "ops.def"
+    set_table(tree, table.read_text() + "[more]\ncbrt(x: tensor) -> tensor | none | bytes | Cube root.\n")
+    assert "no slot for yoke_cbrt" in generate(tree).stderr
+    before = (tree / "capi" / "slots.txt").read_text().split()
+    assert generate(tree, "--append-slots").returncode == 0
+    assert (tree / "capi" / "slots.txt").read_text().split() == before + ["yoke_cbrt"]
+    assert "yoke_status yoke_cbrt(yoke_tensor *x, yoke_tensor **out);" in (
+        tree / "capi" / "include" / "yoke" / "ops.h").read_text()
+
+
+def test_a_slot_is_never_taken_back(tree):
+    table = tree / "core" / "ops" / "ops.def"
+    kept = [line for line in table.read_text().splitlines() if not line.startswith("relu(")]
+    set_table(tree, "\n".join(kept) + "\n")
+    done = generate(tree, "--append-slots")
+    assert done.returncode == 1 and "yoke_relu; a slot, once given, stays" in done.stderr
+
+
+def test_comments_and_blanks_do_not_change_the_hash_but_a_line_does(tree):
+    table = tree / "core" / "ops" / "ops.def"
+    inc = tree / "core" / "backend" / "ops.inc"
+    text = table.read_text()
+    generate(tree)
+    first = inc.read_text()
+    set_table(tree, "# another comment\n\n" + text)
+    generate(tree)
+    assert inc.read_text() == first
+    set_table(tree, text.replace("Largest value", "The largest value"))
+    generate(tree)
+    assert inc.read_text().splitlines()[2] != first.splitlines()[2]
+    assert "YOKE_OP_TABLE_HASH" in first.splitlines()[2]
