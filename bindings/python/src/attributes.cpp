@@ -1,0 +1,115 @@
+// attributes.cpp: x.shape and the other attributes of a tensor.
+#include "convert.h"
+
+#include "yoke/autograd.h"
+
+namespace yoke_python {
+namespace {
+
+// Each getter gets a live handle; a closed tensor raises before.
+template <PyObject *(*kGet)(yoke_tensor *)>
+PyObject *get(PyObject *self, void *name)
+{
+    yoke_tensor *tensor = tensor_argument(self, {static_cast<const char *>(name), "self"});
+    return tensor ? kGet(tensor) : nullptr;
+}
+
+PyObject *shape(yoke_tensor *x)
+{
+    return int_tuple(yoke_tensor_shape(x), yoke_tensor_ndim(x));
+}
+
+PyObject *strides(yoke_tensor *x)
+{
+    return int_tuple(yoke_tensor_strides(x), yoke_tensor_ndim(x));
+}
+
+template <int64_t (*kNumber)(yoke_tensor *)>
+PyObject *number(yoke_tensor *x)
+{
+    return PyLong_FromLongLong(kNumber(x));
+}
+
+template <int32_t (*kTruth)(yoke_tensor *)>
+PyObject *truth(yoke_tensor *x)
+{
+    return PyBool_FromLong(kTruth(x));
+}
+
+PyObject *dtype(yoke_tensor *x)
+{
+    return dtype_object(yoke_tensor_dtype(x));
+}
+
+PyObject *device(yoke_tensor *x)
+{
+    return device_object(yoke_tensor_device(x));
+}
+
+PyObject *grad(yoke_tensor *x)
+{
+    yoke_tensor *out = nullptr;
+    if (yoke_tensor_grad(x, &out)) return raise_last_error();
+    if (!out) Py_RETURN_NONE;
+    return wrap_tensor(out);
+}
+
+int raise_delete(const char *name)
+{
+    raise_error(YOKE_E_TYPE, name, "the attribute cannot be deleted");
+    return -1;
+}
+
+int set_grad(PyObject *self, PyObject *value, void *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"grad", "self"});
+    yoke_tensor *grad = nullptr;
+    if (!tensor) return -1;
+    if (value && value != Py_None && !(grad = tensor_argument(value, {"grad", "value"}))) return -1;
+    return yoke_tensor_set_grad(tensor, grad) ? (raise_last_error(), -1) : 0;
+}
+
+int set_requires_grad(PyObject *self, PyObject *value, void *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"requires_grad", "self"});
+    int32_t required = 0;
+    if (!tensor) return -1;
+    if (!value) return raise_delete("requires_grad");
+    if (!to_bool(value, {"requires_grad", "value"}, &required)) return -1;
+    return yoke_tensor_set_requires_grad(tensor, required) ? (raise_last_error(), -1) : 0;
+}
+
+PyObject *is_closed(PyObject *self, void *)
+{
+    return PyBool_FromLong(!handle_of(self));
+}
+
+template <PyObject *(*kGet)(yoke_tensor *)>
+constexpr PyGetSetDef attribute(const char *name, const char *doc, setter set = nullptr)
+{
+    return {name, get<kGet>, set, doc, const_cast<char *>(name)};
+}
+
+}  // namespace
+
+PyGetSetDef tensor_attributes[] = {
+    attribute<shape>("shape", "Lengths of the axes, a tuple of ints."),
+    attribute<strides>("strides", "Strides of the axes in elements, a tuple of ints."),
+    attribute<number<yoke_tensor_ndim>>("ndim", "The number of axes."),
+    attribute<number<yoke_tensor_numel>>("numel", "The number of elements."),
+    attribute<number<yoke_tensor_nbytes>>("nbytes", "Elements times bytes of one element."),
+    attribute<number<yoke_tensor_itemsize>>("itemsize", "Bytes of one element."),
+    attribute<dtype>("dtype", "The element type, such as yoke.float32."),
+    attribute<device>("device", "The device that holds the elements."),
+    attribute<truth<yoke_tensor_is_leaf>>("is_leaf", "Whether no recorded op made this tensor."),
+    attribute<truth<yoke_tensor_requires_grad>>(
+        "requires_grad", "Whether a gradient flows to this tensor. May be set on a leaf.",
+        set_requires_grad),
+    attribute<grad>("grad",
+                    "The gradient that a leaf has gathered, or None. May be set; None removes it.",
+                    set_grad),
+    {"closed", is_closed, nullptr, "Whether close() was called.", nullptr},
+    {},
+};
+
+}  // namespace yoke_python

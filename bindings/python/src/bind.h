@@ -1,0 +1,93 @@
+// bind.h: what the parts bound through pybind11 share: those where a call's cost does not count.
+#pragma once
+
+#include "convert.h"
+
+#include <pybind11/pybind11.h>
+
+namespace yoke_python {
+
+namespace py = pybind11;
+
+// Throws what a call left as the last error, after handing over what it logged.
+void check(yoke_status status);
+
+// Throws the Python error that is set unless `ok`.
+inline void require(bool ok)
+{
+    if (!ok) throw py::error_already_set();
+}
+
+// A new reference from a C function, or its error.
+inline py::object taken(PyObject *object)
+{
+    require(object != nullptr);
+    return py::reinterpret_steal<py::object>(object);
+}
+
+inline yoke_tensor *need_tensor(py::handle value, const char *call, const char *argument)
+{
+    yoke_tensor *tensor = tensor_argument(value.ptr(), {call, argument});
+    require(tensor != nullptr);
+    return tensor;
+}
+
+inline yoke_device *need_device(py::handle value, const char *call)
+{
+    yoke_device *device = nullptr;
+    require(to_device_or_current(value.ptr(), {call, "device"}, &device));
+    return device;
+}
+
+inline int64_t need_int(py::handle value, const char *call, const char *argument)
+{
+    int64_t number = 0;
+    require(to_int64(value.ptr(), {call, argument}, &number));
+    return number;
+}
+
+inline double need_float(py::handle value, const char *call, const char *argument)
+{
+    double number = 0;
+    require(to_double(value.ptr(), {call, argument}, &number));
+    return number;
+}
+
+inline bool need_bool(py::handle value, const char *call, const char *argument)
+{
+    int32_t truth = 0;
+    require(to_bool(value.ptr(), {call, argument}, &truth));
+    return truth != 0;
+}
+
+// Text, or null for None.
+inline const char *need_text(py::handle value, const char *call, const char *argument)
+{
+    const char *text = nullptr;
+    if (!value.is_none()) require(to_text(value.ptr(), {call, argument}, &text));
+    return text;
+}
+
+// A sequence of tensors, held for as long as this lives.
+class TensorSequence {
+public:
+    TensorSequence(py::handle value, const char *call, const char *argument);
+    ~TensorSequence();
+    TensorSequence(const TensorSequence &) = delete;
+    TensorSequence &operator=(const TensorSequence &) = delete;
+
+    yoke_tensor *const *data() const { return tensors_.data(); }
+    int64_t size() const { return static_cast<int64_t>(tensors_.size()); }
+
+private:
+    std::vector<yoke_tensor *> tensors_;
+};
+
+// The parts of the module.
+void bind_devices(py::module_ &module);
+void bind_runtime(py::module_ &module);
+void bind_memory(py::module_ &module);
+void bind_autograd(py::module_ &module);
+void bind_optimizer(py::module_ &module);
+
+}  // namespace yoke_python

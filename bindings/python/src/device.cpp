@@ -1,0 +1,230 @@
+// device.cpp: the class Device and the functions that choose one, describe it and wait for it.
+#include "bind.h"
+
+#include "yoke/device.h"
+
+#include <unordered_map>
+
+namespace yoke_python {
+namespace {
+
+struct Device {
+    yoke_device *handle;  // devices live as long as the library
+};
+
+// One object for each device, so that `is`, == and hash agree. Never freed.
+std::unordered_map<yoke_device *, PyObject *> &device_objects()
+{
+    static auto &objects = *new std::unordered_map<yoke_device *, PyObject *>;
+    return objects;
+}
+
+yoke_device *handle(const Device &device)
+{
+    return device.handle;
+}
+
+py::object object_of(yoke_device *device)
+{
+    return taken(device_object(device));
+}
+
+// The devices that `with device:` replaced, of this thread, innermost last.
+constexpr int kMostNested = 64;
+thread_local yoke_device *outer_devices[kMostNested];
+thread_local int outer_count = 0;
+
+py::object enter(py::object self)
+{
+    if (outer_count == kMostNested)
+        require(raise_error(YOKE_E_STATE, "Device.__enter__",
+                            "`with device:` is nested more than %d deep", kMostNested) != nullptr);
+    yoke_device *current = nullptr;
+    check(yoke_current_device(&current));
+    yoke_device_release(current);
+    check(yoke_set_device(self.cast<Device &>().handle));
+    outer_devices[outer_count++] = current;
+    return self;
+}
+
+void leave(const Device &, const py::args &)
+{
+    if (outer_count > 0) check(yoke_set_device(outer_devices[--outer_count]));
+}
+
+py::tuple memory_of(yoke_device *device)
+{
+    int64_t free_bytes = 0, total_bytes = 0;
+    check(yoke_device_memory(device, &free_bytes, &total_bytes));
+    return py::make_tuple(free_bytes, total_bytes);
+}
+
+void synchronize(yoke_device *device)
+{
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_device_synchronize(device);
+    }
+    check(status);
+}
+
+int32_t count_of(const char *kind)
+{
+    int32_t count = 0;
+    yoke_status status;
+    {
+        const ReleaseGil release;  // the first look at the devices
+        status = yoke_device_count(kind, &count);
+    }
+    check(status);
+    return count;
+}
+
+py::list devices(const py::object &kind)
+{
+    py::list found;
+    const char *only = need_text(kind, "devices", "kind");
+    for (const char *name : {"cuda", "cpu"}) {
+        if (only ? std::string_view(only) != name : false) continue;
+        for (int32_t i = 0, n = count_of(name); i < n; i++) {
+            yoke_device *device = nullptr;
+            check(yoke_device_get(name, i, &device));
+            yoke_device_release(device);
+            found.append(object_of(device));
+        }
+    }
+    if (only && found.empty()) count_of(only);  // an unknown kind is an error
+    return found;
+}
+
+py::object open(const py::object &spec)
+{
+    return object_of(need_device(spec, "device"));
+}
+
+const char *need_kind(const py::object &kind, const char *call)
+{
+    const char *text = need_text(kind, call, "kind");
+    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
+    return text;
+}
+
+void bind_class(py::module_ &module)
+{
+    py::class_<Device>(
+        module, "Device",
+        "One device: yoke.device(spec) gives it. `with device:` makes it the current "
+        "one of this thread.")
+        .def_property_readonly(
+            "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
+            "\"cpu\" or \"cuda\".")
+        .def_property_readonly(
+            "index", [](const Device &d) { return yoke_device_index(handle(d)); },
+            "The index among the devices of its kind.")
+        .def_property_readonly(
+            "name", [](const Device &d) { return yoke_device_name(handle(d)); },
+            "The maker's name for it.")
+        .def_property_readonly(
+            "free_memory", [](const Device &d) { return memory_of(handle(d))[0]; },
+            "Bytes free now, as the driver tells it.")
+        .def_property_readonly(
+            "total_memory", [](const Device &d) { return memory_of(handle(d))[1]; },
+            "Bytes in all.")
+        .def(
+            "synchronize", [](const Device &d) { synchronize(handle(d)); },
+            "Waits until all work given to the device has finished.")
+        .def("__enter__", enter)
+        .def("__exit__", leave)
+        .def("__str__", [](const Device &d) { return yoke_device_spec(handle(d)); })
+        .def("__repr__",
+             [](const Device &d) {
+                 return py::str("yoke.device('{}')").format(yoke_device_spec(handle(d)));
+             })
+        .def("__reduce__", [](const Device &d) {
+            return py::make_tuple(py::module_::import("yoke").attr("device"),
+                                  py::make_tuple(yoke_device_spec(handle(d))));
+        });
+}
+
+void bind_threads(py::module_ &module)
+{
+    module.def(
+        "set_num_threads",
+        [](const py::object &n) {
+            const int64_t count = need_int(n, "set_num_threads", "n");
+            check(yoke_set_num_threads(static_cast<int32_t>(
+                std::min<int64_t>(std::max<int64_t>(count, INT32_MIN), INT32_MAX))));
+        },
+        py::arg("n"), "CPU threads that one op may use, in the whole process; at least 1.");
+    module.def("get_num_threads", yoke_get_num_threads,
+               "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the "
+               "processors granted.");
+}
+
+}  // namespace
+
+PyObject *device_object(yoke_device *device)
+{
+    auto &objects = device_objects();
+    const auto known = objects.find(device);
+    if (known != objects.end()) return new_reference(known->second);
+    try {
+        PyObject *made = py::cast(Device{device}).release().ptr();
+        objects.emplace(device, made);
+        return new_reference(made);
+    } catch (py::error_already_set &error) {
+        error.restore();
+        return nullptr;
+    }
+}
+
+bool device_handle(PyObject *object, yoke_device **out)
+{
+    if (!py::isinstance<Device>(object)) return false;
+    *out = py::handle(object).cast<Device &>().handle;
+    return true;
+}
+
+void bind_devices(py::module_ &module)
+{
+    bind_class(module);
+    bind_threads(module);
+    const py::arg_v kind_or_none("kind", py::none());
+    const py::arg_v device_or_none("device", py::none());
+    module.def(
+        "device", open, py::arg("spec"),
+        "The device of a spec (\"auto\", \"cpu\", \"cuda\", \"cuda:1\") or an index of the current "
+        "kind.\n"
+        "ValueError for a spec that is not understood, DeviceUnavailableError with the reason.");
+    module.def("devices", devices, kind_or_none, "Usable devices, of one kind or all, in order.");
+    module.def(
+        "device_count",
+        [](const py::object &k) { return count_of(need_text(k, "device_count", "kind")); },
+        kind_or_none, "The number of usable devices, of one kind or all.");
+    module.def(
+        "is_available",
+        [](const py::object &k) { return yoke_is_available(need_kind(k, "is_available")) == 1; },
+        py::arg("kind"), "Whether a device of that kind can be used now.");
+    module.def(
+        "why_unavailable",
+        [](const py::object &k) { return yoke_why_unavailable(need_kind(k, "why_unavailable")); },
+        py::arg("kind"),
+        "Why no device of that kind can be used, with a remedy; \"\" when one can.");
+    module.def(
+        "set_device",
+        [](const py::object &d) { check(yoke_set_device(need_device(d, "set_device"))); },
+        py::arg("device"), "Makes a device this thread's current one.");
+    module.def(
+        "current_device", [] { return object_of(need_device(py::none(), "current_device")); },
+        "This thread's current device.");
+    module.def(
+        "synchronize", [](const py::object &d) { synchronize(need_device(d, "synchronize")); },
+        device_or_none, "Waits until all work given to the device has finished.");
+    module.def(
+        "mem_get_info",
+        [](const py::object &d) { return memory_of(need_device(d, "mem_get_info")); },
+        device_or_none, "(free, total) bytes of the device, as the driver tells it.");
+}
+
+}  // namespace yoke_python

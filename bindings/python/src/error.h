@@ -1,0 +1,59 @@
+// error.h: how a failure becomes a Python exception.
+//
+// Each status code has one class, all of them yoke.Error and, where Python has a word for it, that
+// class too. An exception carries .code (the C number), .native_code, .device and .call.
+//
+// Functions here set the Python error and return null, as CPython's do. Code that pybind11 calls
+// wraps them in `check` and `require`, which throw py::error_already_set.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "yoke/types.h"
+
+namespace yoke_python {
+
+// Makes the classes and adds them to the module. False with a Python error set on failure.
+bool init_errors(PyObject *module);
+
+// Raises what yoke_last_error() says, with its causes as __cause__. Returns null.
+PyObject *raise_last_error();
+
+// Raises an error of the binding's own: `call` is the Python name, "softmax". Format as in
+// PyUnicode_FromFormat. Returns null.
+PyObject *raise_error(yoke_status status, const char *call, const char *format, ...);
+
+// Py_NewRef of Python 3.10.
+inline PyObject *new_reference(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
+// Where a value came from, for messages: "softmax(): argument 'axis'".
+struct Place {
+    const char *call;
+    const char *argument;
+};
+
+// "softmax(): argument 'axis' must be an integer, not str". Returns null.
+PyObject *raise_type(const Place &place, const char *wanted, PyObject *given);
+
+// ClosedError for a tensor that was closed. Returns null.
+PyObject *raise_closed(const Place &place);
+
+// Runs `call` and, where it reports out of memory, once more after a full garbage collection: cycles
+// may have kept tensors alive. The GIL is held.
+template <class Call>
+yoke_status with_retry(Call call)
+{
+    yoke_status status = call();
+    if (status == YOKE_E_OOM) [[unlikely]] {
+        PyGC_Collect();
+        status = call();
+    }
+    return status;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,197 @@
+#include "invoke.h"
+
+#include "arguments.h"
+#include "log.h"
+
+#include "yoke/autograd.h"
+
+#include <new>
+
+namespace yoke_python {
+namespace {
+
+// What follows the C call, whatever the path: errors, log lines, the result.
+PyObject *finish_one(yoke_status status, yoke_tensor *out)
+{
+    if (status) [[unlikely]]
+        return raise_last_error();
+    PyObject *result = wrap_tensor(out);
+    if (log_waits() && !drain_log()) [[unlikely]]
+        Py_CLEAR(result);
+    return result;
+}
+
+// Tensors alone, small ones: no conversion, nothing held, the GIL kept. Null without an error set
+// if the call is not of that kind.
+template <int kCount>
+PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
+{
+    yoke_arg args[2];
+    PyObject *const objects[2] = {x, y};
+    int64_t bytes = 0;
+    for (int i = 0; i < kCount; i++) {
+        if (!is_tensor(objects[i]) || !handle_of(objects[i])) return nullptr;
+        args[i].kind = YOKE_ARG_TENSOR;
+        args[i].count = 0;
+        args[i].v.tensor = handle_of(objects[i]);
+        bytes += yoke_tensor_nbytes(args[i].v.tensor);
+    }
+    if (bytes > kGilBytes) return nullptr;
+    yoke_tensor *out = nullptr;
+    const yoke_status status =
+        with_retry([&] { return yoke_op_invoke(spec.id, args, kCount, &out, 1); });
+    // Ops that change nothing hand their argument back: so does Python, as the very same object.
+    if (status == YOKE_OK && out == args[0].v.tensor) {
+        yoke_tensor_release(out);
+        return new_reference(x);
+    }
+    return finish_one(status, out);
+}
+
+PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
+{
+    const OpSpec &spec = arguments.spec();
+    if (spec.mut_arg >= 0) return new_reference(arguments.object(spec.mut_arg));
+    if (spec.result_count == 0) Py_RETURN_NONE;
+    if (spec.result_count == 1) {
+        PyObject *first = spec.method ? arguments.object(0) : nullptr;
+        if (!first || !is_tensor(first) || handle_of(first) != outs[0]) return wrap_tensor(outs[0]);
+        yoke_tensor_release(outs[0]);
+        return new_reference(first);
+    }
+    PyObject *tuple = PyTuple_New(spec.result_count);
+    for (int i = 0; i < spec.result_count; i++) {
+        PyObject *item = wrap_tensor(outs[i]);  // also where the tuple failed: the handle is owned
+        if (tuple && item) {
+            PyTuple_SET_ITEM(tuple, i, item);
+        } else {
+            Py_CLEAR(tuple);
+            Py_XDECREF(item);
+        }
+    }
+    return tuple;
+}
+
+yoke_status set_requires_grad(yoke_tensor **outs, int32_t required)
+{
+    const yoke_status status = yoke_tensor_set_requires_grad(outs[0], required);
+    if (status) yoke_tensor_release(outs[0]);
+    return status;
+}
+
+PyObject *invoke_general(Arguments &arguments)
+{
+    const OpSpec &spec = arguments.spec();
+    yoke_tensor *outs[kMaxOpArgs] = {};
+    yoke_status status = with_retry([&] {
+        const ReleaseGil release(spec.creates || arguments.bytes() > kGilBytes);
+        return yoke_op_invoke(spec.id, arguments.values(), spec.arg_count, outs, spec.result_count);
+    });
+    if (status == YOKE_OK && arguments.requires_grad()) status = set_requires_grad(outs, 1);
+    if (status) return raise_last_error();
+    PyObject *result = results_of(arguments, outs);
+    if (log_waits() && !drain_log()) Py_CLEAR(result);
+    return result;
+}
+
+PyObject *convert_and_invoke(const OpSpec &spec, PyObject *self, PyObject *const *args,
+                             Py_ssize_t count, PyObject *keywords)
+{
+    try {
+        Arguments arguments(spec);
+        if (!arguments.read(self, args, count, keywords)) return nullptr;
+        return invoke_general(arguments);
+    } catch (const std::bad_alloc &) {  // a list too long for memory
+        return PyErr_NoMemory();
+    }
+}
+
+}  // namespace
+
+PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                 PyObject *keywords)
+{
+    const OpSpec &spec = op_specs[op];
+    if (!keywords) {
+        const Py_ssize_t all = count + (self != nullptr);
+        PyObject *x = self ? self : count ? args[0] : nullptr;
+        PyObject *result = nullptr;
+        if (all == 2 && spec.takes_pair)
+            result = invoke_small<2>(spec, x, args[self ? 0 : 1]);
+        else if (all == 1 && spec.takes_one)
+            result = invoke_small<1>(spec, x, nullptr);
+        if (result || PyErr_Occurred()) return result;
+    }
+    return convert_and_invoke(spec, self, args, count, keywords);
+}
+
+PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
+{
+    const OpSpec &spec = op_specs[op];
+    PyObject *result = invoke_small<2>(spec, x, y);
+    if (result || PyErr_Occurred()) return result;
+    if ((!is_tensor(x) && !is_number(x)) || (!is_tensor(y) && !is_number(y)))
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *const args[] = {x, y};
+    return convert_and_invoke(spec, nullptr, args, 2, nullptr);
+}
+
+namespace {
+
+// One small function for each op, since a C function knows nothing but its arguments.
+template <OpPlace kOp>
+PyObject *call_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    return invoke(kOp, nullptr, args, count, keywords);
+}
+
+template <OpPlace kOp>
+PyObject *call_method(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    return invoke(kOp, self, args, count, keywords);
+}
+
+template <class Function>
+PyCFunction as_c_function(Function function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+constexpr int kCallFlags = METH_FASTCALL | METH_KEYWORDS;
+
+PyMethodDef functions[] = {
+#define YOKE_PY_OP(name, id, doc) \
+    {#name, as_c_function(call_function<kOp_##name>), kCallFlags, doc},
+#include "ops.inc"
+#undef YOKE_PY_OP
+};
+
+const PyMethodDef methods[] = {
+#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_method<kOp_##name>), kCallFlags, doc},
+#include "ops.inc"
+#undef YOKE_PY_OP
+};
+
+}  // namespace
+
+bool add_op_functions(PyObject *module)
+{
+    PyObject *package = PyUnicode_InternFromString("yoke");
+    bool ok = package != nullptr;
+    for (int i = 0; ok && i < kOpCount; i++) {
+        PyObject *function = PyCFunction_NewEx(&functions[i], nullptr, package);
+        ok = function && PyModule_AddObject(module, functions[i].ml_name, function) == 0;
+    }
+    Py_XDECREF(package);
+    return ok;
+}
+
+int op_methods(PyMethodDef *out)
+{
+    int count = 0;
+    for (int i = 0; i < kOpCount; i++)
+        if (op_specs[i].method) out[count++] = methods[i];
+    return count;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,93 @@
+#include "log.h"
+
+#include "error.h"
+
+#include "yoke/runtime.h"
+
+#include <deque>
+#include <mutex>
+#include <string>
+
+namespace yoke_python {
+
+std::atomic<bool> log_pending{false};
+
+namespace {
+
+struct Line {
+    int32_t level;
+    std::string text;
+};
+
+// A host that never lets Python run must not fill its memory with what it says.
+constexpr size_t kMostLines = 1000;
+
+// Never destroyed: the library may speak while the process ends.
+struct Queue {
+    std::mutex mutex;
+    std::deque<Line> lines;
+} &queue = *new Queue;
+
+bool take(Line *out)
+{
+    const std::lock_guard lock(queue.mutex);
+    if (queue.lines.empty()) {
+        log_pending.store(false, std::memory_order_relaxed);
+        return false;
+    }
+    *out = std::move(queue.lines.front());
+    queue.lines.pop_front();
+    return true;
+}
+
+int drain_from_main_thread(void *)
+{
+    // There is no caller here to take an exception.
+    if (!drain_log()) PyErr_WriteUnraisable(nullptr);
+    return 0;
+}
+
+void receive(void *, int32_t level, const char *message)
+{
+    bool first = false;
+    try {
+        const std::lock_guard lock(queue.mutex);
+        first = queue.lines.empty();
+        if (queue.lines.size() < kMostLines) queue.lines.push_back({level, message});
+    } catch (...) {  // no memory for a log line: it is lost, the caller goes on
+        return;
+    }
+    log_pending.store(true, std::memory_order_relaxed);
+    if (first && Py_IsInitialized()) Py_AddPendingCall(drain_from_main_thread, nullptr);
+}
+
+bool emit(const Line &line)
+{
+    PyObject *module = PyImport_ImportModule("yoke._log");
+    PyObject *done = module ? PyObject_CallMethod(module, "emit", "is",
+                                                  static_cast<int>(line.level), line.text.c_str())
+                            : nullptr;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done != nullptr;
+}
+
+}  // namespace
+
+bool drain_log()
+{
+    // A call that failed keeps its own exception; the lines come with the next call.
+    if (PyErr_Occurred()) return true;
+    Line line;
+    while (take(&line))
+        if (!emit(line)) return false;
+    return true;
+}
+
+bool init_log()
+{
+    return yoke_log_set_callback(receive, nullptr, nullptr) == YOKE_OK ||
+           raise_last_error() != nullptr;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,76 @@
+// memory.cpp: what the allocator holds, under the names of torch.cuda.
+#include "bind.h"
+
+#include "yoke/memory.h"
+
+namespace yoke_python {
+namespace {
+
+using Statistic = yoke_status (*)(yoke_device *, int64_t *);
+
+int64_t ask(Statistic statistic, const py::object &device, const char *call)
+{
+    int64_t bytes = 0;
+    check(statistic(need_device(device, call), &bytes));
+    return bytes;
+}
+
+void def_statistic(py::module_ &module, const char *name, Statistic statistic, const char *doc)
+{
+    module.def(
+        name, [=](const py::object &device) { return ask(statistic, device, name); },
+        py::arg("device") = py::none(), doc);
+}
+
+}  // namespace
+
+void bind_memory(py::module_ &module)
+{
+    def_statistic(module, "memory_allocated", yoke_memory_allocated, "Bytes of live blocks now.");
+    def_statistic(module, "max_memory_allocated", yoke_max_memory_allocated,
+                  "The most bytes of live blocks since the start or the last reset.");
+    def_statistic(module, "memory_reserved", yoke_memory_reserved,
+                  "Bytes held from the driver now.");
+    def_statistic(module, "max_memory_reserved", yoke_max_memory_reserved,
+                  "The most bytes held from the driver since the start or the last reset.");
+    module.def(
+        "memory_cached",
+        [](const py::object &device) {
+            return ask(yoke_memory_reserved, device, "memory_cached") -
+                   ask(yoke_memory_allocated, device, "memory_cached");
+        },
+        py::arg("device") = py::none(), "Bytes reserved and not allocated.");
+    module.def(
+        "reset_peak_memory_stats",
+        [](const py::object &device) {
+            check(yoke_reset_peak_memory_stats(need_device(device, "reset_peak_memory_stats")));
+        },
+        py::arg("device") = py::none(), "Both maxima start again from the present values.");
+    module.def(
+        "empty_cache",
+        [](const py::object &device) {
+            check(yoke_empty_cache(need_device(device, "empty_cache")));
+        },
+        py::arg("device") = py::none(), "Gives every cached block back to the driver.");
+    module.def(
+        "set_caching",
+        [](const py::object &on) {
+            check(yoke_set_caching(need_bool(on, "set_caching", "enabled")));
+        },
+        py::arg("enabled"),
+        "Caching of freed blocks on or off, on all devices. Off, every free reaches the driver.");
+    module.def(
+        "is_caching", [] { return yoke_is_caching() == 1; },
+        "Whether freed blocks are kept for the next request.");
+    module.def("live_tensor_count", yoke_live_tensor_count,
+               "Tensors alive in the process: Python's, other hosts', and what the tape keeps.");
+    module.def(
+        "shares_memory",
+        [](const py::object &a, const py::object &b) {
+            return yoke_shares_memory(need_tensor(a, "shares_memory", "a"),
+                                      need_tensor(b, "shares_memory", "b")) == 1;
+        },
+        py::arg("a"), py::arg("b"), "Whether two tensors are views of one storage.");
+}
+
+}  // namespace yoke_python

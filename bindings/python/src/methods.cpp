@@ -1,0 +1,229 @@
+// methods.cpp: methods of a tensor that are no ops: moving, exchanging, gradients, the end of life.
+#include "convert.h"
+#include "dlpack.h"
+#include "parameters.h"
+
+#include "yoke/autograd.h"
+
+namespace yoke_python {
+namespace {
+
+PyObject *wrap_or_raise(yoke_status status, yoke_tensor *out)
+{
+    return status ? raise_last_error() : wrap_tensor(out);
+}
+
+template <PyObject *(*kCall)(PyObject *)>
+PyObject *with_no_arguments(PyObject *self, PyObject *)
+{
+    return kCall(self);
+}
+
+// self.to(...) with both already converted. Where nothing changes, the very same object.
+PyObject *move(PyObject *self, yoke_device *device, yoke_dtype dtype)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"to", "self"});
+    if (!tensor) return nullptr;
+    const Hold hold(tensor);
+    yoke_tensor *out = nullptr;
+    const yoke_status status = with_retry([&] {
+        const ReleaseGil release(device != nullptr || may_wait(tensor));
+        return yoke_tensor_to(tensor, device, dtype, &out);
+    });
+    if (status == YOKE_OK && out == tensor) {
+        yoke_tensor_release(out);
+        return new_reference(self);
+    }
+    return wrap_or_raise(status, out);
+}
+
+PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"device", "dtype", "non_blocking"};
+    PyObject *values[3] = {Py_None, Py_None, Py_False};
+    if (!read_parameters("to", kNames, 3, 0, args, count, keywords, values)) return nullptr;
+    yoke_device *device = nullptr;
+    yoke_dtype dtype = YOKE_NONE;
+    int32_t non_blocking = 0;  // copies wait for their source alone, so there is nothing to hurry
+    // to(yoke.float16) means the dtype: a device is never one.
+    if (values[1] == Py_None && dtype_number(values[0], &dtype)) values[0] = Py_None;
+    if (!to_device(values[0], {"to", "device"}, &device)) return nullptr;
+    if (values[1] != Py_None && !to_dtype(values[1], {"to", "dtype"}, &dtype)) return nullptr;
+    if (!to_bool(values[2], {"to", "non_blocking"}, &non_blocking)) return nullptr;
+    return move(self, device, dtype);
+}
+
+PyObject *cpu(PyObject *self, PyObject *)
+{
+    PyObject *spec = PyUnicode_FromString("cpu");
+    yoke_device *device = nullptr;
+    const bool ok = spec && to_device(spec, {"cpu", "device"}, &device);
+    Py_XDECREF(spec);
+    return ok ? move(self, device, YOKE_NONE) : nullptr;
+}
+
+PyObject *detach(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"detach", "self"});
+    yoke_tensor *out = nullptr;
+    return tensor ? wrap_or_raise(yoke_tensor_detach(tensor, &out), out) : nullptr;
+}
+
+PyObject *requires_grad(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"requires_grad"};
+    PyObject *values[1] = {Py_True};
+    int32_t required = 0;
+    yoke_tensor *tensor = tensor_argument(self, {"requires_grad_", "self"});
+    if (!tensor ||
+        !read_parameters("requires_grad_", kNames, 1, 0, args, count, keywords, values) ||
+        !to_bool(values[0], {"requires_grad_", "requires_grad"}, &required))
+        return nullptr;
+    if (yoke_tensor_set_requires_grad(tensor, required)) return raise_last_error();
+    return new_reference(self);
+}
+
+PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"gradient", "retain_graph"};
+    PyObject *values[2] = {Py_None, Py_False};
+    int32_t retain = 0;
+    yoke_tensor *gradient = nullptr;
+    yoke_tensor *tensor = tensor_argument(self, {"backward", "self"});
+    if (!tensor || !read_parameters("backward", kNames, 2, 0, args, count, keywords, values) ||
+        !to_bool(values[1], {"backward", "retain_graph"}, &retain))
+        return nullptr;
+    if (values[0] != Py_None && !(gradient = tensor_argument(values[0], {"backward", "gradient"})))
+        return nullptr;
+    const Hold hold(tensor), hold_gradient(gradient);
+    yoke_status status;
+    {
+        // No retry: a record that was walked in part cannot be walked again.
+        const ReleaseGil release;
+        status = yoke_backward(tensor, gradient, retain);
+    }
+    if (status) return raise_last_error();
+    Py_RETURN_NONE;
+}
+
+PyObject *address(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"data_ptr", "self"});
+    return tensor
+               ? PyLong_FromUnsignedLongLong(reinterpret_cast<uintptr_t>(yoke_tensor_data(tensor)))
+               : nullptr;
+}
+
+PyObject *storage_id(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"storage_id", "self"});
+    return tensor ? PyLong_FromUnsignedLongLong(yoke_tensor_storage_id(tensor)) : nullptr;
+}
+
+PyObject *storage_nbytes(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"storage_nbytes", "self"});
+    return tensor ? PyLong_FromLongLong(yoke_tensor_storage_nbytes(tensor)) : nullptr;
+}
+
+PyObject *is_contiguous(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"is_contiguous", "self"});
+    return tensor ? PyBool_FromLong(yoke_tensor_is_contiguous(tensor)) : nullptr;
+}
+
+PyObject *close(PyObject *self, PyObject *)
+{
+    auto *object = reinterpret_cast<TensorObject *>(self);
+    yoke_tensor *handle = object->handle;
+    object->handle = nullptr;  // first: releasing may run a drop callback that looks here
+    yoke_tensor_release(handle);
+    Py_RETURN_NONE;
+}
+
+// x.numpy() and numpy.asarray(x) are yoke._numpy's: NumPy is imported where it is asked for.
+PyObject *call_numpy(PyObject *self, const char *name, PyObject *a, PyObject *b)
+{
+    PyObject *module = PyImport_ImportModule("yoke._numpy");
+    PyObject *array = module ? PyObject_CallMethod(module, name, "OOO", self, a, b) : nullptr;
+    Py_XDECREF(module);
+    return array;
+}
+
+PyObject *numpy(PyObject *self, PyObject *)
+{
+    if (!tensor_argument(self, {"numpy", "self"})) return nullptr;
+    return call_numpy(self, "array", Py_None, Py_None);
+}
+
+PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"dtype", "copy"};
+    PyObject *values[2] = {Py_None, Py_None};
+    if (!tensor_argument(self, {"__array__", "self"}) ||
+        !read_parameters("__array__", kNames, 2, 0, args, count, keywords, values))
+        return nullptr;
+    return call_numpy(self, "array", values[0], values[1]);
+}
+
+template <class Function>
+PyCFunction keywords(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
+
+}  // namespace
+
+PyMethodDef tensor_methods[] = {
+    {"to", keywords(to), kKeywords,
+     "to($self, /, device=None, dtype=None, non_blocking=False)\n--\n\n"
+     "The tensor on another device and with another dtype; itself where nothing changes. A dtype "
+     "may\n"
+     "stand first. Gradients flow back."},
+    {"cpu", cpu, METH_NOARGS,
+     "cpu($self, /)\n--\n\nThe tensor in host memory; itself if it is there."},
+    {"detach", detach, METH_NOARGS,
+     "detach($self, /)\n--\n\nThe same memory, cut off from the record of gradients."},
+    {"requires_grad_", keywords(requires_grad), kKeywords,
+     "requires_grad_($self, /, requires_grad=True)\n--\n\n"
+     "Asks for a gradient of this leaf, or no longer; returns the tensor. TypeError for integers."},
+    {"backward", keywords(backward), kKeywords,
+     "backward($self, /, gradient=None, retain_graph=False)\n--\n\n"
+     "Adds the gradients of this tensor to the leaves behind it. `gradient` has its shape and may "
+     "be\n"
+     "left out for one element. ValueError if it is missing, StateError the second time."},
+    {"numpy", numpy, METH_NOARGS,
+     "numpy($self, /)\n--\n\n"
+     "A NumPy array over the same memory. The tensor is on the CPU, has a dtype that NumPy has "
+     "and\n"
+     "requires no grad, else UnsupportedError or StateError says what to call before."},
+    {"__array__", keywords(array), kKeywords,
+     "__array__($self, /, dtype=None, copy=None)\n--\n\nNumPy's way to ask for numpy()."},
+    {"tolist", with_no_arguments<tensor_to_list>, METH_NOARGS,
+     "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
+    {"item", with_no_arguments<tensor_item>, METH_NOARGS,
+     "item($self, /)\n--\n\nThe one element as a Python number. ValueError for another count."},
+    {"data_ptr", address, METH_NOARGS,
+     "data_ptr($self, /)\n--\n\nThe address of the first element, 0 where there is none."},
+    {"storage_id", storage_id, METH_NOARGS,
+     "storage_id($self, /)\n--\n\nA number that views of one storage share and no other live one "
+     "has."},
+    {"storage_nbytes", storage_nbytes, METH_NOARGS,
+     "storage_nbytes($self, /)\n--\n\nBytes of the whole storage, of which this may be a part."},
+    {"is_contiguous", is_contiguous, METH_NOARGS,
+     "is_contiguous($self, /)\n--\n\nWhether the elements lie row-major without gaps."},
+    {"close", close, METH_NOARGS,
+     "close($self, /)\n--\n\n"
+     "Gives the memory back now, unless a view or a record needs it. Any later use is a "
+     "ClosedError."},
+    {"__dlpack__", keywords(tensor_dlpack), kKeywords,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "A DLPack capsule, without a copy unless one is asked for."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n(device type, index) in DLPack's numbers."},
+    {},
+};
+
+}  // namespace yoke_python

@@ -1,0 +1,77 @@
+// module.cpp: yoke._yoke, the C part of the package, over the public C API alone.
+//
+// The hot path (Tensor and ops) is plain CPython; pybind11 carries what is called now and then.
+#include "bind.h"
+#include "dlpack.h"
+#include "invoke.h"
+#include "log.h"
+#include "make.h"
+
+namespace yoke_python {
+namespace {
+
+PyMethodDef functions[] = {
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_function)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "tensor(data, dtype=None, device=None, requires_grad=False)\n--\n\n"
+     "A new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or "
+     "any\n"
+     "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its "
+     "dtype.\n"
+     "ValueError for ragged lists and numbers that the dtype cannot hold, naming the place."},
+    {"from_dlpack", from_dlpack, METH_O,
+     "from_dlpack(x, /)\n--\n\n"
+     "A tensor over the memory of `x`, without a copy: an object with __dlpack__, or a capsule.\n"
+     "UnsupportedError for a dtype, device or read-only memory that Yoke cannot honour."},
+    {},
+};
+
+// One process has one free list and one set of types; an interpreter beside the main one would share
+// them without sharing its lock.
+void require_main_interpreter()
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main())
+        throw py::import_error(
+            "yoke serves the main interpreter of a process alone, not a subinterpreter");
+}
+
+void add_functions(py::module_ &module)
+{
+    const py::str package("yoke");
+    for (PyMethodDef *function = functions; function->ml_name; function++)
+        module.attr(function->ml_name) = taken(PyCFunction_NewEx(function, nullptr, package.ptr()));
+}
+
+// What `from yoke._yoke import *` brings: all but names that begin with an underscore.
+void add_all(py::module_ &module)
+{
+    py::list names;
+    for (const auto &entry : module.attr("__dict__").cast<py::dict>()) {
+        const auto name = entry.first.cast<std::string>();
+        if (name[0] != '_') names.append(entry.first);
+    }
+    module.attr("__all__") = names;
+}
+
+}  // namespace
+}  // namespace yoke_python
+
+PYBIND11_MODULE(_yoke, module)
+{
+    using namespace yoke_python;
+    require_main_interpreter();
+    module.doc() = "The C part of the package yoke.";
+    py::options options;
+    options.disable_function_signatures();  // the stubs tell the types
+    require(init_errors(module.ptr()) && init_dtypes(module.ptr()) && init_ops() &&
+            init_tensor(module.ptr()) && add_op_functions(module.ptr()));
+    add_functions(module);
+    bind_devices(module);
+    bind_runtime(module);
+    bind_memory(module);
+    bind_autograd(module);
+    bind_optimizer(module);
+    module.def("_require_main_interpreter", require_main_interpreter);
+    add_all(module);
+    require(init_log());
+}

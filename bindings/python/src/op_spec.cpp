@@ -1,0 +1,125 @@
+#include "op_spec.h"
+
+#include <cstring>
+
+namespace yoke_python {
+
+OpSpec op_specs[kOpCount];
+
+namespace {
+
+const char *const kNames[] = {
+#define YOKE_PY_OP(name, id, doc) #name,
+#include "ops.inc"
+#undef YOKE_PY_OP
+};
+
+struct TypeName {
+    const char *text;
+    ArgKind kind;
+    bool none;
+};
+
+const TypeName kTypes[] = {
+    {"tensor", ArgKind::kTensor, false},   {"tensor?", ArgKind::kTensor, true},
+    {"mut", ArgKind::kTensor, false},      {"operand", ArgKind::kOperand, false},
+    {"tensors", ArgKind::kTensors, false}, {"muts", ArgKind::kTensors, false},
+    {"int", ArgKind::kInt, false},         {"int?", ArgKind::kInt, true},
+    {"ints", ArgKind::kInts, false},       {"ints?", ArgKind::kInts, true},
+    {"float", ArgKind::kFloat, false},     {"bool", ArgKind::kBool, false},
+    {"dtype", ArgKind::kDtype, true},      {"scalar", ArgKind::kScalar, false},
+    {"scalar?", ArgKind::kScalar, true},   {"str", ArgKind::kString, false},
+    {"device", ArgKind::kDevice, true},
+};
+
+const TypeName *find_type(const char *text)
+{
+    for (const TypeName &type : kTypes)
+        if (std::strcmp(type.text, text) == 0) return &type;
+    return nullptr;
+}
+
+bool read_arg(const yoke_op_arg &from, ArgSpec *to)
+{
+    const TypeName *type = find_type(from.type);
+    if (!type) {
+        PyErr_Format(PyExc_ImportError,
+                     "libyoke has an argument type \"%s\" that this package does not know",
+                     from.type);
+        return false;
+    }
+    to->name = PyUnicode_InternFromString(from.name);
+    to->text = from.name;
+    to->kind = type->kind;
+    to->none = type->none;
+    to->required = !from.has_default && !type->none;
+    // A dtype without a default must be given, as in cast(x, dtype).
+    if (type->kind == ArgKind::kDtype && !from.has_default) to->none = !(to->required = true);
+    return to->name != nullptr;
+}
+
+bool takes_tensor(const ArgSpec &arg)
+{
+    return arg.kind == ArgKind::kTensor || arg.kind == ArgKind::kOperand;
+}
+
+// Whether `count` tensors, alone, are a call of the op.
+bool takes_tensors(const OpSpec &spec, int count)
+{
+    if (spec.arg_count < count || spec.result_count != 1) return false;
+    for (int i = 0; i < spec.arg_count; i++)
+        if (i < count ? !takes_tensor(spec.args[i]) : spec.args[i].required) return false;
+    return true;
+}
+
+int list_count(const yoke_op &op)
+{
+    int count = 0;
+    for (int i = 0; i < op.arg_count; i++) {
+        const TypeName *type = find_type(op.args[i].type);
+        count += type && (type->kind == ArgKind::kTensors || type->kind == ArgKind::kInts);
+    }
+    return count;
+}
+
+bool read_op(const char *name, OpSpec *spec)
+{
+    if (yoke_op_find(name, &spec->id)) {
+        PyErr_Format(
+            PyExc_ImportError,
+            "libyoke %s has no op \"%s\"; the package and the library are of different versions",
+            yoke_version(), name);
+        return false;
+    }
+    const yoke_op &op = *yoke_op_info(spec->id);
+    if (op.arg_count > kMaxOpArgs || list_count(op) > kMaxOpLists) {
+        PyErr_Format(
+            PyExc_ImportError,
+            "op \"%s\" takes %d arguments, %d of them lists; this package knows at most %d and %d",
+            name, op.arg_count, list_count(op), kMaxOpArgs, kMaxOpLists);
+        return false;
+    }
+    spec->name = name;
+    spec->arg_count = op.arg_count;
+    spec->result_count = op.result_count;
+    spec->mut_arg = op.mut_arg;
+    for (int i = 0; i < op.arg_count; i++) {
+        if (!read_arg(op.args[i], &spec->args[i])) return false;
+        spec->creates |= spec->args[i].kind == ArgKind::kDevice;
+    }
+    spec->takes_one = takes_tensors(*spec, 1);
+    spec->takes_pair = takes_tensors(*spec, 2);
+    spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]);
+    return true;
+}
+
+}  // namespace
+
+bool init_ops()
+{
+    for (int i = 0; i < kOpCount; i++)
+        if (!read_op(kNames[i], &op_specs[i])) return false;
+    return true;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,50 @@
+// op_spec.h: an op as `invoke` needs it: argument types as numbers, names as interned strings.
+#pragma once
+
+#include "invoke.h"
+
+#include "yoke/runtime.h"
+
+namespace yoke_python {
+
+enum class ArgKind : uint8_t {
+    kTensor,
+    kOperand,
+    kTensors,
+    kInt,
+    kInts,
+    kFloat,
+    kBool,
+    kDtype,
+    kScalar,
+    kString,
+    kDevice,
+};
+
+constexpr int kMaxOpArgs = 16;
+constexpr int kMaxOpLists = 4;  // arguments that are lists
+
+struct ArgSpec {
+    PyObject *name;  // interned
+    const char *text;
+    ArgKind kind;
+    bool none;      // None is a value
+    bool required;  // has no default
+};
+
+struct OpSpec {
+    int32_t id;
+    int arg_count;
+    int result_count;
+    int mut_arg;  // the argument that is returned, or -1
+    const char *name;
+    bool creates;     // makes its result from nothing: takes requires_grad, and may be large
+    bool takes_pair;  // two tensors are a whole call
+    bool takes_one;   // one tensor is a whole call
+    bool method;      // the first argument is a tensor
+    ArgSpec args[kMaxOpArgs];
+};
+
+extern OpSpec op_specs[kOpCount];
+
+}  // namespace yoke_python

@@ -1,0 +1,91 @@
+// runtime.cpp: version, configuration, random seed, data files and the end.
+#include "bind.h"
+
+#include "yoke/data.h"
+#include "yoke/runtime.h"
+
+namespace yoke_python {
+namespace {
+
+py::object config_get(const py::object &key)
+{
+    const char *value = nullptr;
+    check(yoke_config_get(need_text(key, "config_get", "key"), &value));
+    return value ? py::object(py::str(value)) : py::none();
+}
+
+void config_set(const py::object &key, const py::object &value)
+{
+    const char *text = need_text(value, "config_set", "value");
+    check(yoke_config_set(need_text(key, "config_set", "key"), text));
+}
+
+void shutdown(const py::object &timeout)
+{
+    const double seconds = need_float(timeout, "shutdown", "timeout");
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_shutdown(seconds);
+    }
+    check(status);
+}
+
+// A seed of 64 bits; negative ones count from the top, as in NumPy's and PyTorch's C interfaces.
+void manual_seed(const py::object &seed)
+{
+    const py::object number = taken(PyNumber_Index(seed.ptr()));
+    const uint64_t bits = PyLong_AsUnsignedLongLongMask(number.ptr());
+    require(!(bits == UINT64_MAX && PyErr_Occurred()));
+    const int negative = PyObject_RichCompareBool(number.ptr(), py::int_(0).ptr(), Py_LT);
+    const py::int_ limit = negative == 1 ? py::int_(INT64_MIN) : py::int_(UINT64_MAX);
+    if (PyObject_RichCompareBool(number.ptr(), limit.ptr(), negative == 1 ? Py_LT : Py_GT) == 1)
+        require(raise_error(YOKE_E_VALUE, "manual_seed",
+                            "argument 'seed' is %R, which does not fit in 64 bits",
+                            number.ptr()) != nullptr);
+    check(yoke_manual_seed(bits));
+}
+
+py::object read_idx(const py::object &path)
+{
+    const py::object name = taken(PyOS_FSPath(path.ptr()));
+    const py::object bytes =
+        PyUnicode_Check(name.ptr()) ? taken(PyUnicode_EncodeFSDefault(name.ptr())) : name;
+    char *text = nullptr;
+    require(PyBytes_AsStringAndSize(bytes.ptr(), &text, nullptr) == 0);  // refuses a NUL inside
+    yoke_tensor *out = nullptr;
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_read_idx(text, &out);
+    }
+    check(status);
+    return taken(wrap_tensor(out));
+}
+
+}  // namespace
+
+void bind_runtime(py::module_ &module)
+{
+    module.attr("__version__") = yoke_version();
+    module.def("version", yoke_version, "The version of libyoke, \"0.1.0\".");
+    module.def(
+        "build_info", yoke_build_info,
+        "Compiler, instruction set in use, engines and their versions; lines for people to read.");
+    module.def("config_get", config_get, py::arg("key"),
+               "The value in force of a variable such as \"YOKE_NUM_THREADS\", or None.");
+    module.def(
+        "config_set", config_set, py::arg("key"), py::arg("value"),
+        "Sets a variable in place of the environment; None takes it back. StateError after its "
+        "first use, ValueError for an unknown key.");
+    module.def(
+        "shutdown", shutdown, py::arg("timeout") = 10.0,
+        "Waits for all devices, at most `timeout` seconds, and gives cached memory back. Any "
+        "later call starts the library again.");
+    module.def(
+        "manual_seed", manual_seed, py::arg("seed"),
+        "Starts the random numbers of this thread, on every device, again from a seed of 64 bits.");
+    module.def("_read_idx", read_idx, py::arg("path"));
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,248 @@
+#include "tensor.h"
+
+#include "convert.h"
+#include "invoke.h"
+
+#include "yoke/device.h"
+
+#include <structmember.h>
+
+#include <cstring>
+
+namespace yoke_python {
+
+PyTypeObject *tensor_type;
+
+namespace {
+
+// Objects of the exact type that were freed, each still holding its reference to the type.
+constexpr int kFreeListSize = 256;
+TensorObject *free_list[kFreeListSize];
+int free_count = 0;
+
+TensorObject *allocate()
+{
+    if (free_count == 0) return PyObject_GC_New(TensorObject, tensor_type);
+    TensorObject *self = free_list[--free_count];
+    _Py_NewReference(&self->ob_base);
+    return self;
+}
+
+void deallocate(PyObject *object)
+{
+    auto *self = reinterpret_cast<TensorObject *>(object);
+    PyObject_GC_UnTrack(object);
+    if (self->weakrefs) PyObject_ClearWeakRefs(object);
+    yoke_tensor_release(self->handle);
+    self->handle = nullptr;
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == tensor_type && free_count < kFreeListSize) {
+        free_list[free_count++] = self;
+        return;
+    }
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    return 0;
+}
+
+// Tensor(x): one more handle to x. It is how a subclass such as nn.Parameter takes a tensor over.
+PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *source = nullptr;
+    if ((keywords && PyDict_GET_SIZE(keywords)) || PyTuple_GET_SIZE(args) != 1 ||
+        !is_tensor(source = PyTuple_GET_ITEM(args, 0)))
+        return raise_error(
+            YOKE_E_TYPE, "Tensor",
+            "takes one tensor, of which it is one more handle; yoke.tensor(data) makes "
+            "a tensor from numbers");
+    yoke_tensor *handle = tensor_argument(source, {"Tensor", "x"});
+    if (!handle) return nullptr;
+    yoke_tensor_retain(handle);
+    if (type == tensor_type) return wrap_tensor(handle);
+    auto *self = reinterpret_cast<TensorObject *>(type->tp_alloc(type, 0));  // zeroed and tracked
+    if (!self) {
+        yoke_tensor_release(handle);
+        return nullptr;
+    }
+    self->handle = handle;
+    return &self->ob_base;
+}
+
+template <OpPlace kOp>
+PyObject *binary(PyObject *x, PyObject *y)
+{
+    return invoke_operator(kOp, x, y);
+}
+
+template <OpPlace kOp>
+PyObject *unary(PyObject *x)
+{
+    return invoke(kOp, x, nullptr, 0, nullptr);
+}
+
+// x += y, for a number or a tensor y; anything else may know itself how to be added.
+PyObject *add_in_place(PyObject *x, PyObject *y)
+{
+    if (!is_tensor(y) && !is_number(y)) Py_RETURN_NOTIMPLEMENTED;
+    return invoke(kOp_add_, x, &y, 1, nullptr);
+}
+
+PyObject *positive(PyObject *x)
+{
+    return new_reference(x);
+}
+
+// Equality is identity, so that tensors serve as keys; an order of tensors would have to be one of
+// their elements, for which there are no ops.
+PyObject *compare(PyObject *, PyObject *, int operation)
+{
+    static const char *const kSigns[] = {"<", "<=", "==", "!=", ">", ">="};
+    if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
+    return raise_error(
+        YOKE_E_TYPE, "Tensor",
+        "'%s' between tensors is not supported; compare x.item(), x.tolist() or x.numpy()",
+        kSigns[operation]);
+}
+
+Py_hash_t hash(PyObject *object)
+{
+    return _Py_HashPointer(object);
+}
+
+PyObject *represent(PyObject *self)
+{
+    PyObject *module = PyImport_ImportModule("yoke._format");
+    PyObject *text = module ? PyObject_CallMethod(module, "tensor_repr", "O", self) : nullptr;
+    Py_XDECREF(module);
+    return text;
+}
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+    {},
+};
+
+const char kDoc[] =
+    "A strided view of memory on one device. Made by yoke.tensor, yoke.zeros and the other "
+    "creation\n"
+    "functions. Every op whose first argument is a tensor is a method. Views share memory.";
+
+template <class Function>
+void *slot(Function *function)
+{
+    return reinterpret_cast<void *>(function);
+}
+
+PyMethodDef all_methods[kOpCount + 64];
+
+// The hand-written methods, then every op.
+PyMethodDef *collect_methods()
+{
+    int count = 0;
+    for (const PyMethodDef *method = tensor_methods; method->ml_name; method++)
+        all_methods[count++] = *method;
+    op_methods(all_methods + count);
+    return all_methods;
+}
+
+}  // namespace
+
+bool init_tensor(PyObject *module)
+{
+    PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char *>(kDoc)},
+        {Py_tp_dealloc, slot(deallocate)},
+        {Py_tp_traverse, slot(traverse)},
+        {Py_tp_new, slot(create)},
+        {Py_tp_repr, slot(represent)},
+        {Py_tp_richcompare, slot(compare)},
+        {Py_tp_hash, slot(hash)},
+        {Py_tp_iter, slot(tensor_iterate)},
+        {Py_tp_methods, collect_methods()},
+        {Py_tp_getset, tensor_attributes},
+        {Py_tp_members, members},
+        {Py_nb_add, slot(binary<kOp_add>)},
+        {Py_nb_subtract, slot(binary<kOp_sub>)},
+        {Py_nb_multiply, slot(binary<kOp_mul>)},
+        {Py_nb_true_divide, slot(binary<kOp_div>)},
+        {Py_nb_matrix_multiply, slot(binary<kOp_matmul>)},
+        {Py_nb_inplace_add, slot(add_in_place)},
+        {Py_nb_negative, slot(unary<kOp_neg>)},
+        {Py_nb_positive, slot(positive)},
+        {Py_nb_bool, slot(tensor_truth)},
+        {Py_nb_float, slot(tensor_float)},
+        {Py_nb_int, slot(tensor_int)},
+        {Py_nb_index, slot(tensor_as_index)},
+        {Py_sq_length, slot(tensor_length)},
+        {Py_sq_item, slot(tensor_get)},
+        {Py_sq_contains, slot(tensor_contains)},
+        {Py_mp_length, slot(tensor_length)},
+        {Py_mp_subscript, slot(tensor_subscript)},
+        {Py_mp_ass_subscript, slot(tensor_assign)},
+        {Py_bf_getbuffer, slot(tensor_get_buffer)},
+        {Py_bf_releasebuffer, slot(tensor_release_buffer)},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {"yoke.Tensor", sizeof(TensorObject), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+    tensor_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+    if (!tensor_type) return false;
+    // NumPy's arrays and scalars leave operators to us, and __radd__ and its like are called.
+    if (PyObject_SetAttrString(reinterpret_cast<PyObject *>(tensor_type), "__array_ufunc__",
+                               Py_None))
+        return false;
+    Py_INCREF(tensor_type);
+    return PyModule_AddObject(module, "Tensor", reinterpret_cast<PyObject *>(tensor_type)) == 0;
+}
+
+PyObject *wrap_tensor(yoke_tensor *handle)
+{
+    TensorObject *self = allocate();
+    if (!self) {
+        yoke_tensor_release(handle);
+        return nullptr;
+    }
+    self->handle = handle;
+    self->weakrefs = nullptr;
+    PyObject_GC_Track(self);
+    return &self->ob_base;
+}
+
+yoke_tensor *tensor_argument(PyObject *object, const Place &place)
+{
+    if (!is_tensor(object)) {
+        raise_type(place, "a tensor", object);
+        return nullptr;
+    }
+    yoke_tensor *handle = handle_of(object);
+    if (!handle) raise_closed(place);
+    return handle;
+}
+
+bool may_wait(yoke_tensor *tensor)
+{
+    return yoke_tensor_nbytes(tensor) > kGilBytes ||
+           std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;
+}
+
+AcquireGil::AcquireGil()
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    held_ = Py_IsInitialized() && !Py_IsFinalizing();
+#else
+    held_ = Py_IsInitialized() && !_Py_IsFinalizing();
+#endif
+    if (held_) state_ = PyGILState_Ensure();
+}
+
+AcquireGil::~AcquireGil()
+{
+    if (held_) PyGILState_Release(state_);
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,22 @@
+"""Yoke: tensors, gradients and devices for any script, over one C library.
+
+    import yoke
+    x = yoke.randn((64, 784))
+    y = yoke.softmax(yoke.matmul(x, yoke.randn((784, 10))), axis=-1)
+
+Names are PyTorch's, indexing and broadcasting NumPy's. Every op is a function here and, where its first
+argument is a tensor, a method of it; all are listed in docs/ops.md. Errors are yoke.Error.
+"""
+
+# The names include builtins (sum, bool, ValueError, …): nothing below may rely on those.
+from yoke import _yoke
+
+_yoke._require_main_interpreter()
+
+from yoke._yoke import *  # noqa: E402
+from yoke._yoke import __version__  # noqa: E402
+from yoke._grad import enable_grad, grad, no_grad, set_grad_enabled  # noqa: E402
+from yoke import data, nn, optim  # noqa: E402
+
+__all__ = [*_yoke.__all__, "__version__", "data", "enable_grad", "grad", "nn", "no_grad", "optim",
+           "set_grad_enabled"]

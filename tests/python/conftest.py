@@ -1,0 +1,37 @@
+"""Shared by all Python tests: no test may leave a tensor behind."""
+
+import gc
+import sys
+
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        item.passed = outcome.get_result().passed
+
+
+def _live():
+    # Tests of the generator and of C alone do without the package.
+    yoke = sys.modules.get("yoke")
+    return yoke.live_tensor_count() if yoke else 0
+
+
+@pytest.fixture(autouse=True)
+def no_tensor_is_left(request):
+    gc.collect()
+    before = _live()
+    yield
+    if not getattr(request.node, "passed", False):
+        return  # the traceback of a failure keeps its locals, tensors among them
+    gc.collect()
+    assert _live() == before, "the test left tensors alive"
+
+
+@pytest.fixture(autouse=True)
+def grad_mode_is_restored():
+    yield
+    yoke = sys.modules.get("yoke")
+    assert yoke is None or yoke.is_grad_enabled()
