@@ -136,11 +136,12 @@ void Sgd::set_state(int64_t group, int64_t index, std::string_view name, const y
 void Sgd::step()
 {
     NoGrad no_grad;
-    // First steps of some parameters are steps of their own: they set the momentum instead of adding to it.
+    // First steps of some parameters are steps of their own: they set the momentum instead of adding to it. They come
+    // last, since they leave a momentum behind by which the other call would take them for its own.
     for (Group &group : groups_) {
+        step_group(group, false);
         if (group.options.momentum != 0)
             step_group(group, true);
-        step_group(group, false);
     }
 }
 
