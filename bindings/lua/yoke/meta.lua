@@ -410,6 +410,19 @@ function yoke.contiguous(x) end
 ---@return yoke.Tensor
 function Tensor:contiguous() end
 
+---The parts of x that a 1-D index names along one axis, in its order; a copy.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@return yoke.Tensor
+function yoke.index_select(x, axis, index) end
+
+---The parts of x that a 1-D index names along one axis, in its order; a copy.
+---@param axis integer
+---@param index yoke.Tensor
+---@return yoke.Tensor
+function Tensor:index_select(axis, index) end
+
 ---Joins tensors along an existing axis.
 ---@param tensors yoke.Tensor[]
 ---@param axis? integer

@@ -1,0 +1,68 @@
+/*
+ * convert.h: Lua values to the values of the C API, driven by the types that the op table states.
+ *
+ * A Target says whose argument is converted, so that an error can name it: "softmax: argument 'axis' is a
+ * string; it takes an int".
+ */
+#ifndef YOKE_LUA_CONVERT_H
+#define YOKE_LUA_CONVERT_H
+
+#include "bindings/lua/src/binding.h"
+
+typedef enum ArgType {
+    kTensor,
+    kOptionalTensor,
+    kTensors,
+    kOperand,
+    kInt,
+    kOptionalInt,
+    kInts,
+    kOptionalInts,
+    kFloat,
+    kBool,
+    kDtype,
+    kScalar,
+    kOptionalScalar,
+    kString,
+    kDevice,
+    kArgTypeCount
+} ArgType;
+
+typedef struct Target {
+    Binding *binding;
+    const char *call;
+    const char *name;
+} Target;
+
+/* Room for the ints of all lists in one call, so that nothing is allocated while handles are held. Lists
+ * of ints are shapes and axes, so there is more of it than any call that can succeed needs. */
+#define YL_MAX_INTS (4 * YOKE_MAX_NDIM)
+typedef struct Lists {
+    int64_t items[YL_MAX_INTS];
+    int used;
+} Lists;
+
+/* The type that the op table spells `text`; kArgTypeCount for one that this binding does not know. */
+ArgType yl_arg_type(const char *text);
+
+/* Converts the value at `index`; nil is NONE. Raises for a value that does not serve; allocates nothing
+ * otherwise. Lists of tensors go to `tensors`, which must have room for them. */
+yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists,
+                    yoke_tensor **tensors);
+
+/* The live tensor at `index`. */
+yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index);
+
+/* The device that a Device, a spec or an index in the current kind names; borrowed; NULL for nil. */
+yoke_device *yl_need_device(lua_State *L, Target target, int index);
+
+/* The dtype of a name; YOKE_NONE for nil. */
+yoke_dtype yl_need_dtype(lua_State *L, Target target, int index);
+
+/* Whether the value at `index` is a table of keyword arguments: it has a string key and no list part. */
+int yl_is_keywords(lua_State *L, int index);
+
+/* Raises "call: argument 'name' is <what it is>; it takes <wanted>". */
+int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted);
+
+#endif /* YOKE_LUA_CONVERT_H */

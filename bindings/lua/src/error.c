@@ -1,0 +1,100 @@
+/* Errors that scripts see: a table {code, message, device, call, where} whose tostring is the message. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bindings/lua/src/binding.h"
+
+/* Fills the table on top of the stack, except for the message, which lies below it and is taken. */
+static void finish_error(lua_State *L, Binding *b, const char *code, const char *device,
+                         const char *call)
+{
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "message");
+    lua_pushstring(L, code);
+    lua_setfield(L, -2, "code");
+    lua_pushstring(L, device);
+    lua_setfield(L, -2, "device");
+    lua_pushstring(L, strncmp(call, "yoke_", 5) ? call : call + 5);
+    lua_setfield(L, -2, "call");
+    luaL_where(L, 1);
+    lua_setfield(L, -2, "where");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, b->error_metatable_ref);
+    lua_setmetatable(L, -2);
+}
+
+static void push_error(lua_State *L, Binding *b, const yoke_error *error)
+{
+    /* Copied first: an allocation may run finalizers, which may fail and replace the record. */
+    char device[64], call[64];
+    const yoke_status status = error->status;
+    const int64_t native_code = error->native_code;
+    const yoke_error *cause = error->cause;
+    snprintf(device, sizeof device, "%s", error->device);
+    snprintf(call, sizeof call, "%s", error->call);
+    luaL_checkstack(L, 6, "too many causes");
+    lua_pushstring(L, error->message);
+    lua_createtable(L, 0, 6);
+    finish_error(L, b, yoke_status_name(status), device, call);
+    if (native_code) {
+        lua_pushinteger(L, native_code);
+        lua_setfield(L, -2, "native_code");
+    }
+    if (cause) {
+        push_error(L, b, cause);
+        lua_setfield(L, -2, "cause");
+    }
+}
+
+void yl_push_last_error(lua_State *L, Binding *b)
+{
+    push_error(L, b, yoke_last_error());
+}
+
+int yl_raise_last(lua_State *L, Binding *b)
+{
+    yl_push_last_error(L, b);
+    return lua_error(L);
+}
+
+int yl_nil_error(lua_State *L, Binding *b)
+{
+    lua_pushnil(L);
+    yl_push_last_error(L, b);
+    return 2;
+}
+
+int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const char *format, ...)
+{
+    luaL_checkstack(L, 10, "no room for an error");
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = lua_pushvfstring(L, format, arguments);
+    va_end(arguments);
+    lua_pushfstring(L, "%s: %s", call, text);
+    lua_createtable(L, 0, 6);
+    finish_error(L, b, yoke_status_name(code), "", call);
+    return lua_error(L);
+}
+
+/* "script.lua:12: message": an error object that nobody caught reads like any other Lua error. */
+static int error_tostring(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_getfield(L, 1, "where");
+    lua_getfield(L, 1, "message");
+    if (!lua_isstring(L, -2) || !lua_isstring(L, -1)) {
+        lua_pushliteral(L, "yoke.Error");
+        return 1;
+    }
+    lua_concat(L, 2);
+    return 1;
+}
+
+void yl_open_error(lua_State *L, Binding *b)
+{
+    luaL_newmetatable(L, "yoke.Error");
+    lua_pushcfunction(L, error_tostring);
+    lua_setfield(L, -2, "__tostring");
+    b->error_metatable_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}

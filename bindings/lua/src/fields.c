@@ -1,0 +1,210 @@
+/* What a tensor tells about itself, x.shape, and the small methods: views, placement, identity. */
+#include <string.h>
+
+#include "bindings/lua/src/convert.h"
+
+/* ---- Fields ------------------------------------------------------------------------------------------ */
+
+static void push_ints(lua_State *L, const int64_t *items, int64_t count)
+{
+    lua_createtable(L, (int)count, 0);
+    for (int64_t i = 0; i < count; ++i) {
+        lua_pushinteger(L, items[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static void push_shape(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    int64_t shape[YOKE_MAX_NDIM]; /* copied: the new table's allocation may close the tensor */
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    for (int64_t i = 0; i < ndim; ++i) shape[i] = yoke_tensor_shape(tensor)[i];
+    push_ints(L, shape, ndim);
+}
+
+static void push_strides(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    int64_t strides[YOKE_MAX_NDIM];
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    for (int64_t i = 0; i < ndim; ++i) strides[i] = yoke_tensor_strides(tensor)[i];
+    push_ints(L, strides, ndim);
+}
+
+static void push_dtype(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushstring(L, yoke_dtype_name(yoke_tensor_dtype(tensor)));
+}
+
+static void push_device(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    yl_push_device(L, b, yoke_tensor_device(tensor));
+}
+
+static void push_ndim(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushinteger(L, yoke_tensor_ndim(tensor));
+}
+
+static void push_numel(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushinteger(L, yoke_tensor_numel(tensor));
+}
+
+static void push_nbytes(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushinteger(L, yoke_tensor_nbytes(tensor));
+}
+
+static void push_itemsize(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushinteger(L, yoke_tensor_itemsize(tensor));
+}
+
+static void push_requires_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushboolean(L, yoke_tensor_requires_grad(tensor) == 1);
+}
+
+static void push_is_leaf(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushboolean(L, yoke_tensor_is_leaf(tensor) == 1);
+}
+
+/* A new userdata each time, nil where there is no gradient. */
+static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)tensor; /* read again after the allocation, which may have closed it */
+    yoke_tensor **box = yl_new_tensor(L, b);
+    yl_check(L, b, yoke_tensor_grad(yl_tensor_arg(L, b, 1, "grad", "self"), box));
+    if (!*box) lua_pushnil(L);
+}
+
+static const YlField kFields[] = {
+    {"shape", push_shape},       {"strides", push_strides},
+    {"dtype", push_dtype},       {"device", push_device},
+    {"ndim", push_ndim},         {"numel", push_numel},
+    {"nbytes", push_nbytes},     {"itemsize", push_itemsize},
+    {"is_leaf", push_is_leaf},   {"requires_grad", push_requires_grad},
+    {"grad", push_grad},
+};
+
+/* ---- Identity ---------------------------------------------------------------------------------------- */
+
+static int is_contiguous(lua_State *L)
+{
+    lua_pushboolean(L, yoke_tensor_is_contiguous(
+                           yl_tensor_arg(L, yl_binding(L), 1, "is_contiguous", "self")) == 1);
+    return 1;
+}
+
+static int storage_id(lua_State *L)
+{
+    yoke_tensor *tensor = yl_tensor_arg(L, yl_binding(L), 1, "storage_id", "self");
+    lua_pushinteger(L, (lua_Integer)yoke_tensor_storage_id(tensor));
+    return 1;
+}
+
+static int storage_nbytes(lua_State *L)
+{
+    yoke_tensor *tensor = yl_tensor_arg(L, yl_binding(L), 1, "storage_nbytes", "self");
+    lua_pushinteger(L, yoke_tensor_storage_nbytes(tensor));
+    return 1;
+}
+
+static int data_ptr(lua_State *L)
+{
+    yoke_tensor *tensor = yl_tensor_arg(L, yl_binding(L), 1, "data_ptr", "self");
+    lua_pushinteger(L, (lua_Integer)(intptr_t)yoke_tensor_data(tensor));
+    return 1;
+}
+
+static int shares_memory(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor *x = yl_tensor_arg(L, b, 1, "shares_memory", "a");
+    lua_pushboolean(L, yoke_shares_memory(x, yl_tensor_arg(L, b, 2, "shares_memory", "b")) == 1);
+    return 1;
+}
+
+/* ---- Placement --------------------------------------------------------------------------------------- */
+
+static int to(lua_State *L, yoke_device *device, yoke_dtype dtype)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor **box = yl_new_tensor(L, b);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "to", "self");
+    YL_CALL(L, b, tensor, yoke_tensor_to(tensor, device, dtype, box));
+    yl_count(L, b, *box, tensor);
+    return 1;
+}
+
+/* The keyword `name` of the table at 2, pushed. */
+static int keyword(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    lua_rawget(L, 2);
+    return lua_gettop(L);
+}
+
+/* x:to(device, dtype), x:to(dtype), x:to{device=, dtype=}. */
+static int tensor_to(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "to", 2, 3);
+    yl_tensor_arg(L, b, 1, "to", "self");
+    const Target device = {b, "to", "device"}, dtype = {b, "to", "dtype"};
+    if (lua_type(L, 2) == LUA_TTABLE) {
+        lua_pushnil(L);
+        while (lua_next(L, 2)) {
+            const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            if (strcmp(key, "device") && strcmp(key, "dtype") && strcmp(key, "non_blocking"))
+                yl_raise(L, b, YOKE_E_VALUE, "to", "there is no argument '%s'; it takes device and dtype", key);
+            lua_pop(L, 1);
+        }
+        yoke_device *where = yl_need_device(L, device, keyword(L, "device"));
+        return to(L, where, yl_need_dtype(L, dtype, keyword(L, "dtype")));
+    }
+    yoke_dtype kind = YOKE_NONE;
+    if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING &&
+        !yoke_dtype_from_name(lua_tostring(L, 2), &kind))
+        return to(L, NULL, kind);
+    return to(L, yl_need_device(L, device, 2), yl_need_dtype(L, dtype, 3));
+}
+
+static int tensor_cpu(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_device *cpu = NULL;
+    yl_check(L, b, yoke_device_open("cpu", &cpu));
+    yoke_device_release(cpu); /* it lives on: yoke/device.h */
+    return to(L, cpu, YOKE_NONE);
+}
+
+void yl_open_fields(lua_State *L, Binding *b)
+{
+    static const luaL_Reg methods[] = {{"is_contiguous", is_contiguous},
+                                       {"storage_id", storage_id},
+                                       {"storage_nbytes", storage_nbytes},
+                                       {"data_ptr", data_ptr},
+                                       {"to", tensor_to},
+                                       {"cpu", tensor_cpu},
+                                       {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"shares_memory", shares_memory}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    lua_getfield(L, -1, "tensor_methods");
+    yl_set_functions(L, b, methods);
+    for (size_t i = 0; i < sizeof kFields / sizeof *kFields; ++i) {
+        lua_pushlightuserdata(L, (void *)&kFields[i]);
+        lua_setfield(L, -2, kFields[i].name);
+    }
+    lua_pop(L, 1);
+}

@@ -1,0 +1,319 @@
+/* Between tensors and Lua's own values: yoke.tensor(nested tables), x:tolist(), and bytes in strings. */
+#include <string.h>
+
+#include "bindings/lua/src/convert.h"
+
+/* What the leaves of nested tables are, in rising order: what holds all of them is the highest. */
+enum LeafKind { kNoLeaf, kBoolLeaf, kIntLeaf, kFloatLeaf };
+
+/* Nested tables on their way into a buffer. */
+typedef struct Nest {
+    Binding *binding;
+    int64_t shape[YOKE_MAX_NDIM];
+    int ndim;
+    int kind; /* LeafKind */
+    char *next;
+} Nest;
+
+static int ragged(lua_State *L, Nest *nest, int axis, int64_t length)
+{
+    return yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
+                    "argument 'data' is ragged: one list along axis %d has %I items, another %I", axis,
+                    (lua_Integer)nest->shape[axis], (lua_Integer)length);
+}
+
+/* The shape along the first items of the value on top of the stack. */
+static void measure(lua_State *L, Nest *nest)
+{
+    const int top = lua_gettop(L);
+    luaL_checkstack(L, YOKE_MAX_NDIM + 4, "too deep");
+    lua_pushvalue(L, -1);
+    while (lua_type(L, -1) == LUA_TTABLE) {
+        if (nest->ndim == YOKE_MAX_NDIM)
+            yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
+                     "argument 'data' is nested deeper than %d tables", YOKE_MAX_NDIM);
+        nest->shape[nest->ndim++] = (int64_t)lua_rawlen(L, -1);
+        lua_rawgeti(L, -1, 1);
+    }
+    /* An empty list ends the shape; anything else must be a leaf, which look() sees. */
+    lua_settop(L, top);
+}
+
+/* Checks the value on top of the stack, at depth `axis`, and finds the kind of its leaves. */
+static void look(lua_State *L, Nest *nest, int axis)
+{
+    const int type = lua_type(L, -1);
+    if (axis < nest->ndim) {
+        const int64_t length = type == LUA_TTABLE ? (int64_t)lua_rawlen(L, -1) : -1;
+        if (length < 0)
+            yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
+                     "argument 'data' is ragged: a %s stands among lists along axis %d",
+                     luaL_typename(L, -1), axis);
+        if (length != nest->shape[axis]) ragged(L, nest, axis, length);
+        for (int64_t i = 0; i < length; ++i, lua_pop(L, 1)) {
+            lua_rawgeti(L, -1, i + 1);
+            look(L, nest, axis + 1);
+        }
+        return;
+    }
+    const int kind = type == LUA_TBOOLEAN  ? kBoolLeaf
+                     : type != LUA_TNUMBER ? kNoLeaf
+                     : lua_isinteger(L, -1) ? kIntLeaf
+                                            : kFloatLeaf;
+    if (kind == kNoLeaf)
+        yl_raise(L, nest->binding, type == LUA_TTABLE ? YOKE_E_VALUE : YOKE_E_TYPE, "tensor",
+                 type == LUA_TTABLE ? "argument 'data' is ragged: a %s stands among numbers"
+                                    : "argument 'data' holds a %s; it takes numbers and booleans",
+                 luaL_typename(L, -1));
+    if (kind > nest->kind) nest->kind = kind;
+}
+
+/* Writes the leaves, row-major, as `kind` asks. look() has seen them all. */
+static void write_leaves(lua_State *L, Nest *nest, int axis)
+{
+    if (axis < nest->ndim) {
+        for (int64_t i = 0; i < nest->shape[axis]; ++i, lua_pop(L, 1)) {
+            lua_rawgeti(L, -1, i + 1);
+            write_leaves(L, nest, axis + 1);
+        }
+        return;
+    }
+    const int is_bool = lua_type(L, -1) == LUA_TBOOLEAN;
+    if (nest->kind == kBoolLeaf) {
+        *nest->next++ = (char)lua_toboolean(L, -1);
+    } else if (nest->kind == kIntLeaf) {
+        const int64_t value = is_bool ? lua_toboolean(L, -1) : lua_tointeger(L, -1);
+        memcpy(nest->next, &value, sizeof value);
+        nest->next += sizeof value;
+    } else {
+        const double value = is_bool ? lua_toboolean(L, -1) : lua_tonumber(L, -1);
+        memcpy(nest->next, &value, sizeof value);
+        nest->next += sizeof value;
+    }
+}
+
+/* Fills the userdata on top of the stack with the value at `index`. */
+static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, yoke_dtype dtype,
+                        yoke_device *device)
+{
+    Nest nest = {.binding = b};
+    lua_pushvalue(L, index);
+    measure(L, &nest);
+    look(L, &nest, 0);
+    int64_t count = 1;
+    for (int i = 0; i < nest.ndim; ++i) count *= nest.shape[i]; /* each of them is in memory: no overflow */
+    if (nest.kind == kNoLeaf) nest.kind = kFloatLeaf; /* there are no leaves */
+    const yoke_dtype held = nest.kind == kBoolLeaf ? YOKE_BOOL : nest.kind == kIntLeaf ? YOKE_I64 : YOKE_F64;
+    const int64_t bytes = count * yoke_dtype_size(held);
+    nest.next = lua_newuserdatauv(L, (size_t)bytes + 1, 0);
+    const void *data = nest.next;
+    lua_pushvalue(L, -2);
+    write_leaves(L, &nest, 0);
+    if (dtype == YOKE_NONE) dtype = held == YOKE_F64 ? YOKE_F32 : held;
+    YL_CALL(L, b, NULL, yoke_tensor_from_data(data, bytes, nest.shape, nest.ndim, held, device, box));
+    if (dtype == held) return;
+    yoke_tensor **staged = yl_new_tensor(L, b);
+    *staged = *box;
+    *box = NULL;
+    YL_CALL(L, b, NULL, yoke_tensor_to(*staged, NULL, dtype, box));
+    yoke_tensor *done = *staged;
+    *staged = NULL;
+    yoke_tensor_release(done);
+}
+
+/* A copy of another tensor, cut off from the record, in its own dtype and place unless told otherwise. */
+static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype, yoke_device *device)
+{
+    yoke_tensor **detached = yl_new_tensor(L, b), **moved = yl_new_tensor(L, b);
+    yoke_tensor *source = yl_tensor_arg(L, b, 1, "tensor", "data");
+    YL_CALL(L, b, source, yoke_tensor_detach(source, detached));
+    YL_CALL(L, b, NULL, yoke_tensor_to(*detached, device, dtype, moved));
+    const int is_copy = !yoke_shares_memory(*moved, source);
+    if (is_copy) {
+        *box = *moved;
+        *moved = NULL;
+    } else {
+        YL_CALL(L, b, NULL, yoke_clone(*moved, box));
+    }
+}
+
+/* yoke.tensor(data, dtype, device, requires_grad), the last three also by name. */
+static int make_tensor(lua_State *L)
+{
+    static const char *const names[] = {"dtype", "device", "requires_grad"};
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "tensor", 1, 4);
+    if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE) {
+        lua_pushnil(L);
+        while (lua_next(L, 2)) {
+            const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
+                yl_raise(L, b, YOKE_E_VALUE, "tensor",
+                         "there is no argument '%s'; it takes dtype, device and requires_grad", key);
+            lua_pop(L, 1);
+        }
+        for (int i = 0; i < 3; ++i) lua_getfield(L, 2, names[i]);
+        lua_remove(L, 2);
+    }
+    lua_settop(L, 4);
+    const Target dtype = {b, "tensor", "dtype"}, device = {b, "tensor", "device"};
+    const yoke_dtype kind = yl_need_dtype(L, dtype, 2);
+    yoke_device *where = yl_need_device(L, device, 3);
+    const int requires_grad = lua_isnil(L, 4) ? 0 : yl_bool_arg(L, b, 4, "tensor", "requires_grad");
+    yoke_tensor **box = yl_new_tensor(L, b);
+    if (yl_test_tensor(L, b, 1))
+        from_tensor(L, b, box, kind, where);
+    else
+        from_nested(L, b, box, 1, kind, where);
+    lua_settop(L, 5);
+    if (requires_grad) yl_check(L, b, yoke_tensor_set_requires_grad(*box, 1));
+    yl_count(L, b, *box, NULL);
+    return 1;
+}
+
+/* ---- From tensors ------------------------------------------------------------------------------------ */
+
+/* Pushes a buffer with the elements of the tensor at 1, converted to `dtype`. */
+static const char *read_elements(lua_State *L, Binding *b, const char *call, yoke_dtype dtype,
+                                 int64_t *bytes)
+{
+    yoke_tensor **box = yl_new_tensor(L, b);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, call, "self");
+    YL_CALL(L, b, tensor, yoke_tensor_detach(tensor, box));
+    yoke_tensor **converted = yl_new_tensor(L, b);
+    YL_CALL(L, b, NULL, yoke_tensor_to(*box, NULL, dtype, converted));
+    *bytes = yoke_tensor_nbytes(*converted);
+    char *buffer = lua_newuserdatauv(L, (size_t)*bytes + 1, 0);
+    YL_CALL(L, b, NULL, yoke_tensor_copy_to_host(*converted, buffer, *bytes));
+    return buffer;
+}
+
+/* The dtype in which Lua holds the elements of one: f64, i64 or bool. */
+static yoke_dtype lua_dtype(yoke_dtype dtype)
+{
+    if (dtype == YOKE_BOOL) return YOKE_BOOL;
+    return dtype >= YOKE_I64 && dtype <= YOKE_U8 ? YOKE_I64 : YOKE_F64;
+}
+
+static void push_element(lua_State *L, yoke_dtype held, const char *at)
+{
+    double f;
+    int64_t i;
+    if (held == YOKE_BOOL) {
+        lua_pushboolean(L, *at);
+    } else if (held == YOKE_I64) {
+        memcpy(&i, at, sizeof i);
+        lua_pushinteger(L, i);
+    } else {
+        memcpy(&f, at, sizeof f);
+        lua_pushnumber(L, f);
+    }
+}
+
+static const char *push_nested(lua_State *L, yoke_dtype held, const char *at, const int64_t *shape,
+                               int64_t ndim)
+{
+    if (ndim == 0) {
+        push_element(L, held, at);
+        return at + yoke_dtype_size(held);
+    }
+    lua_createtable(L, (int)(shape[0] < INT32_MAX ? shape[0] : 0), 0);
+    for (int64_t i = 0; i < shape[0]; ++i) {
+        at = push_nested(L, held, at, shape + 1, ndim - 1);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return at;
+}
+
+static int tolist(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "tolist", "self");
+    const yoke_dtype held = lua_dtype(yoke_tensor_dtype(tensor));
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    int64_t shape[YOKE_MAX_NDIM + 1] = {0}, bytes;
+    for (int64_t i = 0; i < ndim; ++i) shape[i] = yoke_tensor_shape(tensor)[i];
+    const char *data = read_elements(L, b, "tolist", held, &bytes);
+    luaL_checkstack(L, YOKE_MAX_NDIM + 4, "too deep");
+    push_nested(L, held, data, shape, ndim);
+    return 1;
+}
+
+static int item(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "item", "self");
+    const yoke_dtype dtype = yoke_tensor_dtype(tensor);
+    int64_t i = 0;
+    double f = 0;
+    if (lua_dtype(dtype) == YOKE_F64) {
+        YL_CALL(L, b, tensor, yoke_tensor_item_f64(tensor, &f));
+        lua_pushnumber(L, f);
+        return 1;
+    }
+    YL_CALL(L, b, tensor, yoke_tensor_item_i64(tensor, &i));
+    if (dtype == YOKE_BOOL)
+        lua_pushboolean(L, i != 0);
+    else
+        lua_pushinteger(L, i);
+    return 1;
+}
+
+/* ---- Bytes ------------------------------------------------------------------------------------------- */
+
+static int tobytes(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    int64_t bytes;
+    const char *data = read_elements(L, b, "tobytes", YOKE_NONE, &bytes);
+    lua_pushlstring(L, data, (size_t)bytes);
+    return 1;
+}
+
+/* x:copy_from_string(bytes) overwrites x with row-major elements. */
+static int copy_from_string(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    size_t bytes;
+    yl_string_arg(L, b, 2, "copy_from_string", "bytes");
+    const char *data = lua_tolstring(L, 2, &bytes);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "copy_from_string", "self");
+    YL_CALL(L, b, tensor, yoke_tensor_copy_from_host(tensor, data, (int64_t)bytes));
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* yoke.frombuffer(bytes, shape, dtype, device): a new tensor of row-major elements in a string. */
+static int frombuffer(lua_State *L)
+{
+    static const char call[] = "frombuffer";
+    Binding *b = yl_binding(L);
+    const Target shape = {b, call, "shape"}, dtype = {b, call, "dtype"}, device = {b, call, "device"};
+    size_t bytes;
+    Lists lists = {.used = 0};
+    yl_arg_count(L, b, call, 3, 4);
+    yl_string_arg(L, b, 1, call, "bytes");
+    const char *data = lua_tolstring(L, 1, &bytes);
+    yoke_tensor **box = yl_new_tensor(L, b);
+    const yoke_arg axes = yl_convert(L, shape, kInts, 2, &lists, NULL);
+    const yoke_dtype kind = yl_need_dtype(L, dtype, 3);
+    yoke_device *where = lua_gettop(L) > 4 ? yl_need_device(L, device, 4) : NULL;
+    YL_CALL(L, b, NULL, yoke_tensor_from_data(data, (int64_t)bytes, axes.v.ints, axes.count, kind, where, box));
+    yl_count(L, b, *box, NULL);
+    return 1;
+}
+
+void yl_open_list(lua_State *L, Binding *b)
+{
+    static const luaL_Reg methods[] = {{"tolist", tolist},
+                                       {"item", item},
+                                       {"tobytes", tobytes},
+                                       {"copy_from_string", copy_from_string},
+                                       {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"tensor", make_tensor}, {"frombuffer", frombuffer}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    lua_getfield(L, -1, "tensor_methods");
+    yl_set_functions(L, b, methods);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,189 @@
+/*
+ * The log. Yoke has one log for the process and may speak from any thread, while a Lua function may run
+ * only where its state runs. So what is logged goes to standard error, until a state asks for it with
+ * set_log_callback: then it waits in that state's queue, and yoke.poll() hands it over.
+ *
+ * The hub below is the one thing that states share, under one lock. Messages that a full queue cannot
+ * take are counted, and the count is handed over as a message of its own.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bindings/lua/src/binding.h"
+
+enum { kQueueLimit = 1000 };
+
+typedef struct Message {
+    struct Message *next;
+    int32_t level;
+    char text[];
+} Message;
+
+typedef struct Queue {
+    struct Queue *next;
+    const Binding *owner;
+    Message *first, *last;
+    int count, lost;
+} Queue;
+
+static struct {
+    pthread_mutex_t lock;
+    Queue *queues; /* one for each state that has a callback */
+    int states;    /* that have Yoke loaded */
+} hub = {PTHREAD_MUTEX_INITIALIZER, NULL, 0};
+
+static const char *const kLevels[] = {"error", "warn", "info", "debug"};
+
+static const char *level_name(int32_t level)
+{
+    return level >= 0 && level < 4 ? kLevels[level] : "debug";
+}
+
+static void append(Queue *queue, int32_t level, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    Message *message = queue->count < kQueueLimit ? malloc(sizeof *message + size) : NULL;
+    if (!message) {
+        ++queue->lost;
+        return;
+    }
+    message->next = NULL;
+    message->level = level;
+    memcpy(message->text, text, size);
+    if (queue->last)
+        queue->last->next = message;
+    else
+        queue->first = message;
+    queue->last = message;
+    ++queue->count;
+}
+
+/* From any thread. */
+static void receive(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    pthread_mutex_lock(&hub.lock);
+    for (Queue *queue = hub.queues; queue; queue = queue->next) append(queue, level, text);
+    const int heard = hub.queues != NULL;
+    pthread_mutex_unlock(&hub.lock);
+    if (!heard) fprintf(stderr, "yoke: %s: %s\n", level_name(level), text);
+}
+
+/* The place that points to the state's queue, or the end of the list. The lock is held. */
+static Queue **find_queue(const Binding *b)
+{
+    Queue **place = &hub.queues;
+    while (*place && (*place)->owner != b) place = &(*place)->next;
+    return place;
+}
+
+static int subscribe(const Binding *b)
+{
+    pthread_mutex_lock(&hub.lock);
+    Queue **place = find_queue(b);
+    if (!*place && (*place = calloc(1, sizeof **place)) != NULL) (*place)->owner = b;
+    const int done = *place != NULL;
+    pthread_mutex_unlock(&hub.lock);
+    return done;
+}
+
+static void unsubscribe(const Binding *b)
+{
+    pthread_mutex_lock(&hub.lock);
+    Queue **place = find_queue(b), *queue = *place;
+    if (queue) *place = queue->next;
+    pthread_mutex_unlock(&hub.lock);
+    for (Message *message = queue ? queue->first : NULL; message;) {
+        Message *next = message->next;
+        free(message);
+        message = next;
+    }
+    free(queue);
+}
+
+/* Pushes the level and the text of the oldest message; 0 if there is none. It is copied into a buffer
+ * of the caller's first, because pushing may raise and the lock is no Lua object. */
+static int push_oldest(lua_State *L, const Binding *b)
+{
+    char text[2048];
+    int32_t level = 1;
+    pthread_mutex_lock(&hub.lock);
+    Queue *queue = *find_queue(b);
+    Message *message = queue ? queue->first : NULL;
+    const int lost = queue && !message ? queue->lost : 0;
+    if (message) {
+        queue->first = message->next;
+        if (!queue->first) queue->last = NULL;
+        --queue->count;
+    } else if (queue) {
+        queue->lost = 0;
+    }
+    pthread_mutex_unlock(&hub.lock);
+    if (message) {
+        level = message->level;
+        snprintf(text, sizeof text, "%s", message->text);
+        free(message);
+    } else if (lost) {
+        snprintf(text, sizeof text, "%d messages were lost; call yoke.poll() more often", lost);
+    } else {
+        return 0;
+    }
+    lua_pushstring(L, level_name(level));
+    lua_pushstring(L, text);
+    return 1;
+}
+
+/* yoke.set_log_callback(fn): fn(level, message) runs in yoke.poll(); nil goes back to standard error. */
+static int set_log_callback(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "set_log_callback", 1, 1);
+    const int type = lua_type(L, 1);
+    if (type != LUA_TFUNCTION && type != LUA_TNIL)
+        return yl_raise(L, b, YOKE_E_TYPE, "set_log_callback", "argument 'fn' is a %s; it takes a function or nil",
+                        luaL_typename(L, 1));
+    if (type == LUA_TNIL)
+        unsubscribe(b);
+    else if (!subscribe(b))
+        return yl_raise(L, b, YOKE_E_OOM, "set_log_callback", "no memory for a queue");
+    lua_rawseti(L, LUA_REGISTRYINDEX, b->log_callback_ref);
+    return 0;
+}
+
+/* yoke.poll() -> the number of callbacks that it ran. One that raises ends it; the rest stay queued. */
+static int poll(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    lua_Integer count = 0;
+    lua_settop(L, 0);
+    while (lua_rawgeti(L, LUA_REGISTRYINDEX, b->log_callback_ref) == LUA_TFUNCTION && push_oldest(L, b)) {
+        lua_call(L, 2, 0);
+        ++count;
+    }
+    lua_pushinteger(L, count);
+    return 1;
+}
+
+void yl_open_log(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {
+        {"set_log_callback", set_log_callback}, {"poll", poll}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    lua_pushboolean(L, 0);
+    b->log_callback_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    pthread_mutex_lock(&hub.lock);
+    const int first = hub.states++ == 0;
+    pthread_mutex_unlock(&hub.lock);
+    if (first) yoke_log_set_callback(receive, NULL, NULL);
+}
+
+void yl_close_log(Binding *b)
+{
+    unsubscribe(b);
+    pthread_mutex_lock(&hub.lock);
+    const int last = --hub.states == 0;
+    pthread_mutex_unlock(&hub.lock);
+    if (last) yoke_log_set_callback(NULL, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/*
+ * Every op of libyoke as one Lua function, bound at run time from the op table: op_call is the only
+ * function there is, and its upvalue says which op it calls. The ops that this module was built with
+ * (ops.inc) must be there; newer ones of a newer libyoke are bound too.
+ */
+#include <string.h>
+
+#include "bindings/lua/src/convert.h"
+
+enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
+
+typedef struct Call {
+    yoke_arg args[YL_MAX_ARGS];
+    Lists lists;
+    yoke_tensor *room[kListRoom]; /* for lists of tensors, used one after the other */
+    yoke_tensor **next_room;
+    int32_t count;
+} Call;
+
+static Target target_of(const OpBinding *binding, int i)
+{
+    const Target target = {binding->binding, binding->op->name, binding->op->args[i].name};
+    return target;
+}
+
+static void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
+{
+    call->args[i] = yl_convert(L, target_of(op, i), (ArgType)op->types[i], index, &call->lists,
+                               call->next_room);
+    if (call->args[i].kind == YOKE_ARG_TENSORS) call->next_room += call->args[i].count;
+}
+
+static int argument_of(const OpBinding *op, const char *name)
+{
+    int i = 0;
+    while (i < op->op->arg_count && strcmp(op->op->args[i].name, name)) ++i;
+    return i;
+}
+
+/* The keyword arguments in the table at `index`, which the `given` positional ones precede. */
+static void convert_keywords(lua_State *L, const OpBinding *op, int index, int given, Call *call)
+{
+    for (int i = given; i < op->op->arg_count; ++i) call->args[i].kind = YOKE_ARG_NONE;
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+        const int i = argument_of(op, key);
+        if (i == op->op->arg_count)
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "there is no argument '%s': %s", key,
+                     op->op->signature);
+        if (i < given)
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                     "argument '%s' is given twice, by place and by name", key);
+        if (op->types[i] == kTensors)
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                     "argument '%s' is a list of tensors; give it by its place", key);
+        convert(L, op, i, lua_gettop(L), call);
+        lua_pop(L, 1);
+    }
+    call->count = op->op->arg_count;
+}
+
+/* Whether the last of `given` arguments is the table of keyword arguments. An empty table is, except in
+ * the place of a list. */
+static int has_keywords(lua_State *L, const OpBinding *op, int given)
+{
+    if (given <= op->required || lua_type(L, given) != LUA_TTABLE) return 0;
+    const int type = given <= op->op->arg_count ? op->types[given - 1] : kArgTypeCount;
+    if (type == kInts || type == kOptionalInts) return yl_is_keywords(L, given);
+    return lua_rawlen(L, given) == 0;
+}
+
+static void convert_all(lua_State *L, const OpBinding *op, int given, int keywords, Call *call)
+{
+    call->lists.used = 0;
+    call->count = given - keywords;
+    for (int i = 0; i < call->count; ++i) convert(L, op, i, i + 1, call);
+    if (keywords) convert_keywords(L, op, given, call->count, call);
+}
+
+static int too_many(lua_State *L, const OpBinding *op, int given)
+{
+    return yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                    "%d arguments; it takes at most %d: %s", given, op->op->arg_count,
+                    op->op->signature);
+}
+
+/* Room for all lists of tensors in the arguments: the C stack, or a userdata where that is too small.
+ * Found before any tensor is looked at, as it may run finalizers. */
+static yoke_tensor **find_room(lua_State *L, int given, yoke_tensor **room)
+{
+    size_t needed = 0;
+    for (int i = 1; i <= given; ++i)
+        if (lua_type(L, i) == LUA_TTABLE) needed += lua_rawlen(L, i);
+    return needed <= kListRoom ? room : lua_newuserdatauv(L, needed * sizeof *room, 0);
+}
+
+static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
+{
+    const int32_t outer = yl_enter(L, op->binding);
+    const yoke_status status =
+        yoke_op_invoke(op->op->id, call->args, call->count, results, op->op->result_count);
+    yl_leave(outer);
+    return status;
+}
+
+static int op_call(lua_State *L)
+{
+    const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
+    Binding *b = op->binding;
+    const int given = lua_gettop(L), result_count = op->op->result_count;
+    const int keywords = has_keywords(L, op, given);
+    if (given - keywords > op->op->arg_count) return too_many(L, op, given);
+
+    yoke_tensor **boxes[YL_MAX_RESULTS], *results[YL_MAX_RESULTS];
+    for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor(L, b);
+    Call call;
+    yoke_tensor **room = op->has_lists ? find_room(L, given, call.room) : NULL;
+    for (int attempt = 0;; ++attempt) {
+        call.next_room = room;
+        convert_all(L, op, given, keywords, &call);
+        const yoke_status status = invoke(L, op, &call, results);
+        if (!status) break;
+        if (status != YOKE_E_OOM || attempt) return yl_raise_last(L, b);
+        lua_gc(L, LUA_GCCOLLECT, 0); /* may close arguments: they are converted again */
+    }
+    for (int i = 0; i < result_count; ++i) *boxes[i] = results[i];
+
+    lua_settop(L, given + result_count);
+    if (op->op->mut_arg >= 0) {
+        lua_pushvalue(L, op->op->mut_arg + 1);
+        return 1;
+    }
+    yoke_tensor *source = call.count && call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
+    for (int i = 0; i < result_count; ++i) yl_count(L, b, results[i], source);
+    return result_count;
+}
+
+/* Lua hands a unary operator its operand twice. */
+static int op_unary(lua_State *L)
+{
+    lua_settop(L, 1);
+    return op_call(L);
+}
+
+static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *binding)
+{
+    if (op->arg_count > YL_MAX_ARGS || op->result_count > YL_MAX_RESULTS)
+        luaL_error(L, "yoke: the op %s of this libyoke has too many arguments for this module", op->name);
+    binding->binding = b;
+    binding->op = op;
+    binding->required = 0;
+    binding->has_lists = 0;
+    for (int i = 0; i < op->arg_count; ++i) {
+        const ArgType type = yl_arg_type(op->args[i].type);
+        if (type == kArgTypeCount)
+            luaL_error(L, "yoke: the op %s of this libyoke takes a %s, which this module does not know",
+                       op->name, op->args[i].type);
+        binding->types[i] = (uint8_t)type;
+        binding->has_lists |= type == kTensors;
+        if (!op->args[i].has_default) binding->required = i + 1;
+    }
+}
+
+static void check_built_for(lua_State *L)
+{
+    static const char *const names[] = {
+#define YOKE_LUA_OP(name, id) #name,
+#include "bindings/lua/src/ops.inc"
+#undef YOKE_LUA_OP
+    };
+    int32_t id;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        if (yoke_op_find(names[i], &id))
+            luaL_error(L, "yoke: this module was built for a newer libyoke than %s, which has no op '%s'",
+                       yoke_version(), names[i]);
+}
+
+static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_CFunction function)
+{
+    lua_pushlightuserdata(L, op);
+    lua_pushcclosure(L, function, 1);
+    lua_setfield(L, -2, event);
+}
+
+/* The operators that are ops of another name. */
+static void set_operators(lua_State *L, OpBinding *op)
+{
+    static const char *const binary[][2] = {
+        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"}, {"div", "__div"}};
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; ++i)
+        if (!strcmp(op->op->name, binary[i][0])) set_metamethod(L, binary[i][1], op, op_call);
+    if (!strcmp(op->op->name, "neg")) set_metamethod(L, "__unm", op, op_unary);
+}
+
+void yl_open_ops(lua_State *L, Binding *b)
+{
+    check_built_for(L);
+    luaL_getmetatable(L, "yoke.Tensor");
+    lua_getfield(L, -1, "methods");
+    for (int32_t i = 0; i < b->op_count; ++i) {
+        OpBinding *binding = &b->ops[i];
+        bind_op(L, b, yoke_op_info(i), binding);
+        lua_pushlightuserdata(L, binding);
+        lua_pushcclosure(L, op_call, 1);
+        const int is_method = binding->op->arg_count > 0 &&
+                              (binding->types[0] == kTensor || binding->types[0] == kOperand);
+        if (is_method) {
+            lua_pushvalue(L, -1);
+            lua_setfield(L, -3, binding->op->name);
+        }
+        lua_setfield(L, -4, binding->op->name);
+        lua_pushvalue(L, -2);
+        set_operators(L, binding);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 2);
+}

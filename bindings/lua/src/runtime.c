@@ -1,0 +1,127 @@
+/* The library itself: version, configuration, random seed, threads, shutdown, files. */
+#include <string.h>
+
+#include "bindings/lua/src/convert.h"
+
+static int build_info(lua_State *L)
+{
+    lua_pushstring(L, yoke_build_info());
+    return 1;
+}
+
+static int config_set(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const char *key = yl_string_arg(L, b, 1, "config_set", "key");
+    const char *value = lua_isnoneornil(L, 2) ? NULL : yl_string_arg(L, b, 2, "config_set", "value");
+    yl_check(L, b, yoke_config_set(key, value));
+    return 0;
+}
+
+static int config_get(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const char *value = NULL;
+    yl_check(L, b, yoke_config_get(yl_string_arg(L, b, 1, "config_get", "key"), &value));
+    lua_pushstring(L, value); /* nil for NULL */
+    return 1;
+}
+
+/* yoke.shutdown(timeout = 10) */
+static int shutdown(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const double timeout = lua_isnoneornil(L, 1) ? 10 : yl_number_arg(L, b, 1, "shutdown", "timeout");
+    yl_check(L, b, yoke_shutdown(timeout));
+    return 0;
+}
+
+static int manual_seed(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_manual_seed((uint64_t)yl_int_arg(L, b, 1, "manual_seed", "seed")));
+    return 0;
+}
+
+static int set_num_threads(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int64_t count = yl_int_arg(L, b, 1, "set_num_threads", "n");
+    if (count < 0 || count > INT32_MAX)
+        return yl_raise(L, b, YOKE_E_VALUE, "set_num_threads", "argument 'n' is %I; give 1 or more, or 0 for the default",
+                        (lua_Integer)count);
+    yl_check(L, b, yoke_set_num_threads((int32_t)count));
+    return 0;
+}
+
+static int get_num_threads(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int32_t count = yoke_get_num_threads();
+    if (count < 0) return yl_raise_last(L, b);
+    lua_pushinteger(L, count);
+    return 1;
+}
+
+/* The tensor of an IDX file, or nil and why it cannot be read. */
+static int read_idx(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "read_idx", 1, 1);
+    const char *path = yl_string_arg(L, b, 1, "read_idx", "path");
+    yoke_tensor **box = yl_new_tensor(L, b);
+    yoke_status status = yoke_read_idx(path, box);
+    if (status == YOKE_E_OOM) {
+        lua_gc(L, LUA_GCCOLLECT, 0);
+        status = yoke_read_idx(path, box);
+    }
+    if (status) return yl_nil_error(L, b);
+    yl_count(L, b, *box, NULL);
+    return 1;
+}
+
+/* yoke.ops(): {name = {signature =, doc =, family =}} of every op there is. */
+static int ops(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    lua_createtable(L, 0, b->op_count);
+    for (int32_t i = 0; i < b->op_count; ++i) {
+        const yoke_op *op = b->ops[i].op;
+        lua_createtable(L, 0, 3);
+        lua_pushstring(L, op->signature);
+        lua_setfield(L, -2, "signature");
+        lua_pushstring(L, op->doc);
+        lua_setfield(L, -2, "doc");
+        lua_pushstring(L, op->family);
+        lua_setfield(L, -2, "family");
+        lua_setfield(L, -2, op->name);
+    }
+    return 1;
+}
+
+/* yoke.float32 and the others are the names of dtypes. */
+static void set_dtypes(lua_State *L)
+{
+    for (yoke_dtype dtype = 1; dtype < YOKE_DTYPE_COUNT; ++dtype) {
+        lua_pushstring(L, yoke_dtype_name(dtype));
+        lua_setfield(L, -2, yoke_dtype_name(dtype));
+    }
+}
+
+void yl_open_runtime(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {{"build_info", build_info},
+                                         {"config_set", config_set},
+                                         {"config_get", config_get},
+                                         {"shutdown", shutdown},
+                                         {"manual_seed", manual_seed},
+                                         {"set_num_threads", set_num_threads},
+                                         {"get_num_threads", get_num_threads},
+                                         {"read_idx", read_idx},
+                                         {"ops", ops},
+                                         {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    set_dtypes(L);
+    lua_pushstring(L, yoke_version());
+    lua_setfield(L, -2, "version");
+}

@@ -1,0 +1,9 @@
+--- yoke.data: data files.
+local core = require "yoke.core"
+
+local data = {}
+
+--- The tensor of an IDX file (the format of MNIST), plain or gzip; nil and an error if it cannot be read.
+data.read_idx = core.read_idx
+
+return data

@@ -1,0 +1,21 @@
+--- Yoke for Lua 5.4. Indices and axes count from 0, as in C and Python; Lua's own lists (what tolist,
+--- parameters and devices return) count from 1 as ever.
+---
+--- The functions of the C API come from yoke.core; what is thin sugar over them is plain Lua: yoke.nn,
+--- yoke.optim, yoke.data.
+local core = require "yoke.core"
+
+local yoke = {}
+local hidden = { tensor_methods = true, sgd = true, schedule_linear = true, read_idx = true }
+for name, value in pairs(core) do
+    if not hidden[name] then yoke[name] = value end
+end
+
+-- The formatter may call anything of the module, so it comes in from here.
+core.tensor_methods.__format = require("yoke.format").tensor
+
+yoke.data = require "yoke.data"
+yoke.nn = require "yoke.nn"
+yoke.optim = require "yoke.optim"
+
+return yoke
