@@ -66,6 +66,9 @@ yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count, yoke_tensor *c
         const auto places = need_list(grads, input_count, call, "grads");
         std::fill(places.begin(), places.end(), nullptr);
         const auto roots = need_tensors(outputs, count, call, "outputs");
+        if (roots.empty())
+            fail(YOKE_E_VALUE, "%s: argument 'outputs' is empty; give at least one tensor",
+                 short_name(call));
         const auto wanted = need_tensors(inputs, input_count, call, "inputs");
         std::vector<yoke_tensor *> weights(roots.size());
         if (gradients) std::copy_n(gradients, roots.size(), weights.begin());
