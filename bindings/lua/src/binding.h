@@ -35,7 +35,6 @@ typedef struct OpBinding {
 } OpBinding;
 
 struct Binding {
-    const void *tensor_metatable;
     int tensor_metatable_ref;
     int device_cache_ref;   /* table: address of a device -> its userdata */
     int error_metatable_ref;
@@ -73,17 +72,22 @@ static inline void yl_check(lua_State *L, Binding *b, yoke_status status)
 
 /* ---- tensor.c: the userdata ------------------------------------------------------------------------ */
 
+/* A tensor as Lua holds it. The owner tells it from any other userdata, of Yoke in another state too. */
+typedef struct TensorBox {
+    yoke_tensor *tensor; /* NULL before it is filled and after close() */
+    const Binding *owner;
+} TensorBox;
+
 /* Pushes an empty tensor; the caller fills it. */
 yoke_tensor **yl_new_tensor(lua_State *L, Binding *b);
 
-/* The tensor userdata at `index`, or NULL for any other value. */
+/* The place of the tensor at `index`, or NULL for any other value. */
 static inline yoke_tensor **yl_test_tensor(lua_State *L, const Binding *b, int index)
 {
-    yoke_tensor **box = lua_touserdata(L, index);
-    if (!box || !lua_getmetatable(L, index)) return NULL;
-    const void *metatable = lua_topointer(L, -1);
-    lua_pop(L, 1);
-    return metatable == b->tensor_metatable ? box : NULL;
+    /* Cheaper than a look at the metatable; the length says that there is an owner to look at. */
+    TensorBox *box = lua_touserdata(L, index);
+    if (!box || lua_rawlen(L, index) != sizeof *box || box->owner != b) return NULL;
+    return &box->tensor;
 }
 
 /* The live tensor at `index`; raises, naming the call and the argument, for anything else. */

@@ -9,8 +9,8 @@ static const struct {
 } kTypes[kArgTypeCount] = {
     {"tensor", "a tensor"},
     {"tensor?", "a tensor or nil"},
-    {"tensors", "a list of tensors"},
     {"operand", "a tensor or a number"},
+    {"tensors", "a list of tensors"},
     {"int", "an integer"},
     {"int?", "an integer or nil"},
     {"ints", "an integer or a list of integers"},

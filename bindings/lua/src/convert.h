@@ -10,10 +10,10 @@
 #include "bindings/lua/src/binding.h"
 
 typedef enum ArgType {
-    kTensor,
+    kTensor, /* up to kOperand: a tensor serves */
     kOptionalTensor,
-    kTensors,
     kOperand,
+    kTensors,
     kInt,
     kOptionalInt,
     kInts,

@@ -23,8 +23,14 @@ static Target target_of(const OpBinding *binding, int i)
     return target;
 }
 
-static void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
+static inline void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
 {
+    /* The short way for what most arguments are. */
+    yoke_tensor **box = op->types[i] <= kOperand ? yl_test_tensor(L, op->binding, index) : NULL;
+    if (box && *box) {
+        call->args[i] = (yoke_arg){YOKE_ARG_TENSOR, 0, {*box}};
+        return;
+    }
     call->args[i] = yl_convert(L, target_of(op, i), (ArgType)op->types[i], index, &call->lists,
                                call->next_room);
     if (call->args[i].kind == YOKE_ARG_TENSORS) call->next_room += call->args[i].count;
@@ -126,7 +132,7 @@ static int op_call(lua_State *L)
     }
     for (int i = 0; i < result_count; ++i) *boxes[i] = results[i];
 
-    lua_settop(L, given + result_count);
+    if (op->has_lists) lua_settop(L, given + result_count);
     if (op->op->mut_arg >= 0) {
         lua_pushvalue(L, op->op->mut_arg + 1);
         return 1;

@@ -1,5 +1,5 @@
 /*
- * The tensor userdata: one pointer, NULL before it is filled and after close(). Its metatable leads every
+ * The tensor userdata, a TensorBox. Its metatable leads every
  * name to the table of methods, where an op or another function is found as such and a field (fields.c)
  * as the light userdata that reads it.
  */
@@ -11,11 +11,12 @@ static const char kTensorName[] = "yoke.Tensor";
 
 yoke_tensor **yl_new_tensor(lua_State *L, Binding *b)
 {
-    yoke_tensor **box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = NULL;
+    TensorBox *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->tensor = NULL;
+    box->owner = b;
     lua_rawgeti(L, LUA_REGISTRYINDEX, b->tensor_metatable_ref);
     lua_setmetatable(L, -2);
-    return box;
+    return &box->tensor;
 }
 
 yoke_tensor *yl_tensor_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
@@ -24,7 +25,17 @@ yoke_tensor *yl_tensor_arg(lua_State *L, Binding *b, int index, const char *call
     return yl_need_tensor(L, target, index);
 }
 
-/* __gc, __close and :close(): the second time there is nothing left to do. */
+/* __gc. No look at the argument: nobody but the collector reaches it. */
+static int tensor_gc(lua_State *L)
+{
+    TensorBox *box = lua_touserdata(L, 1);
+    yoke_tensor *tensor = box->tensor;
+    box->tensor = NULL;
+    yoke_tensor_release(tensor);
+    return 0;
+}
+
+/* __close and :close(): the second time, and before __gc, there is nothing left to do. */
 static int tensor_close(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -155,7 +166,7 @@ static void set_method_event(lua_State *L, Binding *b, const char *event, lua_CF
 void yl_open_tensor(lua_State *L, Binding *b)
 {
     static const luaL_Reg events[] = {
-        {"__gc", tensor_close},          {"__close", tensor_close}, {"__len", tensor_length},
+        {"__gc", tensor_gc},             {"__close", tensor_close}, {"__len", tensor_length},
         {"__newindex", tensor_newindex}, {"__lt", tensor_order},    {"__le", tensor_order},
         {NULL, NULL}};
     static const luaL_Reg methods[] = {
@@ -167,7 +178,6 @@ void yl_open_tensor(lua_State *L, Binding *b)
     const int methods_index = lua_gettop(L);
 
     luaL_newmetatable(L, kTensorName);
-    b->tensor_metatable = lua_topointer(L, -1);
     yl_set_functions(L, b, events);
     set_method_event(L, b, "__index", tensor_index, methods_index);
     set_method_event(L, b, "__tostring", tensor_tostring, methods_index);
