@@ -247,6 +247,13 @@ yoke_status yoke_contiguous(yoke_tensor *x, yoke_tensor **out)
     return call("yoke_contiguous", YOKE_OP_CONTIGUOUS, args, out);
 }
 
+yoke_status yoke_index_select(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                       yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index)};
+    return call("yoke_index_select", YOKE_OP_INDEX_SELECT, args, out);
+}
+
 yoke_status yoke_cat(yoke_tensor *const *tensors, int64_t tensors_count, int64_t axis,
                               yoke_tensor **out)
 {

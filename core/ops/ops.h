@@ -398,6 +398,20 @@ struct ContiguousArgs : Args {
 };
 Tensor compose_contiguous(ContiguousArgs a);
 
+// index_select: The parts of x that a 1-D index names along one axis, in its order; a copy.
+struct IndexSelectArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+};
+void infer_index_select(IndexSelectArgs a, Plan &plan);
+void vjp_index_select(IndexSelectArgs a, Backward &b);
+
 // cat: Joins tensors along an existing axis.
 struct CatArgs : Args {
     using Args::Args;
@@ -756,6 +770,21 @@ struct CrossEntropyBackwardArgs : Args {
 };
 void infer_cross_entropy_backward(CrossEntropyBackwardArgs a, Plan &plan);
 
+// _index_select_backward: The gradient of index_select: what was named twice is added up.
+struct IndexSelectBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kIndex, kShape, kAxis };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    IntList shape() const { return Args::ints(kShape); }
+    void set_shape(IntList v) { Args::set_ints(kShape, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan);
+
 // _dropout: Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.
 struct DropoutInternalArgs : Args {
     using Args::Args;
@@ -891,6 +920,7 @@ Tensor squeeze(const yoke_tensor &x, std::optional<int64_t> axis = std::nullopt)
 Tensor unsqueeze(const yoke_tensor &x, int64_t axis);
 Tensor slice(const yoke_tensor &x, int64_t axis, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt, int64_t step = 1);
 Tensor contiguous(const yoke_tensor &x);
+Tensor index_select(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
 Tensor cat(TensorList tensors, int64_t axis = 0);
 Tensor one_hot(const yoke_tensor &x, int64_t num_classes = -1);
 Tensor dropout(const yoke_tensor &x, double p = 0.5, bool training = true);
@@ -919,6 +949,7 @@ Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_t
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
+Tensor index_select_backward(const yoke_tensor &grad, const yoke_tensor &index, IntList shape, int64_t axis);
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset);
 void uniform(yoke_tensor &x, int64_t seed, int64_t offset);
 void normal(yoke_tensor &x, int64_t seed, int64_t offset);

@@ -209,6 +209,32 @@ void vjp_slice(SliceArgs a, Backward &b)
     b.set(a.kX, whole);
 }
 
+void infer_index_select(IndexSelectArgs a, Plan &plan)
+{
+    const yoke_tensor &x = a.x(), &index = a.index();
+    check_index(index, plan.name(), "index");
+    if (index.ndim != 1)
+        fail(YOKE_E_VALUE, "%s: argument 'index' has shape %s; it must have one axis: reshape it", plan.name(),
+             to_string(index.shape()).c_str());
+    if (x.ndim == 0)
+        fail(YOKE_E_INDEX, "%s: a tensor without axes has no parts to select", plan.name());
+    const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
+    a.set_axis(axis);
+    Dims shape{x.shape()};
+    shape[axis] = index.numel;
+    plan.result(shape, x.dtype);
+}
+
+void vjp_index_select(IndexSelectArgs a, Backward &b)
+{
+    b.set(a.kX, ops::index_select_backward(b.grad(), a.index(), a.x().shape(), a.axis()));
+}
+
+void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan)
+{
+    plan.result(a.shape(), a.grad().dtype);
+}
+
 // ---- Together --------------------------------------------------------------------------------------------
 
 void infer_cat(CatArgs a, Plan &plan)

@@ -154,6 +154,11 @@ const ArgSpec kSliceArgs[] = {
 const ArgSpec kContiguousArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kIndexSelectArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kCatArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
@@ -305,6 +310,12 @@ const ArgSpec kCrossEntropyBackwardArgs[] = {
     {"reduction", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
     {"label_smoothing", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexSelectBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDropoutInternalArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -951,6 +962,24 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
     },
     {
+        .name = "index_select",
+        .signature = "index_select(x: tensor, axis: int, index: tensor) -> tensor",
+        .doc = "The parts of x that a 1-D index names along one axis, in its order; a copy.",
+        .family = "shape",
+        .args = kIndexSelectArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .saves = {0x4, 0x0, 0x4},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_index_select(IndexSelectArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
+        .compose = nullptr,
+    },
+    {
         .name = "cat",
         .signature = "cat(tensors: tensors, axis: int = 0) -> tensor",
         .doc = "Joins tensors along an existing axis.",
@@ -1455,6 +1484,24 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose = nullptr,
     },
     {
+        .name = "_index_select_backward",
+        .signature = "_index_select_backward(grad: tensor, index: tensor, shape: ints, axis: int) -> plain",
+        .doc = "The gradient of index_select: what was named twice is added up.",
+        .family = "shape",
+        .args = kIndexSelectBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+    },
+    {
         .name = "_dropout",
         .signature = "_dropout(x: tensor, p: float, seed: int, offset: int) -> tensor",
         .doc = "Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.",
@@ -1800,6 +1847,12 @@ Tensor contiguous(const yoke_tensor &x)
     return run_one(YOKE_OP_CONTIGUOUS, args);
 }
 
+Tensor index_select(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index)};
+    return run_one(YOKE_OP_INDEX_SELECT, args);
+}
+
 Tensor cat(TensorList tensors, int64_t axis)
 {
     yoke_arg args[] = {arg_tensors(tensors), arg_int(axis)};
@@ -1966,6 +2019,12 @@ Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, con
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_tensor(lse), arg_tensor(denominator), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
     return run_one(YOKE_OP__CROSS_ENTROPY_BACKWARD, args);
+}
+
+Tensor index_select_backward(const yoke_tensor &grad, const yoke_tensor &index, IntList shape, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(index), arg_ints(shape), arg_int(axis)};
+    return run_one(YOKE_OP__INDEX_SELECT_BACKWARD, args);
 }
 
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset)

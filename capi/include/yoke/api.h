@@ -229,6 +229,8 @@ typedef struct yoke_api {
                               yoke_tensor **out);
     yoke_status (*randint_like)(yoke_tensor *x, int64_t low, int64_t high, yoke_dtype dtype,
                                 yoke_device *device, yoke_tensor **out);
+    yoke_status (*index_select)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                yoke_tensor **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -220,6 +220,12 @@ YOKE_API yoke_status yoke_slice(yoke_tensor *x, int64_t axis, const int64_t *sta
  * [any-thread] */
 YOKE_API yoke_status yoke_contiguous(yoke_tensor *x, yoke_tensor **out);
 
+/* The parts of x that a 1-D index names along one axis, in its order; a copy.
+ * index_select(x: tensor, axis: int, index: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_select(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                       yoke_tensor **out);
+
 /* Joins tensors along an existing axis.
  * cat(tensors: tensors, axis: int = 0) -> tensor
  * Under autocast it runs in the widest dtype of its arguments. [any-thread] */
