@@ -26,7 +26,8 @@ struct Index {
             int64_t position = at(i);
             if (position >= 0 && position < length) continue;
             if (length == 0)
-                return fail(YOKE_E_INDEX, "index_select: index[%lld] is %lld, but the axis is empty",
+                return fail(YOKE_E_INDEX,
+                            "index_select: index[%lld] is %lld, but the axis is empty",
                             (long long)i, (long long)position);
             return fail(YOKE_E_INDEX,
                         "index_select: index[%lld] is %lld; along an axis of length %lld use 0 to "
@@ -48,8 +49,9 @@ static Loop<2> one_part(const yoke_operand &to, const yoke_operand &from, int ax
     loop.data[1] = data_of<char>(from);
     for (int i = to.ndim - 1; i >= 0; i--)
         if (i != axis)
-            add_axis<2>(loop, to.shape[i], {to.strides[i] * dtype_size(to.dtype),
-                                            from.strides[i] * dtype_size(from.dtype)});
+            add_axis<2>(
+                loop, to.shape[i],
+                {to.strides[i] * dtype_size(to.dtype), from.strides[i] * dtype_size(from.dtype)});
     finish_loop<2>(loop);
     return loop;
 }
@@ -60,7 +62,8 @@ static int64_t axis_step(const yoke_operand &operand, int axis)
 }
 
 template <class T>
-static void select_parts(const Index &index, const yoke_operand &out, const yoke_operand &x, int axis)
+static void select_parts(const Index &index, const yoke_operand &out, const yoke_operand &x,
+                         int axis)
 {
     const Loop<2> first = one_part(out, x, axis);
     int64_t to_step = axis_step(out, axis), from_step = axis_step(x, axis);
@@ -96,7 +99,8 @@ yoke_status entry::index_select(const yoke_launch *launch)
 // Parts are added in the order of the index, each by the whole team, so that a part named twice gives the same bits
 // each time.
 template <class T>
-static void add_parts(const Index &index, const yoke_operand &sum, const yoke_operand &grad, int axis)
+static void add_parts(const Index &index, const yoke_operand &sum, const yoke_operand &grad,
+                      int axis)
 {
     using C = compute_type<T>;
     const Loop<2> first = one_part(sum, grad, axis);
@@ -108,7 +112,8 @@ static void add_parts(const Index &index, const yoke_operand &sum, const yoke_op
         parallel_range(part.numel, kGrain, [&](int64_t begin, int64_t end) {
             walk<2>(part, begin, end, [](char *const *data, const int64_t *stride, int64_t n) {
                 for (int64_t k = 0; k < n; k++)
-                    *(C *)(data[0] + k * stride[0]) += load<T>(*(const T *)(data[1] + k * stride[1]));
+                    *(C *)(data[0] + k * stride[0]) +=
+                        load<T>(*(const T *)(data[1] + k * stride[1]));
             });
         });
     }
