@@ -62,7 +62,8 @@ yoke_status select_kernels(const KernelTable **out)
     const Level *best = nullptr;
     for (const Level &level : levels) {
         if (wanted && *wanted && strcmp(wanted, level.name) != 0) continue;
-        if (level.usable) best = &level;
+        if (level.usable)
+            best = &level;
         else if (wanted && *wanted)
             return fail(YOKE_E_UNSUPPORTED, "YOKE_CPU_ISA=%s: this CPU has no %s; unset it", wanted,
                         level.table->name);

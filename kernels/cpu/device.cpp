@@ -89,7 +89,8 @@ yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
     if (yoke_status status = check_device(device, "mem_info")) return status;
     uint64_t total = read_kib("MemTotal"), available = read_kib("MemAvailable");
     if (!total) total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (!available) available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (!available)
+        available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t limit = read_cgroup("memory.max", UINT64_MAX);
     if (limit < total) {
         uint64_t used = read_cgroup("memory.current", 0);

@@ -12,6 +12,7 @@ void limit_onednn(const char *isa)
 {
     if (strcmp(isa, "base") == 0) dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
     if (strcmp(isa, "v3") == 0) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+    if (strcmp(isa, "v4") == 0) dnnl_set_max_cpu_isa(dnnl_cpu_isa_all);
 }
 
 // Strides that oneDNN takes: one axis dense, the other at least as far apart as the dense one is long. An axis of
@@ -73,7 +74,8 @@ yoke_status gemm_onednn(const Product &product, bool *done)
         *done = true;
         return execute(entry, product);
     } catch (const std::bad_alloc &) {
-        return fail(YOKE_E_OOM, "oneDNN found no memory for a product of %lld x %lld by %lld x %lld",
+        return fail(YOKE_E_OOM,
+                    "oneDNN found no memory for a product of %lld x %lld by %lld x %lld",
                     (long long)key.m, (long long)key.k, (long long)key.k, (long long)key.n);
     }
 }

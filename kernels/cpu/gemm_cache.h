@@ -20,7 +20,7 @@ struct GemmKey {
 
 struct GemmEntry {
     GemmKey key;
-    uint64_t used;  // when, for eviction; 0: empty
+    uint64_t used;               // when, for eviction; 0: empty
     dnnl_primitive_t primitive;  // null: oneDNN cannot do it
     dnnl_memory_t a, b, c, bias;
 };

@@ -52,7 +52,8 @@ yoke_status alloc(void *device, uint64_t bytes, void **pointer)
 yoke_status free_block(void *device, void *pointer, uint64_t bytes)
 {
     if (yoke_status status = check_device(device, "free")) return status;
-    if (bytes < kMapped) free(pointer);
+    if (bytes < kMapped)
+        free(pointer);
     else if (munmap(pointer, round_up(bytes, kHugePage)))
         return fail_errno(YOKE_E_VALUE, "cpu: free", bytes);
     return YOKE_OK;
@@ -70,8 +71,10 @@ static void run_range(void *context, int64_t index)
     const Range &range = *static_cast<const Range *>(context);
     uint64_t begin = static_cast<uint64_t>(index) * kCopyChunk;
     uint64_t bytes = range.bytes - begin < kCopyChunk ? range.bytes - begin : kCopyChunk;
-    if (range.from) memcpy(range.to + begin, range.from + begin, bytes);
-    else memset(range.to + begin, range.value, bytes);
+    if (range.from)
+        memcpy(range.to + begin, range.from + begin, bytes);
+    else
+        memset(range.to + begin, range.value, bytes);
 }
 
 yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction,

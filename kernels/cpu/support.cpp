@@ -59,7 +59,8 @@ int64_t dtype_size(yoke_dtype dtype)
 
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype)
 {
-    return fail(YOKE_E_TYPE, "%s: %s has dtype %s, which the cpu kernel does not take; cast it first",
+    return fail(YOKE_E_TYPE,
+                "%s: %s has dtype %s, which the cpu kernel does not take; cast it first",
                 op_name(launch->op), operand, dtype_name(dtype));
 }
 

@@ -107,8 +107,10 @@ yoke_status entry::_amax_backward(const yoke_launch *launch)
         int64_t steps[4] = {step_of(out, axis, x.ndim), step_of(x, axis, x.ndim),
                             step_of(grad, axis, x.ndim), step_of(top, axis, x.ndim)};
         int own = axis - (x.ndim - top.ndim);
-        if (own >= 0 && top.shape[own] == x.shape[axis]) add_axis<4>(kept, x.shape[axis], steps);
-        else add_axis<2>(reduced, x.shape[axis], {steps[0], steps[1]});
+        if (own >= 0 && top.shape[own] == x.shape[axis])
+            add_axis<4>(kept, x.shape[axis], steps);
+        else
+            add_axis<2>(reduced, x.shape[axis], {steps[0], steps[1]});
     }
     const yoke_operand *operands[4] = {&out, &x, &grad, &top};
     for (int i = 0; i < 4; i++) kept.data[i] = data_of<char>(*operands[i]);

@@ -19,7 +19,8 @@ static int transposed_axis(const Loop<2> &loop, int64_t size)
 }
 
 template <class T>
-static void copy_tile(const Loop<2> &loop, int axis, char *const *data, int64_t rows, int64_t columns)
+static void copy_tile(const Loop<2> &loop, int axis, char *const *data, int64_t rows,
+                      int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++) {
         T *out = (T *)(data[0] + r * loop.stride[axis][0]);
@@ -49,8 +50,10 @@ static void copy_transposed(const Loop<2> &loop, int axis)
             for (int64_t column = 0; column < columns; column += kTile) {
                 char *data[2];
                 for (int i = 0; i < 2; i++)
-                    data[i] = plane.data[i] + row * loop.stride[axis][i] + column * loop.stride[0][i];
-                copy_tile<T>(loop, axis, data, min(kTile, rows - row), min(kTile, columns - column));
+                    data[i] =
+                        plane.data[i] + row * loop.stride[axis][i] + column * loop.stride[0][i];
+                copy_tile<T>(loop, axis, data, min(kTile, rows - row),
+                             min(kTile, columns - column));
             }
         }
     });
@@ -72,13 +75,14 @@ static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
             if (stride[0] == sizeof(T) && stride[1] == sizeof(T))
                 memcpy(data[0], data[1], (size_t)n * sizeof(T));
             else
-                map_run<T, T>([](T x) { return x; }, data, stride, n);
+                map_run<T, T>(Converted<T, T>(), data, stride, n);
         });
     });
     return YOKE_OK;
 }
 
-yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst, const yoke_operand &src)
+yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
+                         const yoke_operand &src)
 {
     if (dst.dtype == src.dtype)
         return for_size(launch, "src", dtype_size(src.dtype),
@@ -88,7 +92,7 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst, con
             if constexpr (std::is_same_v<From, To>)
                 return (yoke_status)YOKE_OK;
             else
-                return map<To, From>(dst, src, [](From x) { return convert<To>(x); });
+                return map<To, From>(dst, src, Converted<To, From>());
         });
     });
 }

@@ -29,9 +29,8 @@ yoke_status entry::_arange(const yoke_launch *launch)
     return for_any(launch, "x", x.dtype, [&]<class T>() {
         if (start.kind != YOKE_ARG_FLOAT && step.kind != YOKE_ARG_FLOAT) {
             uint64_t from = (uint64_t)start.v.i, by = (uint64_t)step.v.i;
-            return generate<T>(x, [=](int64_t i) {
-                return convert<T>((int64_t)(from + (uint64_t)i * by));
-            });
+            return generate<T>(
+                x, [=](int64_t i) { return convert<T>((int64_t)(from + (uint64_t)i * by)); });
         }
         double from = float_param(start), by = float_param(step);
         return generate<T>(x, [=](int64_t i) { return convert<T>(from + (double)i * by); });

@@ -208,20 +208,26 @@ inline void map_run(const F &f, char *const *data, const int64_t *stride, int64_
         for (int64_t i = 0; i < n; i++) out[i] = f(left, b[i]);
     } else {
         for (int64_t i = 0; i < n; i++)
-            *(Out *)(data[0] + i * stride[0]) = f(*(const A *)(data[1] + i * stride[1]),
-                                                  *(const B *)(data[2] + i * stride[2]));
+            *(Out *)(data[0] + i * stride[0]) =
+                f(*(const A *)(data[1] + i * stride[1]), *(const B *)(data[2] + i * stride[2]));
     }
+}
+
+// Whether an operand is one run beside n elements, or one value for all of them: what small launches mostly are.
+inline bool is_simple(const yoke_operand &operand, int64_t n)
+{
+    return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));
 }
 
 template <class Out, class A, class F>
 inline yoke_status map(const yoke_operand &out, const yoke_operand &a, const F &f,
                        int64_t grain = kGrain)
 {
-    constexpr int64_t kStrides[2] = {sizeof(Out), sizeof(A)};
     int64_t n = out.numel;
-    if (n < 2 * grain && is_contiguous(out) && is_contiguous(a) && a.numel == n) {
+    if (n < 2 * grain && is_contiguous(out) && is_simple(a, n)) {
         char *data[2] = {data_of<char>(out), data_of<char>(a)};
-        map_run<Out, A>(f, data, kStrides, n);
+        const int64_t stride[2] = {sizeof(Out), a.numel == n ? (int64_t)sizeof(A) : 0};
+        map_run<Out, A>(f, data, stride, n);
         return YOKE_OK;
     }
     Loop<2> loop;
@@ -238,12 +244,12 @@ template <class Out, class A, class B, class F>
 inline yoke_status map(const yoke_operand &out, const yoke_operand &a, const yoke_operand &b,
                        const F &f, int64_t grain = kGrain)
 {
-    constexpr int64_t kStrides[3] = {sizeof(Out), sizeof(A), sizeof(B)};
     int64_t n = out.numel;
-    if (n < 2 * grain && is_contiguous(out) && is_contiguous(a) && is_contiguous(b) &&
-        a.numel == n && b.numel == n) {
+    if (n < 2 * grain && is_contiguous(out) && is_simple(a, n) && is_simple(b, n)) {
         char *data[3] = {data_of<char>(out), data_of<char>(a), data_of<char>(b)};
-        map_run<Out, A, B>(f, data, kStrides, n);
+        const int64_t stride[3] = {sizeof(Out), a.numel == n ? (int64_t)sizeof(A) : 0,
+                                   b.numel == n ? (int64_t)sizeof(B) : 0};
+        map_run<Out, A, B>(f, data, stride, n);
         return YOKE_OK;
     }
     Loop<3> loop;
@@ -256,12 +262,18 @@ inline yoke_status map(const yoke_operand &out, const yoke_operand &a, const yok
     return YOKE_OK;
 }
 
-// A functor of kernels/common as one over stored values of T.
+// A functor of kernels/common as one over stored values of T. Always inlined (YOKE_HD), as every functor of a map must
+// be: a loop with a call in it does not become vectors.
 template <class T, class F>
 struct Stored {
     F f;
-    T operator()(T a) const { return store<T>(f(load<T>(a))); }
-    T operator()(T a, T b) const { return store<T>(f(load<T>(a), load<T>(b))); }
+    YOKE_HD T operator()(T a) const { return store<T>(f(load<T>(a))); }
+    YOKE_HD T operator()(T a, T b) const { return store<T>(f(load<T>(a), load<T>(b))); }
+};
+
+template <class To, class From>
+struct Converted {
+    YOKE_HD To operator()(From x) const { return convert<To>(x); }
 };
 
 YOKE_SIMD_END

@@ -106,9 +106,8 @@ yoke_status entry::cross_entropy(const yoke_launch *launch)
     if (yoke_status status = classes.check(launch, &used)) return status;
     yoke_dtype loss = launch->operands[2].dtype;
     if (loss != x.dtype) return bad_dtype(launch, "the result", loss);
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
-        return mean_loss<T>(launch, classes, used);
-    });
+    return for_float(launch, "x", x.dtype,
+                     [&]<class T>() { return mean_loss<T>(launch, classes, used); });
 }
 
 // g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).

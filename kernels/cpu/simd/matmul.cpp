@@ -53,8 +53,9 @@ static yoke_status run_batches(const yoke_launch *launch, const yoke_operand &ou
     loop.data[2] = data_of<char>(y);
     int64_t size = dtype_size(out.dtype);
     for (int axis = ndim - 1; axis >= 0; axis--)
-        add_axis<3>(loop, out.shape[axis],
-                    {out.strides[axis] * size, step_of(x_batch, axis, ndim), step_of(y_batch, axis, ndim)});
+        add_axis<3>(
+            loop, out.shape[axis],
+            {out.strides[axis] * size, step_of(x_batch, axis, ndim), step_of(y_batch, axis, ndim)});
     finish_loop<3>(loop);
     if (loop.numel == 0) return YOKE_OK;
     product.batch = loop.shape[0];
@@ -85,7 +86,8 @@ static yoke_status check_dtypes(const yoke_launch *launch)
 
 yoke_status entry::matmul(const yoke_launch *launch)
 {
-    const yoke_operand &x = launch->operands[0], &y = launch->operands[1], &out = launch->operands[2];
+    const yoke_operand &x = launch->operands[0], &y = launch->operands[1],
+                       &out = launch->operands[2];
     if (yoke_status status = check_dtypes(launch)) return status;
     if (out.numel == 0) return YOKE_OK;
     const int64_t *xs = x.shape + x.ndim, *xt = x.strides + x.ndim;

@@ -20,7 +20,7 @@ constexpr int64_t kStackBytes = 32768;
 // What a dtype is multiplied in. Integers wrap, so unsigned ones of at least 32 bits give the right low bits.
 template <class T>
 using Accumulator = std::conditional_t<is_float<T>, compute_type<T>,
-                                    std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
+                                       std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
 
 template <class C>
 using Vector [[gnu::vector_size(kVectorBytes), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
@@ -31,16 +31,21 @@ constexpr int64_t kWidth = 2 * kVectorBytes / (int64_t)sizeof(C);  // columns of
 template <class C, class T>
 static C widen(T x)
 {
-    if constexpr (is_float<T>) return load<T>(x);
-    else return (C)x;
+    if constexpr (is_float<T>)
+        return load<T>(x);
+    else
+        return (C)x;
 }
 
 template <class T, class C>
 static T narrow(C x)
 {
-    if constexpr (is_float<T>) return store<T>(x);
-    else if constexpr (std::is_same_v<T, bool>) return x != 0;
-    else return (T)x;
+    if constexpr (is_float<T>)
+        return store<T>(x);
+    else if constexpr (std::is_same_v<T, bool>)
+        return x != 0;
+    else
+        return (T)x;
 }
 
 // Rows [0, rows) of a block of `depth` columns, in panels of kRows rows, column by column; missing rows are 0.
@@ -112,9 +117,9 @@ static void kernel(const C *a, const C *b, int64_t depth, C *tile, int64_t tile_
 // How a product is cut into tiles, and how much room one needs.
 template <class C>
 struct Tiling {
-    int64_t rows, columns, depth;            // of a tile, rounded up to whole panels
-    int64_t down, across;                    // tiles
-    int64_t a_size, b_size, result_size;     // elements
+    int64_t rows, columns, depth;         // of a tile, rounded up to whole panels
+    int64_t down, across;                 // tiles
+    int64_t a_size, b_size, result_size;  // elements
 
     explicit Tiling(const Product &p)
     {
@@ -152,7 +157,8 @@ static void compute_tile(const Product &product, const Tiling<C> &tiling, int64_
     int64_t batch = index / (tiling.down * tiling.across);
     int64_t row = index / tiling.across % tiling.down * tiling.rows;
     int64_t column = index % tiling.across * tiling.columns;
-    int64_t rows = min(tiling.rows, product.m - row), columns = min(tiling.columns, product.n - column);
+    int64_t rows = min(tiling.rows, product.m - row),
+            columns = min(tiling.columns, product.n - column);
     const Matrix &ma = product.a, &mb = product.b, &mc = product.c;
     const T *a = (const T *)ma.data + batch * ma.batch_stride + row * ma.row_stride;
     const T *b = (const T *)mb.data + batch * mb.batch_stride + column * mb.column_stride;
@@ -188,8 +194,9 @@ static yoke_status multiply_as(const yoke_launch *launch, const Product &product
         for (; begin < end; begin++) compute_tile<T>(product, tiling, begin, room);
         if (!fits) free(room);
     });
-    if (failures) return fail(YOKE_E_OOM, "%s: no host memory for tiles of %lld bytes",
-                              op_name(launch->op), (long long)tiling.bytes());
+    if (failures)
+        return fail(YOKE_E_OOM, "%s: no host memory for tiles of %lld bytes", op_name(launch->op),
+                    (long long)tiling.bytes());
     return YOKE_OK;
 }
 

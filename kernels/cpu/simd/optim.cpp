@@ -28,7 +28,8 @@ static void step_run(const kernels::Sgd<compute_type<T>> &sgd, char *const *data
 {
     T *p = (T *)data[0], *m = (T *)data[2];
     const T *g = (const T *)data[1];
-    auto update = [&](T &parameter, T gradient, T &buffer) {
+    auto update = [&](T & parameter, T gradient, T & buffer) __attribute__((always_inline))
+    {
         compute_type<T> kept = load<T>(buffer);
         parameter = store<T>(sgd(load<T>(parameter), load<T>(gradient), kept));
         buffer = store<T>(kept);

@@ -24,16 +24,16 @@ static yoke_status binary(const yoke_launch *launch, int64_t grain, F f = F())
     return map<T, T, T>(x[2], x[0], x[1], Stored<T, F>{f}, grain);
 }
 
-#define YOKE_UNARY(name, types, F, grain) \
-    yoke_status entry::name(const yoke_launch *launch) \
-    { \
-        return types(launch, "x", launch->operands[0].dtype, \
+#define YOKE_UNARY(name, types, F, grain)                                             \
+    yoke_status entry::name(const yoke_launch *launch)                                \
+    {                                                                                 \
+        return types(launch, "x", launch->operands[0].dtype,                          \
                      [&]<class T>() { return unary<T, kernels::F>(launch, grain); }); \
     }
-#define YOKE_BINARY(name, types, F, grain) \
-    yoke_status entry::name(const yoke_launch *launch) \
-    { \
-        return types(launch, "x", launch->operands[0].dtype, \
+#define YOKE_BINARY(name, types, F, grain)                                             \
+    yoke_status entry::name(const yoke_launch *launch)                                 \
+    {                                                                                  \
+        return types(launch, "x", launch->operands[0].dtype,                           \
                      [&]<class T>() { return binary<T, kernels::F>(launch, grain); }); \
     }
 
@@ -73,9 +73,8 @@ yoke_status entry::_gelu_backward(const yoke_launch *launch)
 yoke_status entry::add_(const yoke_launch *launch)
 {
     const yoke_operand &x = launch->operands[0], &y = launch->operands[1];
-    return for_any(launch, "x", x.dtype, [&]<class T>() {
-        return map<T, T, T>(x, x, y, Stored<T, kernels::Add>{});
-    });
+    return for_any(launch, "x", x.dtype,
+                   [&]<class T>() { return map<T, T, T>(x, x, y, Stored<T, kernels::Add>{}); });
 }
 
 YOKE_SIMD_END

@@ -7,11 +7,14 @@ YOKE_SIMD_BEGIN
 template <class State>
 static void put_as(yoke_dtype dtype, char *out, State state)
 {
-#define YOKE_PUT(value, type) \
-    case value: *(type *)out = convert<type>(state); break;
+#define YOKE_PUT(value, type)                \
+    case value:                              \
+        *(type *)out = convert<type>(state); \
+        break;
     switch (dtype) {
         YOKE_ALL_TYPES(YOKE_PUT)
-        default: break;  // refused before the first element
+        default:
+            break;  // refused before the first element
     }
 #undef YOKE_PUT
 }
@@ -52,9 +55,8 @@ yoke_status entry::amax(const yoke_launch *launch)
     if (x.numel == 0 && launch->operands[1].numel > 0)
         return fail(YOKE_E_VALUE, "amax: x has no elements to take the largest of");
     return for_any(launch, "x", x.dtype, [&]<class T>() {
-        return reduce<T>(launch, kernels::Amax<T>(), [](char *out, compute_type<T> state) {
-            *(T *)out = store<T>(state);
-        });
+        return reduce<T>(launch, kernels::Amax<T>(),
+                         [](char *out, compute_type<T> state) { *(T *)out = store<T>(state); });
     });
 }
 

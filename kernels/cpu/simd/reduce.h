@@ -10,7 +10,8 @@
 
 YOKE_SIMD_BEGIN
 
-constexpr int64_t kItem = 65536;    // elements of one result that one thread reduces; a power of two of chunks
+constexpr int64_t kItem =
+    65536;  // elements of one result that one thread reduces; a power of two of chunks
 constexpr int64_t kColumns = 128;   // results that are accumulated side by side
 constexpr int64_t kRowBlock = 128;  // rows added one after another before their sum joins the total
 
@@ -57,8 +58,10 @@ struct Axes {
         int out_axis = out.ndim - 1;
         for (int axis = x.ndim - 1; axis >= 0; axis--) {
             int64_t step = x.strides[axis] * size;
-            if (is_reduced[axis]) add_axis<1>(reduced, x.shape[axis], {step});
-            else add_axis<2>(kept, x.shape[axis], {out.strides[out_axis] * out_size, step});
+            if (is_reduced[axis])
+                add_axis<1>(reduced, x.shape[axis], {step});
+            else
+                add_axis<2>(kept, x.shape[axis], {out.strides[out_axis] * out_size, step});
             if (keepdim || !is_reduced[axis]) out_axis--;
         }
         // The result's order matters less than x's, by which the walk goes.
@@ -132,11 +135,12 @@ inline yoke_status reduce_rows(const yoke_launch *launch, const Op &op, const Ax
 {
     int64_t length = axes.reduced.numel;
     if (length > kItem) return reduce_long_rows<T>(launch, op, axes, put);
-    parallel_range(axes.kept.numel, max(1, kGrain / max(1, length)), [&](int64_t begin, int64_t end) {
-        Cursor<2> cursor(axes.kept, begin);
-        for (; begin < end; begin++, cursor.advance(axes.kept, 0, 1))
-            put(cursor.data[0], reduce_row<T>(op, axes.reduced, cursor.data[1], 0, length));
-    });
+    parallel_range(
+        axes.kept.numel, max(1, kGrain / max(1, length)), [&](int64_t begin, int64_t end) {
+            Cursor<2> cursor(axes.kept, begin);
+            for (; begin < end; begin++, cursor.advance(axes.kept, 0, 1))
+                put(cursor.data[0], reduce_row<T>(op, axes.reduced, cursor.data[1], 0, length));
+        });
     return YOKE_OK;
 }
 
@@ -210,7 +214,8 @@ inline yoke_status reduce_by_columns(const yoke_launch *launch, const Op &op, co
         };
         if (tiles < 2 * grain)
             for (int64_t i = 0; i < tiles; i++) run(i);
-        else parallel_items(tiles, run);
+        else
+            parallel_items(tiles, run);
         return YOKE_OK;
     }
     Scratch scratch(launch);
@@ -221,7 +226,8 @@ inline yoke_status reduce_by_columns(const yoke_launch *launch, const Op &op, co
         for (int64_t index = 0; index < tiles; index++) {
             Tile tile(kept, index);
             reduce_columns<T>(op, axes, tile.x, tile.count, item * item_rows,
-                              min(rows, (item + 1) * item_rows), states + item * kept.numel + tile.first);
+                              min(rows, (item + 1) * item_rows),
+                              states + item * kept.numel + tile.first);
         }
     });
     for (int64_t index = 0; index < tiles; index++) {

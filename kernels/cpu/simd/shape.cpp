@@ -35,8 +35,9 @@ static void visit(const yoke_operand &x, const yoke_operand &out, const F &f)
     loop.data[0] = data_of<char>(x);
     loop.data[1] = data_of<char>(out);
     for (int axis = x.ndim - 1; axis >= 0; axis--)
-        add_axis<2>(loop, x.shape[axis], {x.strides[axis] * dtype_size(x.dtype),
-                                          out.strides[axis] * dtype_size(out.dtype)});
+        add_axis<2>(
+            loop, x.shape[axis],
+            {x.strides[axis] * dtype_size(x.dtype), out.strides[axis] * dtype_size(out.dtype)});
     if (loop.ndim == 0) finish_loop<2>(loop);
     if (x.numel == 0) return;
     Cursor<2> cursor(loop, 0);

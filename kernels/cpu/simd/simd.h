@@ -10,11 +10,11 @@
 #include "kernels/common/numeric.h"
 #include "kernels/cpu/cpu.h"
 
-#define YOKE_SIMD_BEGIN \
+#define YOKE_SIMD_BEGIN   \
     namespace yoke::cpu { \
     inline namespace YOKE_ISA {
 #define YOKE_SIMD_END \
-    } \
+    }                 \
     }
 
 YOKE_SIMD_BEGIN
@@ -55,25 +55,26 @@ inline int64_t divide_up(int64_t a, int64_t b)
 #define YOKE_FLOAT_TYPES(CASE) \
     CASE(YOKE_F32, float) CASE(YOKE_BF16, bf16) CASE(YOKE_F16, f16) CASE(YOKE_F64, double)
 #define YOKE_NUMBER_TYPES(CASE) \
-    YOKE_FLOAT_TYPES(CASE) \
+    YOKE_FLOAT_TYPES(CASE)      \
     CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
 #define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) CASE(YOKE_BOOL, bool)
 // For what only moves elements: any type of the same size serves.
-#define YOKE_SIZE_TYPES(CASE) \
-    CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
+#define YOKE_SIZE_TYPES(CASE) CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
 
 #define YOKE_TYPE_CASE(value, type) \
-    case value: return f.template operator()<type>();
+    case value:                     \
+        return f.template operator()<type>();
 
 // Each calls f.operator()<T>() for the type that `dtype` names; `operand` is for the error.
-#define YOKE_DISPATCHER(name, TYPES) \
-    template <class F> \
+#define YOKE_DISPATCHER(name, TYPES)                                                              \
+    template <class F>                                                                            \
     inline yoke_status name(const yoke_launch *launch, const char *operand, int64_t dtype, F &&f) \
-    { \
-        switch (dtype) { \
-            TYPES(YOKE_TYPE_CASE) \
-            default: return bad_dtype(launch, operand, (yoke_dtype)dtype); \
-        } \
+    {                                                                                             \
+        switch (dtype) {                                                                          \
+            TYPES(YOKE_TYPE_CASE)                                                                 \
+            default:                                                                              \
+                return bad_dtype(launch, operand, (yoke_dtype)dtype);                             \
+        }                                                                                         \
     }
 YOKE_DISPATCHER(for_float, YOKE_FLOAT_TYPES)
 YOKE_DISPATCHER(for_number, YOKE_NUMBER_TYPES)

@@ -49,9 +49,8 @@ yoke_status entry::softmax(const yoke_launch *launch)
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         using C = compute_type<T>;
-        return for_each_row<T>(launch, rows, [](const C *const *in, C *y, int64_t n) {
-            softmax_row(in[0], y, n);
-        });
+        return for_each_row<T>(
+            launch, rows, [](const C *const *in, C *y, int64_t n) { softmax_row(in[0], y, n); });
     });
 }
 

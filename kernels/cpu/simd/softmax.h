@@ -10,7 +10,8 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kSoftmaxGrain = 4096;
-constexpr int64_t kRowsAtOnce = 16;  // rows gathered together where neighbours in memory belong to different rows
+constexpr int64_t kRowsAtOnce =
+    16;  // rows gathered together where neighbours in memory belong to different rows
 
 // N operands, of which the last is written; all have the same shape.
 template <int N>
@@ -54,7 +55,8 @@ inline void gather_rows(C *to, const char *const *from, int64_t count, int64_t s
 }
 
 template <class T, class C>
-inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t step, int64_t length)
+inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t step,
+                         int64_t length)
 {
     if (step == sizeof(T)) {
         for (int64_t r = 0; r < count; r++)
@@ -99,7 +101,8 @@ inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, 
         while (begin < end) {
             int64_t taken = 0;
             char *at[N][kRowsAtOnce];
-            for (; taken < kRowsAtOnce && begin < end; taken++, begin++, cursor.advance(rows.outer, 0, 1))
+            for (; taken < kRowsAtOnce && begin < end;
+                 taken++, begin++, cursor.advance(rows.outer, 0, 1))
                 for (int i = 0; i < N; i++) at[i][taken] = cursor.data[i];
             for (int i = 0; i < N - 1; i++)
                 gather_rows<C, T>(buffer + i * kRowsAtOnce * n, at[i], taken, rows.step[i], n);
@@ -113,8 +116,9 @@ inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, 
         }
         free(buffer);
     });
-    if (failures) return fail(YOKE_E_OOM, "%s: no memory for rows of %lld elements",
-                              op_name(launch->op), (long long)n);
+    if (failures)
+        return fail(YOKE_E_OOM, "%s: no memory for rows of %lld elements", op_name(launch->op),
+                    (long long)n);
     return YOKE_OK;
 }
 

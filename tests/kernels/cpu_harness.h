@@ -1,0 +1,72 @@
+// Runs kernels of the CPU backend by themselves: a host of its own, arrays of any layout, launches by op number.
+// Every check runs at each instruction set that this CPU has.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/backend/backend.h"
+#include "core/backend/ops.inc"
+
+namespace cpu_test {
+
+struct Level {
+    std::string name;
+    const yoke_kernel_fn *kernels;
+};
+
+// The levels of this CPU, the table of the last one, and the last message given to the host.
+const std::vector<Level> &levels();
+const yoke_backend &backend();
+std::string take_error();
+void set_threads(int threads);
+
+// A strided array that remembers its storage, filled from and read as doubles in row-major order.
+class Array {
+public:
+    Array(yoke_dtype dtype, std::vector<int64_t> shape);
+    Array(yoke_dtype dtype, std::vector<int64_t> shape, const std::vector<double> &values);
+
+    // Views: the same storage.
+    Array permuted(const std::vector<int> &axes) const;
+    Array expanded(const std::vector<int64_t> &shape) const;
+    Array sliced(int axis, int64_t start, int64_t step, int64_t count) const;
+    Array reversed(int axis) const { return sliced(axis, shape[axis] - 1, -1, shape[axis]); }
+
+    std::vector<double> values() const;
+    void set(const std::vector<double> &values);
+    double at(int64_t index) const { return values()[index]; }
+    int64_t numel() const;
+    yoke_operand operand(uint32_t flags) const;
+    char *data() const { return storage->data() + offset; }
+
+    yoke_dtype dtype;
+    std::vector<int64_t> shape, strides;
+    std::shared_ptr<std::vector<char>> storage;
+    int64_t offset = 0;
+};
+
+// Values that every dtype holds exactly, none of them equal to its neighbours.
+std::vector<double> ramp(int64_t n, double from = -3, double step = 0.5, int period = 13);
+std::vector<yoke_dtype> all_dtypes();
+std::vector<yoke_dtype> float_dtypes();
+double tolerance(yoke_dtype dtype);
+
+yoke_arg integer(int64_t value);
+yoke_arg number(double value);
+yoke_arg text(const char *value);
+yoke_arg integers(const std::vector<int64_t> &values);
+
+// Operands in the op's order; the results are those at and behind `first_written`, or the muts that `written` marks.
+yoke_status launch(const Level &level, int op, const std::vector<Array> &operands,
+                   size_t first_written, const std::vector<yoke_arg> &params = {},
+                   const std::vector<bool> &written = {});
+
+void expect_near(const std::vector<double> &got, const std::vector<double> &want, double relative,
+                 const std::string &what);
+
+}  // namespace cpu_test
