@@ -28,11 +28,6 @@ extern "C" {
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 
-#define YOKE_LOG_ERROR 0
-#define YOKE_LOG_WARN 1
-#define YOKE_LOG_INFO 2
-#define YOKE_LOG_DEBUG 3
-
 typedef struct yoke_host {
     uint32_t struct_size;
     uint32_t abi;

@@ -67,12 +67,14 @@ const char *status_name(yoke_status status) noexcept
     return status >= 0 && static_cast<size_t>(status) < count ? kStatusNames[status] : "YOKE_E_?";
 }
 
-void store_last_error(yoke_status status, const char *call, const char *message, int64_t native_code) noexcept
+void store_last_error(yoke_status status, const char *call, const char *message, int64_t native_code,
+                      const char *device) noexcept
 {
     ErrorRecord &record = thread_state().last_error;
     copy_text(record.message, sizeof record.message, message);
     copy_text(record.call, sizeof record.call, call);
-    record.error = {sizeof(yoke_error), status, record.message, "", record.call, native_code, nullptr};
+    copy_text(record.device, sizeof record.device, device);
+    record.error = {sizeof(yoke_error), status, record.message, record.device, record.call, native_code, nullptr};
 }
 
 const yoke_error *last_error() noexcept
@@ -104,11 +106,11 @@ std::string take_backend_error(yoke_status status, const char *what)
     return text;
 }
 
-void rethrow_backend_error(yoke_status status, const char *what)
+void rethrow_backend_error(yoke_status status, const char *what, const char *device)
 {
     const ErrorRecord &record = thread_state().backend_error;
     const int64_t native = record.error.status == status ? record.error.native_code : 0;
-    throw Error(status, take_backend_error(status, what), native);
+    throw Error(status, take_backend_error(status, what), native, device);
 }
 
 } // namespace yoke

@@ -13,6 +13,7 @@ namespace yoke
 struct ErrorRecord {
     yoke_error error;
     char call[64];
+    char device[32];
     char message[4096];
 };
 
@@ -29,7 +30,6 @@ struct ThreadState {
     yoke_device *device;        // null: the process default
     RandomState random;         // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
-    uint64_t next_sequence;     // of tape nodes made by this thread
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
     PoolCache pool;

@@ -44,7 +44,6 @@ class Call
     void check_written();
     void separate_overlaps(int written);
     void collect_tensors();
-    void find_gradient_needs();
     void launch();
     void record();
     void mark_written();
@@ -58,7 +57,7 @@ class Call
     const int32_t number_;
     yoke_arg *args_;
     Plan plan_;
-    ShortList<yoke_tensor *, 12> tensors_; // in launch order; absent optional ones and scalars are null
+    ShortList<yoke_tensor *, kMaxArgs> tensors_; // in launch order; absent optional ones and scalars are null
     uint32_t needs_ = 0;                   // a bit for each argument that wants a gradient
 };
 

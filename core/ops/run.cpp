@@ -123,18 +123,15 @@ void Call::separate_overlaps(int written)
 
 void Call::collect_tensors()
 {
-    size_t count = 0;
-    each_tensor([&count](int, yoke_tensor *) { ++count; });
+    size_t count = kMaxArgs;
+    for (int i = 0; i < op_.arg_count; ++i)
+        if (args_[i].kind == YOKE_ARG_TENSORS)
+            count += static_cast<size_t>(args_[i].count);
     tensors_.reserve(count);
-    each_tensor([this](int, yoke_tensor *x) { tensors_.push_back(x); });
-}
-
-void Call::find_gradient_needs()
-{
-    if (!op_.vjp || !grad_enabled())
-        return;
-    each_tensor([this](int i, yoke_tensor *x) {
-        if (x && x->requires_grad()) {
+    const bool recording = op_.vjp && grad_enabled();
+    each_tensor([this, recording](int i, yoke_tensor *x) {
+        tensors_.push_back(x);
+        if (recording && x && x->requires_grad()) {
             check_not_stale(op_, *x);
             needs_ |= 1u << i;
         }
@@ -202,7 +199,7 @@ void Call::launch()
                              param_count, device.handle, nullptr, op_.cost == Cost::kBytes ? bytes : plan_.work_};
     const yoke_kernel_fn kernel = kernel_of(device, number_, op_.name);
     const auto start = device.backend->launch;
-    check_backend(start ? start(&record, kernel) : kernel(&record), op_.name);
+    check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
 }
 
 void Call::record()
@@ -250,7 +247,6 @@ void Call::execute(Tensor *results)
     if (plan_.result_count_ && plan_.sources_[0] == Plan::Source::kSelf)
         return give(results);
     collect_tensors();
-    find_gradient_needs();
     if (op_.cost != Cost::kView) {
         bool empty = plan_.result_count_ > 0;
         for (int k = 0; k < plan_.result_count_; ++k) {
@@ -259,7 +255,8 @@ void Call::execute(Tensor *results)
         }
         if (!empty)
             launch();
-        mark_written();
+        if (plan_.result_count_ == 0)
+            mark_written();
     }
     if (needs_)
         record();

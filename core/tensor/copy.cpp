@@ -19,22 +19,25 @@ void check_size(const yoke_tensor &x, uint64_t bytes, const char *call)
 void copy_to_host(const yoke_tensor &x, void *to, uint64_t bytes, const char *call)
 {
     check_size(x, bytes, call);
+    check_usable(*x.device);
     if (bytes == 0)
         return;
     const yoke_backend &backend = *x.device->backend;
-    check_backend(backend.copy(x.device->handle, to, x.data, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr), call);
-    check_backend(backend.stream_synchronize(x.device->handle, nullptr), call);
+    check_backend(backend.copy(x.device->handle, to, x.data, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr), call,
+                  x.device->name.c_str());
+    synchronize(*x.device);
 }
 
 void copy_from_host(yoke_tensor &x, const void *from, uint64_t bytes, const char *call)
 {
     check_size(x, bytes, call);
+    check_usable(*x.device);
     if (bytes == 0)
         return;
     const yoke_backend &backend = *x.device->backend;
-    check_backend(backend.copy(x.device->handle, x.data, from, bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr), call);
-    // The host may reuse its memory as soon as this returns.
-    check_backend(backend.stream_synchronize(x.device->handle, nullptr), call);
+    check_backend(backend.copy(x.device->handle, x.data, from, bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr), call,
+                  x.device->name.c_str());
+    synchronize(*x.device); // the host may reuse its memory as soon as this returns
     x.storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -53,6 +53,13 @@ typedef int32_t yoke_status;
 #define YOKE_E_FORKED 15     /* a device call in a forked child */
 #define YOKE_E_INTERNAL 16   /* a defect in Yoke itself: please report it */
 
+/* ---- Levels of the log ---------------------------------------------------------------------------- */
+
+#define YOKE_LOG_ERROR 0
+#define YOKE_LOG_WARN 1
+#define YOKE_LOG_INFO 2
+#define YOKE_LOG_DEBUG 3
+
 /* ---- Element types: fixed numbers, never reused ------------------------------------------------ */
 
 typedef int32_t yoke_dtype;
