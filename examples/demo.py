@@ -1,0 +1,80 @@
+"""Trains the same network from Python, Lua and C, one after the other, and compares them.
+
+    ./dev demo [--device auto] [--threads N] [--seed 0] [--epochs 3] …
+
+All options go to fashion_mnist.py, .lua and .c. Exits with 1 unless each reaches the accuracy asked for and
+all three had the same loss, bit for bit, in every step.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def programs():
+    """What to run for each language."""
+    lua = shutil.which("lua5.4") or shutil.which("lua") or sys.exit("no Lua: apt-get install lua5.4")
+    built = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", HERE.parent / "build" / "release"))
+    return {
+        "Python": [sys.executable, str(HERE / "fashion_mnist.py")],
+        "Lua": [lua, str(HERE / "fashion_mnist.lua")],
+        "C": [str(built / "examples" / "fashion_mnist")],
+    }
+
+
+def train(language, command, options):
+    """The lines "name: value" that one of the programs prints, as a dict."""
+    print(f"{language}: {' '.join(command)}", flush=True)
+    try:
+        run = subprocess.run([*command, *options, "--losses"], stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        sys.exit(f"{error}; build it first: ./dev build")
+    if run.returncode:
+        sys.exit(f"the {language} program failed with status {run.returncode}")
+    return dict(line.split(": ", 1) for line in run.stdout.splitlines())
+
+
+def show(results):
+    rows = [["", "images/s", "test accuracy", "peak memory", "loss"]]
+    rows += [[language, *(result[name] for name in rows[0][1:])] for language, result in results.items()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    print()
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    first = next(iter(results.values()))
+    print(f"\nDevice: {first['device']}")
+    if first["no GPU"]:
+        print(f"No GPU: {first['no GPU']}")
+
+
+def complaints(results, wanted):
+    """What is wrong with the results, in words."""
+    for language, result in results.items():
+        if float(result["test accuracy"]) < wanted:
+            yield f"{language} reached an accuracy of {result['test accuracy']}; {wanted} is expected"
+    losses = {language: [float.fromhex(x) for x in result["losses"].split()] for language, result in results.items()}
+    (first, expected), *others = losses.items()
+    for language, got in others:
+        if got != expected:
+            step = next((i for i, (a, b) in enumerate(zip(got, expected)) if a != b), min(len(got), len(expected)))
+            yield f"{language} and {first} differ from step {step} of {len(expected)} on"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--accuracy", type=float, default=0.87, help="the least that each must reach")
+    options, passed_on = parser.parse_known_args()
+    results = {language: train(language, command, passed_on) for language, command in programs().items()}
+    show(results)
+    wrong = list(complaints(results, options.accuracy))
+    print(*wrong or ["Losses: identical in all three languages, bit for bit"], sep="\n")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+/*
+ * Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
+ *
+ *     fashion_mnist [--device auto] [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses]
+ *
+ * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. Nothing of
+ * Yoke is linked: the library is opened when the program runs, and every call goes through its table.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "yoke/api.h"
+
+#define BATCH 128
+#define LAYERS 3
+
+static const yoke_api *yoke;
+
+/* ---- Starting and failing -------------------------------------------------------------------------- */
+
+static void fail(const char *message)
+{
+    fprintf(stderr, "%s\n", message);
+    exit(1);
+}
+
+static void check(yoke_status status)
+{
+    if (status) fail(yoke->last_error()->message);
+}
+
+static void open_library(void)
+{
+    void *library = dlopen("libyoke.so.0", RTLD_NOW | RTLD_LOCAL);
+    const yoke_api *(*get_api)(uint32_t major, uint32_t min_minor);
+    if (!library) fail(dlerror()); /* is its folder in LD_LIBRARY_PATH? */
+    *(void **)&get_api = dlsym(library, "yoke_get_api");
+    yoke = get_api ? get_api(YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR) : NULL;
+    if (!yoke) fail("libyoke.so.0 is older than this program");
+}
+
+typedef struct {
+    const char *device, *data;
+    long epochs, threads, seed, limit, losses;
+} Options;
+
+static Options read_options(int argc, char **argv)
+{
+    Options o = {"auto", "/usr/share/datasets/fashion-mnist", 3, 0, 0, 0, 0};
+    const struct {
+        const char *name, **text;
+        long *number;
+    } known[] = {{"--device", &o.device, NULL}, {"--data", &o.data, NULL},
+                 {"--epochs", NULL, &o.epochs}, {"--threads", NULL, &o.threads},
+                 {"--seed", NULL, &o.seed},     {"--limit", NULL, &o.limit}};
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        char *end = "";
+        if (strcmp(argv[i], "--losses") == 0) {
+            o.losses = 1;
+            continue;
+        }
+        while (k < 6 && strcmp(argv[i], known[k].name)) k++;
+        if (k == 6 || ++i == argc)
+            fail("options are --device --epochs --threads --seed --limit --data --losses");
+        if (known[k].text)
+            *known[k].text = argv[i];
+        else
+            *known[k].number = strtol(argv[i], &end, 10);
+        if (*end) fail("a number is expected behind --epochs, --threads, --seed and --limit");
+    }
+    return o;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void show_progress(long done, long total)
+{
+    static const char bar[] = "########################################";
+    if (!isatty(STDERR_FILENO)) return;
+    fprintf(stderr, "\rC      [%-40.*s] %3ld %%%s", (int)(40 * done / total), bar,
+            100 * done / total, done == total ? "\n" : "");
+}
+
+/* ---- Data ------------------------------------------------------------------------------------------ */
+
+/* `*x` becomes `by`, the result of an op on it; what it was is released. */
+static void replace(yoke_tensor **x, yoke_tensor *by)
+{
+    yoke->tensor_release(*x);
+    *x = by;
+}
+
+static yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last)
+{
+    yoke_tensor *out;
+    check(yoke->slice(x, 0, &first, &last, 1, &out));
+    return out;
+}
+
+/* The first `limit` rows (0: all) of a file as [N, width], or as [N], on the current device. */
+static yoke_tensor *load(const char *folder, const char *file, long limit, int64_t width,
+                         yoke_dtype dtype)
+{
+    char path[4096];
+    yoke_device *device;
+    yoke_tensor *x, *next;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    if (yoke->read_idx(path, &x)) {
+        fprintf(stderr, "%s\n", yoke->last_error()->message);
+        fail(
+            "The data set: apt-get install dataset-fashion-mnist, or name its folder with --data.");
+    }
+    if (limit) replace(&x, rows_of(x, 0, limit));
+    check(yoke->reshape(x, (int64_t[]){-1, width}, width ? 2 : 1, &next));
+    replace(&x, next);
+    check(yoke->current_device(&device));
+    check(yoke->tensor_to(x, device, dtype, &next));
+    replace(&x, next);
+    yoke->device_release(device);
+    return x;
+}
+
+typedef struct {
+    yoke_tensor *images; /* [N, 784], one byte a pixel */
+    yoke_tensor *labels; /* [N] */
+    int64_t count;
+} Part;
+
+static Part load_part(const char *folder, const char *images, const char *labels, long limit)
+{
+    Part part = {load(folder, images, limit, 28 * 28, YOKE_U8),
+                 load(folder, labels, limit, 0, YOKE_I64), 0};
+    part.count = yoke->tensor_shape(part.images)[0];
+    return part;
+}
+
+static void release_part(Part part)
+{
+    yoke->tensor_release(part.images);
+    yoke->tensor_release(part.labels);
+}
+
+/* ---- The network ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    yoke_tensor *params[2 * LAYERS]; /* weight and bias of each layer */
+} Net;
+
+/* Uniform in ±bound, to be trained. */
+static yoke_tensor *parameter(const int64_t *shape, int64_t ndim, double bound)
+{
+    const yoke_scalar width = {YOKE_ARG_FLOAT, 0, {.f = 2 * bound}};
+    const yoke_scalar middle = {YOKE_ARG_FLOAT, 0, {.f = bound}};
+    yoke_tensor *x, *next;
+    check(yoke->rand(shape, ndim, YOKE_F32, NULL, &x));
+    check(yoke->mul_scalar(x, &width, &next));
+    replace(&x, next);
+    check(yoke->sub_scalar(x, &middle, &next));
+    replace(&x, next);
+    check(yoke->tensor_set_requires_grad(x, 1));
+    return x;
+}
+
+static Net make_net(void)
+{
+    const int64_t widths[LAYERS + 1] = {784, 512, 512, 10};
+    Net net;
+    for (int i = 0; i < LAYERS; i++) {
+        const double bound = 1 / sqrt((double)widths[i]);
+        net.params[2 * i] = parameter((int64_t[]){widths[i + 1], widths[i]}, 2, bound);
+        net.params[2 * i + 1] = parameter(&widths[i + 1], 1, bound);
+    }
+    return net;
+}
+
+/* Pictures of one byte a pixel to ten numbers each. Takes over `x`. */
+static yoke_tensor *forward(const Net *net, yoke_tensor *x)
+{
+    const yoke_scalar white = {YOKE_ARG_INT, 0, {.i = 255}};
+    yoke_tensor *next;
+    check(yoke->div_scalar(x, &white, &next));
+    replace(&x, next);
+    for (int i = 0; i < LAYERS; i++) {
+        check(yoke->linear(x, net->params[2 * i], net->params[2 * i + 1], &next));
+        replace(&x, next);
+        if (i + 1 == LAYERS) break;
+        check(yoke->relu(x, &next));
+        replace(&x, next);
+    }
+    return x;
+}
+
+static yoke_tensor *train_step(const Net *net, yoke_optimizer *optimizer, const Part *part,
+                               yoke_tensor *rows)
+{
+    yoke_tensor *x, *target, *loss, *plain;
+    check(yoke->index_select(part->images, 0, rows, &x));
+    check(yoke->index_select(part->labels, 0, rows, &target));
+    yoke_tensor *logits = forward(net, x);
+    check(yoke->cross_entropy(logits, target, "mean", -100, 0.0, &loss));
+    check(yoke->optimizer_zero_grad(optimizer, 1));
+    check(yoke->backward(loss, NULL, 0));
+    check(yoke->optimizer_step(optimizer));
+    check(yoke->tensor_detach(loss, &plain));
+    yoke->tensor_release(logits);
+    yoke->tensor_release(target);
+    yoke->tensor_release(loss);
+    return plain; /* not yet its value, for which the device would be waited for */
+}
+
+/* Fills losses[steps]. */
+static void train(Net *net, const Part *part, long epochs, double *losses, long steps)
+{
+    const yoke_sgd_options options = {sizeof options, 0, 0.1, 0.9, 0.0};
+    yoke_optimizer *optimizer;
+    check(yoke->sgd_create(&options, &optimizer));
+    check(yoke->sgd_add_group(optimizer, net->params, 2 * LAYERS, NULL));
+    yoke_tensor **kept = malloc((size_t)steps * sizeof *kept);
+    long step = 0;
+    for (long epoch = 0; epoch < epochs; epoch++) {
+        yoke_tensor *order;
+        check(yoke->randperm(part->count, YOKE_NONE, NULL, &order));
+        for (int64_t first = 0; first < part->count; first += BATCH, step++) {
+            yoke_tensor *rows = rows_of(order, first, first + BATCH);
+            check(yoke->optimizer_set_lr(optimizer, -1,
+                                         yoke->schedule_linear(0.1, 0.0, steps, step)));
+            kept[step] = train_step(net, optimizer, part, rows);
+            yoke->tensor_release(rows);
+            show_progress(step + 1, steps);
+        }
+        yoke->tensor_release(order);
+    }
+    for (step = 0; step < steps; step++) {
+        check(yoke->tensor_item_f64(kept[step], &losses[step]));
+        yoke->tensor_release(kept[step]);
+    }
+    free(kept);
+    yoke->optimizer_release(optimizer);
+}
+
+/* The share of pictures whose kind the network tells. */
+static double accuracy(const Net *net, const Part *part)
+{
+    int64_t right = 0, labels[1000], guesses[1000];
+    const int32_t recorded = yoke->set_grad_enabled(0);
+    for (int64_t first = 0; first < part->count; first += 1000) {
+        yoke_tensor *target = rows_of(part->labels, first, first + 1000), *guess;
+        yoke_tensor *logits = forward(net, rows_of(part->images, first, first + 1000));
+        check(yoke->argmax(logits, &(int64_t){1}, 0, &guess));
+        check(yoke->tensor_copy_to_host(target, labels, yoke->tensor_nbytes(target)));
+        check(yoke->tensor_copy_to_host(guess, guesses, yoke->tensor_nbytes(guess)));
+        for (int64_t i = 0; i < yoke->tensor_numel(guess); i++) right += guesses[i] == labels[i];
+        yoke->tensor_release(target);
+        yoke->tensor_release(logits);
+        yoke->tensor_release(guess);
+    }
+    yoke->set_grad_enabled(recorded);
+    return (double)right / (double)part->count;
+}
+
+/* ---- Together --------------------------------------------------------------------------------------- */
+
+static void report(const Options *o, double speed, double share, const double *losses, long steps)
+{
+    yoke_device *device;
+    int64_t peak;
+    check(yoke->current_device(&device));
+    check(yoke->max_memory_allocated(NULL, &peak));
+    printf("device: %s (%s), %d threads\n", yoke->device_spec(device), yoke->device_name(device),
+           yoke->get_num_threads());
+    printf("no GPU: %s\n", yoke->why_unavailable("cuda"));
+    printf("images/s: %.0f\n", speed);
+    printf("loss: %.4f to %.4f in %ld steps\n", losses[0], losses[steps - 1], steps);
+    printf("test accuracy: %.4f\n", share);
+    printf("peak memory: %.1f MiB\n", (double)peak / 1048576);
+    if (o->losses) {
+        printf("losses:");
+        for (long i = 0; i < steps; i++) printf(" %a", losses[i]);
+        printf("\n");
+    }
+    yoke->device_release(device);
+}
+
+int main(int argc, char **argv)
+{
+    const Options o = read_options(argc, argv);
+    open_library();
+    yoke_device *device;
+    check(yoke->device_open(o.device, &device));
+    check(yoke->set_device(device));
+    yoke->device_release(device);
+    check(yoke->set_num_threads((int32_t)o.threads));
+    check(yoke->manual_seed((uint64_t)o.seed));
+    Part training =
+        load_part(o.data, "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", o.limit);
+    Part test = load_part(o.data, "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", 0);
+    if (o.epochs < 1 || training.count == 0)
+        fail("nothing to train: --epochs and --limit are at least 1");
+    Net net = make_net();
+
+    const long steps = o.epochs * (long)((training.count + BATCH - 1) / BATCH);
+    double *losses = malloc((size_t)steps * sizeof *losses);
+    const double start = now();
+    train(&net, &training, o.epochs, losses, steps);
+    const double speed = (double)(training.count * o.epochs) / (now() - start);
+    report(&o, speed, accuracy(&net, &test), losses, steps);
+
+    free(losses);
+    for (int i = 0; i < 2 * LAYERS; i++) yoke->tensor_release(net.params[i]);
+    release_part(training);
+    release_part(test);
+    return 0;
+}

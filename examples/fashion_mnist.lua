@@ -1,0 +1,128 @@
+-- Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
+--
+--     lua5.4 fashion_mnist.lua [--device auto] [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses]
+--
+-- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit.
+local yoke = require "yoke"
+local nn = yoke.nn
+
+local BATCH = 128
+local on_terminal = os.execute "test -t 2"
+
+local function fail(message)
+    io.stderr:write(tostring(message), "\n")
+    os.exit(1)
+end
+
+local function read_options()
+    local options = { device = "auto", epochs = 3, threads = 0, seed = 0, limit = math.maxinteger,
+        data = "/usr/share/datasets/fashion-mnist", losses = false }
+    local i = 1
+    while arg[i] do
+        local name = arg[i]:match "^%-%-(%a+)$" or ""
+        local default, value = options[name], arg[i + 1]
+        if math.type(default) == "integer" then value = math.tointeger(tonumber(value)) end
+        if name == "losses" then i, value = i - 1, true end
+        if default == nil or value == nil then
+            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --losses"):format(arg[i]))
+        end
+        options[name], i = value, i + 2
+    end
+    return options
+end
+
+local function read_idx(options, name)
+    local tensor, err = yoke.data.read_idx(options.data .. "/" .. name)
+    if not tensor then
+        fail(tostring(err) .. "\nThe data set: apt-get install dataset-fashion-mnist, or name its folder with --data.")
+    end
+    return tensor
+end
+
+-- Pictures [N, 784], one byte a pixel, and their kinds [N], on the current device.
+local function load_part(options, part, limit)
+    local images = read_idx(options, part .. "-images-idx3-ubyte.gz"):slice(0, 0, limit)
+    local labels = read_idx(options, part .. "-labels-idx1-ubyte.gz"):slice(0, 0, limit)
+    local device = yoke.current_device()
+    return images:reshape { -1, 28 * 28 }:to(device), labels:to(device, "int64")
+end
+
+-- Seconds on the wall, which Lua itself tells by whole seconds only.
+local function now()
+    local file <close> = assert(io.open "/proc/uptime")
+    return file:read "n"
+end
+
+local function show_progress(done, total)
+    if not on_terminal then return end
+    io.stderr:write(("\rlua    [%-40s] %3d %%"):format(("#"):rep(40 * done // total), 100 * done // total),
+        done == total and "\n" or "")
+end
+
+-- Returns the loss of each step.
+local function train(net, images, labels, epochs)
+    local count = images.shape[1]
+    local steps = epochs * ((count + BATCH - 1) // BATCH)
+    local optimizer = yoke.optim.SGD(net:parameters(), { lr = 0.1, momentum = 0.9 })
+    local schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+    local losses = {}
+    for _ = 1, epochs do
+        local order = yoke.randperm(count)
+        for first = 0, count - 1, BATCH do
+            local rows = order:slice(0, first, first + BATCH)
+            local x = images:index_select(0, rows) / 255
+            local loss = net(x):cross_entropy(labels:index_select(0, rows))
+            optimizer:zero_grad()
+            loss:backward()
+            optimizer:step()
+            schedule:step()
+            losses[#losses + 1] = loss:detach() -- not yet :item(), which would wait for the device
+            show_progress(#losses, steps)
+        end
+    end
+    for i, loss in ipairs(losses) do losses[i] = loss:item() end
+    return losses
+end
+
+-- The share of pictures whose kind the network tells.
+local function accuracy(net, images, labels)
+    local _ <close> = yoke.no_grad()
+    local right, count = 0, images.shape[1]
+    for first = 0, count - 1, 1000 do
+        local guesses = net(images:slice(0, first, first + 1000) / 255):argmax(1):tolist()
+        for i, label in ipairs(labels:slice(0, first, first + 1000):tolist()) do
+            if guesses[i] == label then right = right + 1 end
+        end
+    end
+    return right / count
+end
+
+local function main()
+    local options = read_options()
+    yoke.set_device(options.device)
+    yoke.set_num_threads(options.threads)
+    yoke.manual_seed(options.seed)
+    local images, labels = load_part(options, "train", options.limit)
+    local test_images, test_labels = load_part(options, "t10k")
+    if options.epochs < 1 or images.numel == 0 then fail "nothing to train: --epochs and --limit are at least 1" end
+    local net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+    local start = now()
+    local losses = train(net, images, labels, options.epochs)
+    local seconds = now() - start
+
+    local device = yoke.current_device()
+    print(("device: %s (%s), %d threads"):format(device, device.name, yoke.get_num_threads()))
+    print("no GPU: " .. yoke.why_unavailable "cuda")
+    print(("images/s: %.0f"):format(images.shape[1] * options.epochs / seconds))
+    print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
+    print(("test accuracy: %.4f"):format(accuracy(net, test_images, test_labels)))
+    print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))
+    if options.losses then
+        for i, loss in ipairs(losses) do losses[i] = ("%a"):format(loss) end
+        print("losses: " .. table.concat(losses, " "))
+    end
+end
+
+local done, err = pcall(main)
+if not done then fail(err) end

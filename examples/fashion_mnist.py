@@ -1,0 +1,109 @@
+"""Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
+
+    python fashion_mnist.py [--device auto] [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses]
+
+fashion_mnist.lua and fashion_mnist.c do the same, and give the same losses bit for bit.
+"""
+
+import argparse
+import sys
+import time
+
+import yoke
+from yoke import nn
+
+BATCH = 128
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="auto", help='"auto", "cpu", "cuda:1" …')
+    parser.add_argument("--epochs", type=int, default=3, help="times that every picture is seen")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads (0: all that are granted)")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights and of the order of the pictures")
+    parser.add_argument("--limit", type=int, metavar="N", help="train with the first N pictures alone")
+    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the data set")
+    parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
+    return parser.parse_args()
+
+
+def load(folder, part, limit=None):
+    """Pictures [N, 784], one byte a pixel, and their kinds [N], on the current device."""
+    images = yoke.data.read_idx(f"{folder}/{part}-images-idx3-ubyte.gz")[:limit]
+    labels = yoke.data.read_idx(f"{folder}/{part}-labels-idx1-ubyte.gz")[:limit]
+    device = yoke.current_device()
+    return images.reshape((-1, 28 * 28)).to(device), labels.to(device, yoke.int64)
+
+
+def show_progress(done, total):
+    if sys.stderr.isatty():
+        bar = "#" * (40 * done // total)
+        print(f"\rpython [{bar:40}] {100 * done // total:3} %", end="\n" if done == total else "", file=sys.stderr)
+
+
+def train(net, images, labels, epochs):
+    """Returns the loss of each step."""
+    count = images.shape[0]
+    steps = epochs * -(-count // BATCH)
+    optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+    losses = []
+    for _ in range(epochs):
+        order = yoke.randperm(count)
+        for first in range(0, count, BATCH):
+            rows = order[first:first + BATCH]
+            x = images.index_select(0, rows) / 255
+            loss = yoke.cross_entropy(net(x), labels.index_select(0, rows))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.detach())  # not yet .item(), which would wait for the device
+            show_progress(len(losses), steps)
+    return [loss.item() for loss in losses]
+
+
+def accuracy(net, images, labels):
+    """The share of pictures whose kind the network tells."""
+    right, count = 0, images.shape[0]
+    with yoke.no_grad():
+        for first in range(0, count, 1000):
+            guesses = net(images[first:first + 1000] / 255).argmax(1)
+            pairs = zip(guesses.tolist(), labels[first:first + 1000].tolist())
+            right += sum(guess == label for guess, label in pairs)
+    return right / count
+
+
+def main():
+    options = read_options()
+    yoke.set_device(options.device)
+    yoke.set_num_threads(options.threads)
+    yoke.manual_seed(options.seed)
+    images, labels = load(options.data, "train", options.limit)
+    test_images, test_labels = load(options.data, "t10k")
+    if options.epochs < 1 or len(images) == 0:
+        sys.exit("nothing to train: --epochs and --limit are at least 1")
+    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+    start = time.perf_counter()
+    losses = train(net, images, labels, options.epochs)
+    seconds = time.perf_counter() - start
+
+    device = yoke.current_device()
+    print(f"device: {device} ({device.name}), {yoke.get_num_threads()} threads")
+    print(f"no GPU: {yoke.why_unavailable('cuda')}")
+    print(f"images/s: {len(images) * options.epochs / seconds:.0f}")
+    print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
+    print(f"test accuracy: {accuracy(net, test_images, test_labels):.4f}")
+    print(f"peak memory: {yoke.max_memory_allocated() / 2**20:.1f} MiB")
+    if options.losses:
+        print("losses:", *(loss.hex() for loss in losses))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except yoke.IOError as error:
+        sys.exit(f"{error}\nThe data set: apt-get install dataset-fashion-mnist, or name its folder with --data.")
+    except yoke.Error as error:
+        sys.exit(str(error))
