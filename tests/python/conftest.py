@@ -27,7 +27,7 @@ def no_tensor_is_left(request):
     if not getattr(request.node, "passed", False):
         return  # the traceback of a failure keeps its locals, tensors among them
     gc.collect()
-    assert _live() == before, "the test left tensors alive"
+    assert _live() <= before, "the test left tensors alive"
 
 
 @pytest.fixture(autouse=True)

@@ -95,7 +95,7 @@ def test_an_unknown_device_spec_is_refused_by_name(spec):
 
 
 def test_a_device_that_is_not_there_says_why():
-    with pytest.raises((yoke.IndexError, yoke.DeviceUnavailableError), match="99"):
+    with raised(yoke.ValueError, "cpu:99", "cuda:N"):
         yoke.device("cpu:99")
     with raised(yoke.TypeError, "device", "float"):
         yoke.zeros(1, device=1.5)
@@ -229,9 +229,11 @@ def test_backward_twice_and_backward_of_many_elements_are_refused():
 
 def test_changing_a_leaf_in_place_is_refused():
     x = yoke.ones(3, requires_grad=True)
-    for change in (lambda: x.add_(1), lambda: x.fill_(0), lambda: x.copy_(yoke.ones(3)), lambda: x.__setitem__(0, 1)):
-        with pytest.raises(yoke.StateError):
+    for change in (lambda: x.add_(1), lambda: x.fill_(0), lambda: x.copy_(yoke.ones(3))):
+        with raised(yoke.StateError, "leaf"):
             change()
+    with raised(yoke.UnsupportedError, "fill_", "view"):
+        x[0] = 1
     with yoke.no_grad():
         x += 1
     assert x.tolist() == [2, 2, 2]

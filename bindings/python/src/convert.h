@@ -38,7 +38,10 @@ PyObject *dtype_object(yoke_dtype dtype);              // a new reference
 bool dtype_number(PyObject *object, yoke_dtype *out);  // false, no error set, if it is no dtype
 
 // device.cpp: one Python object for each device.
-PyObject *device_object(yoke_device *device);             // a new reference
+PyObject *device_object(yoke_device *device);  // a new reference
+// The METH_FASTCALL function yoke.device, plain so that a pickled Device can name it.
+PyObject *device_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords);
 bool device_handle(PyObject *object, yoke_device **out);  // false, no error set, if it is no Device
 
 }  // namespace yoke_python

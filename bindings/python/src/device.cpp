@@ -1,9 +1,12 @@
 // device.cpp: the class Device and the functions that choose one, describe it and wait for it.
 #include "bind.h"
+#include "parameters.h"
 
 #include "yoke/device.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace yoke_python {
 namespace {
@@ -52,11 +55,11 @@ void leave(const Device &, const py::args &)
     if (outer_count > 0) check(yoke_set_device(outer_devices[--outer_count]));
 }
 
-py::tuple memory_of(yoke_device *device)
+std::pair<int64_t, int64_t> memory_of(yoke_device *device)
 {
     int64_t free_bytes = 0, total_bytes = 0;
     check(yoke_device_memory(device, &free_bytes, &total_bytes));
-    return py::make_tuple(free_bytes, total_bytes);
+    return {free_bytes, total_bytes};
 }
 
 void synchronize(yoke_device *device)
@@ -98,11 +101,6 @@ py::list devices(const py::object &kind)
     return found;
 }
 
-py::object open(const py::object &spec)
-{
-    return object_of(need_device(spec, "device"));
-}
-
 const char *need_kind(const py::object &kind, const char *call)
 {
     const char *text = need_text(kind, call, "kind");
@@ -126,10 +124,10 @@ void bind_class(py::module_ &module)
             "name", [](const Device &d) { return yoke_device_name(handle(d)); },
             "The maker's name for it.")
         .def_property_readonly(
-            "free_memory", [](const Device &d) { return memory_of(handle(d))[0]; },
+            "free_memory", [](const Device &d) { return memory_of(handle(d)).first; },
             "Bytes free now, as the driver tells it.")
         .def_property_readonly(
-            "total_memory", [](const Device &d) { return memory_of(handle(d))[1]; },
+            "total_memory", [](const Device &d) { return memory_of(handle(d)).second; },
             "Bytes in all.")
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
@@ -153,10 +151,13 @@ void bind_threads(py::module_ &module)
         "set_num_threads",
         [](const py::object &n) {
             const int64_t count = need_int(n, "set_num_threads", "n");
-            check(yoke_set_num_threads(static_cast<int32_t>(
-                std::min<int64_t>(std::max<int64_t>(count, INT32_MIN), INT32_MAX))));
+            if (count > INT32_MAX)
+                require(raise_error(YOKE_E_VALUE, "set_num_threads",
+                                    "argument 'n' is %R, more threads than there can be",
+                                    n.ptr()) != nullptr);
+            check(yoke_set_num_threads(static_cast<int32_t>(std::max<int64_t>(count, INT32_MIN))));
         },
-        py::arg("n"), "CPU threads that one op may use, in the whole process; at least 1.");
+        py::arg("n"), "CPU threads that one op may use, in the whole process; 0 is the default.");
     module.def("get_num_threads", yoke_get_num_threads,
                "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the "
                "processors granted.");
@@ -179,6 +180,17 @@ PyObject *device_object(yoke_device *device)
     }
 }
 
+PyObject *device_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"spec"};
+    PyObject *spec = nullptr;
+    yoke_device *device = nullptr;
+    if (!read_parameters("device", kNames, 1, 0, args, count, keywords, &spec) ||
+        !to_device_or_current(spec, {"device", "spec"}, &device))
+        return nullptr;
+    return device_object(device);
+}
+
 bool device_handle(PyObject *object, yoke_device **out)
 {
     if (!py::isinstance<Device>(object)) return false;
@@ -192,11 +204,6 @@ void bind_devices(py::module_ &module)
     bind_threads(module);
     const py::arg_v kind_or_none("kind", py::none());
     const py::arg_v device_or_none("device", py::none());
-    module.def(
-        "device", open, py::arg("spec"),
-        "The device of a spec (\"auto\", \"cpu\", \"cuda\", \"cuda:1\") or an index of the current "
-        "kind.\n"
-        "ValueError for a spec that is not understood, DeviceUnavailableError with the reason.");
     module.def("devices", devices, kind_or_none, "Usable devices, of one kind or all, in order.");
     module.def(
         "device_count",

@@ -90,14 +90,13 @@ PyObject *make_exception(yoke_status status, PyObject *message, int64_t native_c
     return made;
 }
 
-PyObject *from_record(const yoke_error &error)
+PyObject *from_record(const yoke_error &error, const char *call)
 {
     PyObject *message = PyUnicode_DecodeUTF8(
         error.message, static_cast<Py_ssize_t>(std::strlen(error.message)), "replace");
-    PyObject *made =
-        make_exception(error.status, message, error.native_code, error.device, error.call);
+    PyObject *made = make_exception(error.status, message, error.native_code, error.device, call);
     if (made && error.cause) {
-        PyObject *cause = from_record(*error.cause);
+        PyObject *cause = from_record(*error.cause, error.cause->call);
         if (cause)
             PyException_SetCause(made, cause);  // takes the reference
         else
@@ -128,9 +127,10 @@ bool init_errors(PyObject *module)
     return true;
 }
 
-PyObject *raise_last_error()
+PyObject *raise_last_error(const char *call)
 {
-    return set_error(from_record(*yoke_last_error()));
+    const yoke_error &error = *yoke_last_error();
+    return set_error(from_record(error, call ? call : error.call));
 }
 
 PyObject *raise_error(yoke_status status, const char *call, const char *format, ...)

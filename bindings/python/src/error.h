@@ -17,8 +17,9 @@ namespace yoke_python {
 // Makes the classes and adds them to the module. False with a Python error set on failure.
 bool init_errors(PyObject *module);
 
-// Raises what yoke_last_error() says, with its causes as __cause__. Returns null.
-PyObject *raise_last_error();
+// Raises what yoke_last_error() says, with its causes as __cause__. `call` names the failed call where
+// the C function's own name would not: an op. Returns null.
+PyObject *raise_last_error(const char *call = nullptr);
 
 // Raises an error of the binding's own: `call` is the Python name, "softmax". Format as in
 // PyUnicode_FromFormat. Returns null.

@@ -62,7 +62,8 @@ bool read_item(PyObject *value, yoke_index *item)
         item->kind = value == Py_None ? YOKE_INDEX_NEW_AXIS : YOKE_INDEX_ELLIPSIS;
         return true;
     }
-    if (is_tensor(value) || PyBool_Check(value) || !PyIndex_Check(value)) return refuse(value);
+    // A sequence may have __index__ too, as NumPy's arrays of one element have.
+    if (PyBool_Check(value) || !PyIndex_Check(value) || !is_number(value)) return refuse(value);
     item->kind = YOKE_INDEX_INT;
     return to_int64(value, {"Tensor.__getitem__", "index"}, &item->start);
 }

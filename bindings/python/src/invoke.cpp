@@ -11,10 +11,10 @@ namespace yoke_python {
 namespace {
 
 // What follows the C call, whatever the path: errors, log lines, the result.
-PyObject *finish_one(yoke_status status, yoke_tensor *out)
+PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
 {
     if (status) [[unlikely]]
-        return raise_last_error();
+        return raise_last_error(spec.name);
     PyObject *result = wrap_tensor(out);
     if (log_waits() && !drain_log()) [[unlikely]]
         Py_CLEAR(result);
@@ -45,7 +45,7 @@ PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
         yoke_tensor_release(out);
         return new_reference(x);
     }
-    return finish_one(status, out);
+    return finish_one(spec, status, out);
 }
 
 PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
@@ -88,7 +88,7 @@ PyObject *invoke_general(Arguments &arguments)
         return yoke_op_invoke(spec.id, arguments.values(), spec.arg_count, outs, spec.result_count);
     });
     if (status == YOKE_OK && arguments.requires_grad()) status = set_requires_grad(outs, 1);
-    if (status) return raise_last_error();
+    if (status) return raise_last_error(spec.name);
     PyObject *result = results_of(arguments, outs);
     if (log_waits() && !drain_log()) Py_CLEAR(result);
     return result;

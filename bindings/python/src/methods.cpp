@@ -66,7 +66,9 @@ PyObject *detach(PyObject *self, PyObject *)
 {
     yoke_tensor *tensor = tensor_argument(self, {"detach", "self"});
     yoke_tensor *out = nullptr;
-    return tensor ? wrap_or_raise(yoke_tensor_detach(tensor, &out), out) : nullptr;
+    if (!tensor) return nullptr;
+    const yoke_status status = yoke_tensor_detach(tensor, &out);
+    return wrap_or_raise(status, out);
 }
 
 PyObject *requires_grad(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)

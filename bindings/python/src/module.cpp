@@ -10,15 +10,25 @@
 namespace yoke_python {
 namespace {
 
+template <class Function>
+PyCFunction keywords(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
 PyMethodDef functions[] = {
-    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_function)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"tensor", keywords(tensor_function), METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, dtype=None, device=None, requires_grad=False)\n--\n\n"
      "A new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or "
      "any\n"
      "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its "
      "dtype.\n"
      "ValueError for ragged lists and numbers that the dtype cannot hold, naming the place."},
+    {"device", keywords(device_function), METH_FASTCALL | METH_KEYWORDS,
+     "device(spec)\n--\n\n"
+     "The device of a spec (\"auto\", \"cpu\", \"cuda\", \"cuda:1\") or an index of the current "
+     "kind.\n"
+     "ValueError for a spec that is not understood, DeviceUnavailableError with the reason."},
     {"from_dlpack", from_dlpack, METH_O,
      "from_dlpack(x, /)\n--\n\n"
      "A tensor over the memory of `x`, without a copy: an object with __dlpack__, or a capsule.\n"

@@ -230,19 +230,4 @@ bool may_wait(yoke_tensor *tensor)
            std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;
 }
 
-AcquireGil::AcquireGil()
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    held_ = Py_IsInitialized() && !Py_IsFinalizing();
-#else
-    held_ = Py_IsInitialized() && !_Py_IsFinalizing();
-#endif
-    if (held_) state_ = PyGILState_Ensure();
-}
-
-AcquireGil::~AcquireGil()
-{
-    if (held_) PyGILState_Release(state_);
-}
-
 }  // namespace yoke_python

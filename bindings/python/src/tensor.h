@@ -57,7 +57,8 @@ constexpr int64_t kGilBytes = 64 * 1024;
 class ReleaseGil {
 public:
     explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
-    ~ReleaseGil()
+    // While the interpreter ends, CPython takes a daemon thread away here, by unwinding its stack.
+    ~ReleaseGil() noexcept(false)
     {
         if (state_) PyEval_RestoreThread(state_);
     }
@@ -70,20 +71,6 @@ private:
 
 // Whether reading this tensor may take long: large, or on a device that runs on its own.
 bool may_wait(yoke_tensor *tensor);
-
-// Takes the GIL from any thread, unless the interpreter is gone.
-class AcquireGil {
-public:
-    AcquireGil();
-    ~AcquireGil();
-    AcquireGil(const AcquireGil &) = delete;
-    AcquireGil &operator=(const AcquireGil &) = delete;
-    bool held() const { return held_; }
-
-private:
-    bool held_;
-    PyGILState_STATE state_{};
-};
 
 // The pieces that the type is put together from.
 extern PyMethodDef tensor_methods[];        // methods.cpp, ends with a null entry

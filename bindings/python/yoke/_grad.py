@@ -78,18 +78,11 @@ class set_grad_enabled(_GradMode):
 
 
 def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],
-         grad_outputs: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool = False,
-         allow_unused: bool = False) -> list[Tensor]:
+         grad_outputs: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool = False) -> list[Tensor]:
     """Gradients of `outputs` with respect to `inputs`, a list as long as inputs; .grad of leaves stays as it is.
 
     grad_outputs weigh the elements of the outputs, and may be left out where an output has one element.
-    An input that the outputs do not depend on is a ValueError, or None in the list with allow_unused=True.
-    StateError for a second time through a record that was not retained.
+    ValueError for an input that no output depends on, StateError for a second time through a record that was
+    not retained.
     """
-    grads: list[Tensor] = _yoke._grad(outputs, inputs, grad_outputs, retain_graph)
-    if not allow_unused:
-        for i, one in enumerate(grads):
-            if one is None:
-                raise _yoke.ValueError(f"grad(): the outputs do not depend on inputs[{i}]; leave it out, or pass "
-                                       "allow_unused=True to get None for it")
-    return grads
+    return _yoke._grad(outputs, inputs, grad_outputs, retain_graph)
