@@ -5,6 +5,31 @@
 
 #include "bindings/lua/src/binding.h"
 
+/* Whether a chunk is one of the binding's own scripts; an error is not where they are but where they were
+ * called. */
+static int is_own_script(const char *source)
+{
+    static const char *const own[] = {"yoke/nn.lua", "yoke/optim.lua", "yoke/format.lua"};
+    const size_t length = strlen(source);
+    for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
+        if (length >= strlen(own[i]) && !strcmp(source + length - strlen(own[i]), own[i])) return 1;
+    return 0;
+}
+
+/* Pushes "script.lua:12: " for the innermost line of the script's own, or "". */
+static void push_where(lua_State *L)
+{
+    lua_Debug frame;
+    for (int level = 0; lua_getstack(L, level, &frame); ++level) {
+        lua_getinfo(L, "Sl", &frame);
+        if (frame.currentline > 0 && !is_own_script(frame.source)) {
+            lua_pushfstring(L, "%s:%d: ", frame.short_src, frame.currentline);
+            return;
+        }
+    }
+    lua_pushliteral(L, "");
+}
+
 /* Fills the table on top of the stack, except for the message, which lies below it and is taken. */
 static void finish_error(lua_State *L, Binding *b, const char *code, const char *device,
                          const char *call)
@@ -17,7 +42,7 @@ static void finish_error(lua_State *L, Binding *b, const char *code, const char 
     lua_setfield(L, -2, "device");
     lua_pushstring(L, strncmp(call, "yoke_", 5) ? call : call + 5);
     lua_setfield(L, -2, "call");
-    luaL_where(L, 1);
+    push_where(L);
     lua_setfield(L, -2, "where");
     lua_rawgeti(L, LUA_REGISTRYINDEX, b->error_metatable_ref);
     lua_setmetatable(L, -2);
@@ -91,8 +116,20 @@ static int error_tostring(lua_State *L)
     return 1;
 }
 
+/* core.raise(code, call, message): how the parts in plain Lua report misuse. */
+static int raise(lua_State *L)
+{
+    const char *code = luaL_checkstring(L, 1), *call = luaL_checkstring(L, 2);
+    lua_pushfstring(L, "%s: %s", call, luaL_checkstring(L, 3));
+    lua_createtable(L, 0, 6);
+    finish_error(L, yl_binding(L), code, "", call);
+    return lua_error(L);
+}
+
 void yl_open_error(lua_State *L, Binding *b)
 {
+    static const luaL_Reg functions[] = {{"raise", raise}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
     luaL_newmetatable(L, "yoke.Error");
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");

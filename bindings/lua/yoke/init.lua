@@ -6,7 +6,7 @@
 local core = require "yoke.core"
 
 local yoke = {}
-local hidden = { tensor_methods = true, sgd = true, schedule_linear = true, read_idx = true }
+local hidden = { tensor_methods = true, sgd = true, schedule_linear = true, read_idx = true, raise = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end

@@ -9,7 +9,7 @@
 ---     local net = Net(512)
 ---
 --- A tensor that requires grad, or a module, becomes a member when it is assigned; members keep the order
---- of their first assignment, and that is the order of parameters().
+--- of their first assignment. parameters() lists a module's own first, then those of the modules in it.
 local core = require "yoke.core"
 
 local nn = {}
@@ -82,7 +82,7 @@ end
 function Module:init() end
 
 function Module:forward()
-    error(self.class_name .. ": a module needs a method forward(x)", 2)
+    core.raise("unsupported", self.class_name, "it has no forward(); a module must define one")
 end
 
 --- A tensor that is saved and moved with the module but not trained.
@@ -91,13 +91,21 @@ function Module:register_buffer(name, tensor) add_member(self, "buffer", name, t
 --- A parameter, even one that does not require grad for now.
 function Module:register_parameter(name, tensor) add_member(self, "parameter", name, tensor) end
 
--- Calls visit(full name, owner, name, value) for each member of a kind, depth first in order.
+-- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then
+-- those of the modules below it, depth first.
 local function walk(module, kinds, prefix, visit)
     local own = members[module]
     for _, name in ipairs(own.order) do
-        local kind, value = own.kinds[name], own.values[name]
-        if value ~= nil and kinds[kind] then visit(prefix .. name, module, name, value) end
-        if kind == "module" and value ~= nil then walk(value, kinds, prefix .. name .. ".", visit) end
+        if own.values[name] ~= nil and kinds[own.kinds[name]] and own.kinds[name] ~= "module" then
+            visit(prefix .. name, module, name, own.values[name])
+        end
+    end
+    for _, name in ipairs(own.order) do
+        local value = own.values[name]
+        if own.kinds[name] == "module" and value ~= nil then
+            if kinds.module then visit(prefix .. name, module, name, value) end
+            walk(value, kinds, prefix .. name .. ".", visit)
+        end
     end
 end
 
@@ -146,21 +154,28 @@ end
 
 function Module:eval() return self:train(false) end
 
+--- Asks for gradients of all parameters, or no longer; returns the module.
+function Module:requires_grad_(required)
+    for _, parameter in self:named_parameters() do parameter:requires_grad_(required ~= false) end
+    return self
+end
+
 --- Forgets the gradients of all parameters.
 function Module:zero_grad()
     for _, parameter in self:named_parameters() do parameter:zero_grad() end
 end
 
---- Moves or converts all parameters and buffers, by x:to's arguments; returns the module. Integer buffers
---- keep their dtype only if none is given.
+--- Moves and casts all parameters and buffers, by x:to's arguments; returns the module. A parameter that
+--- changes becomes a new tensor: make the optimizer afterwards.
 function Module:to(...)
-    local arguments = table.pack(...)
+    local arguments, moved = table.pack(...), {}
     walk(self, { parameter = true, buffer = true }, "", function(_, owner, name, value)
-        local moved = core.no_grad(function()
-            return value:to(table.unpack(arguments, 1, arguments.n)):detach()
-        end)
-        if value.requires_grad then moved:requires_grad_(true) end
-        members[owner].values[name] = moved
+        if not moved[value] then
+            local there = value:detach():to(table.unpack(arguments, 1, arguments.n))
+            local same = there.dtype == value.dtype and core.shares_memory(there, value)
+            moved[value] = same and value or there:requires_grad_(value.requires_grad)
+        end
+        members[owner].values[name] = moved[value]
     end)
     return self
 end
@@ -174,20 +189,29 @@ function Module:state_dict()
     return dict
 end
 
+local function same_shape(a, b) return table.concat(a.shape, ",") == table.concat(b.shape, ",") end
+
 --- Copies the tensors of a state_dict into the module's own. Unless {strict = false}, names must agree.
+--- Nothing is changed unless all of it fits.
 function Module:load_state_dict(dict, options)
     local strict = not options or options.strict ~= false
     local own, wrong = {}, {}
     for _, entry in ipairs(collect(self, { parameter = true, buffer = true })) do
         own[entry[1]] = entry[2]
-        if strict and dict[entry[1]] == nil then wrong[#wrong + 1] = "missing " .. entry[1] end
+        local given = dict[entry[1]]
+        if given and not same_shape(given, entry[2]) then
+            wrong[#wrong + 1] = ("%s is [%s] and not [%s]"):format(entry[1], table.concat(given.shape, ", "),
+                table.concat(entry[2].shape, ", "))
+        elseif strict and not given then
+            wrong[#wrong + 1] = "missing " .. entry[1]
+        end
     end
     for name in pairs(dict) do
         if strict and not own[name] then wrong[#wrong + 1] = "unexpected " .. tostring(name) end
     end
     if #wrong > 0 then
         table.sort(wrong)
-        error("load_state_dict: names differ: " .. table.concat(wrong, ", "), 2)
+        core.raise("value", "load_state_dict", "it does not fit: " .. table.concat(wrong, ", "))
     end
     core.no_grad(function()
         for name, tensor in pairs(own) do
@@ -214,7 +238,9 @@ function Module:describe()
     return self.class_name .. "(\n" .. table.concat(lines, "\n") .. "\n)"
 end
 
-setmetatable(Module, { __call = function() error("nn.Module: extend it first: nn.Module:extend()", 2) end })
+setmetatable(Module, {
+    __call = function() core.raise("value", "Module", "it is not called but extended: nn.Module:extend(name)") end,
+})
 
 -- ---- Layers ----------------------------------------------------------------------------------------------
 
@@ -227,6 +253,11 @@ nn.Linear = Module:extend("Linear")
 
 function nn.Linear:init(in_features, out_features, options)
     options = options or {}
+    if math.type(in_features) ~= "integer" or math.type(out_features) ~= "integer"
+        or in_features < 1 or out_features < 1 then
+        core.raise("value", "Linear", ("in_features is %s and out_features %s; both must be integers of 1 or more")
+            :format(in_features, out_features))
+    end
     self.in_features, self.out_features = in_features, out_features
     local bound = 1 / math.sqrt(in_features)
     local function uniform(shape)
@@ -262,10 +293,43 @@ nn.Tanh = Module:extend("Tanh")
 
 function nn.Tanh:forward(x) return core.tanh(x) end
 
+--- nn.Softmax(axis = -1) and nn.LogSoftmax(axis = -1).
+nn.Softmax = Module:extend("Softmax")
+nn.LogSoftmax = Module:extend("LogSoftmax")
+
+function nn.Softmax:init(axis) self.axis = axis or -1 end
+
+nn.LogSoftmax.init = nn.Softmax.init
+
+function nn.Softmax:forward(x) return core.softmax(x, self.axis) end
+
+function nn.LogSoftmax:forward(x) return core.log_softmax(x, self.axis) end
+
+--- Joins all axes but the first: [N, …] becomes [N, rest].
+nn.Flatten = Module:extend("Flatten")
+
+function nn.Flatten:forward(x)
+    local shape, rest = x.shape, 1
+    for i = 2, #shape do rest = rest * shape[i] end
+    return core.reshape(x, { shape[1], rest })
+end
+
+--- nn.CrossEntropyLoss{reduction = "mean", ignore_index = -100, label_smoothing = 0}: loss(logits, target).
+nn.CrossEntropyLoss = Module:extend("CrossEntropyLoss")
+
+function nn.CrossEntropyLoss:init(options) self.options = options or {} end
+
+function nn.CrossEntropyLoss:forward(x, target) return core.cross_entropy(x, target, self.options) end
+
 --- nn.Dropout(p = 0.5): zeroes elements while training.
 nn.Dropout = Module:extend("Dropout")
 
-function nn.Dropout:init(p) self.p = p or 0.5 end
+function nn.Dropout:init(p)
+    self.p = p or 0.5
+    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then
+        core.raise("value", "Dropout", ("p is %s; a probability lies between 0 and 1"):format(self.p))
+    end
+end
 
 function nn.Dropout:forward(x) return core.dropout(x, self.p, self.training) end
 
@@ -278,7 +342,7 @@ function nn.Sequential:init(...)
     self.layers = table.pack(...)
     for i, layer in ipairs(self.layers) do
         if not is_module(layer) then
-            error("Sequential: argument " .. i - 1 .. " is a " .. type(layer) .. "; it takes modules", 3)
+            core.raise("type", "Sequential", "argument " .. i - 1 .. " is a " .. type(layer) .. "; it takes modules")
         end
         self[tostring(i - 1)] = layer
     end

@@ -21,7 +21,7 @@ end
 
 function Group:__newindex(key, value)
     if self.optimizer:options(self.number)[key] == nil then
-        error("param_groups: a group has no option '" .. tostring(key) .. "'", 2)
+        core.raise("value", "param_groups", "a group has no option '" .. tostring(key) .. "'")
     end
     self.optimizer:set_options(self.number, { [key] = value })
 end
@@ -34,11 +34,11 @@ SGD.__name = "yoke.optim.SGD"
 
 local option_names = { lr = true, momentum = true, weight_decay = true, nesterov = true }
 
-local function check_options(options, level)
+local function check_options(options)
     for name in pairs(options) do
         if not option_names[name] and name ~= "params" then
-            error("SGD: there is no option '" .. tostring(name)
-                .. "'; it takes lr, momentum, weight_decay and nesterov", level + 1)
+            core.raise("value", "SGD", "there is no option '" .. tostring(name)
+                .. "'; it takes lr, momentum, weight_decay and nesterov")
         end
     end
 end
@@ -57,10 +57,11 @@ end
 --- or a list of groups {params = list, lr = ...} with options of their own.
 function optim.SGD(params, options)
     options = options or {}
-    check_options(options, 2)
-    if options.lr == nil then error("SGD: argument 'lr' is missing", 2) end
+    check_options(options)
+    if options.lr == nil then core.raise("value", "SGD", "argument 'lr' is missing") end
     if type(params) ~= "table" then
-        error("SGD: argument 'params' is a " .. type(params) .. "; it takes a list of tensors or of groups", 2)
+        core.raise("type", "SGD", "argument 'params' is a " .. type(params)
+            .. "; it takes a list of tensors or of groups")
     end
     local self = setmetatable({ handle = core.sgd(options), defaults = options, param_groups = {} }, SGD)
     local groups = type(params[1]) == "table" and params or { { params = params } }
@@ -70,7 +71,7 @@ end
 
 --- Adds a group {params = list, lr = ...}.
 function SGD:add_param_group(group)
-    check_options(group, 2)
+    check_options(group)
     local number = self.handle:group_count()
     self.handle:add_group(group.params, merged(self.defaults, group))
     self.param_groups[number + 1] = setmetatable({ optimizer = self.handle, number = number }, Group)
@@ -108,12 +109,13 @@ end
 function SGD:load_state_dict(dict)
     local groups = self.handle:group_count()
     if #dict.groups ~= groups then
-        error(("load_state_dict: %d groups for an optimizer with %d"):format(#dict.groups, groups), 2)
+        core.raise("value", "load_state_dict", ("%d groups for an optimizer with %d"):format(#dict.groups, groups))
     end
     local total = 0
     for number = 0, groups - 1 do total = total + self.handle:param_count(number) end
     if #dict.state ~= total then
-        error(("load_state_dict: state of %d parameters for an optimizer with %d"):format(#dict.state, total), 2)
+        core.raise("value", "load_state_dict",
+            ("state of %d parameters for an optimizer with %d"):format(#dict.state, total))
     end
     local at = 1
     for number = 0, groups - 1 do
@@ -143,6 +145,9 @@ function Schedule:get_lr() return self.lr_at(self.steps) end
 
 --- The learning rate goes from `start` to `stop` in `total_steps` equal steps, and stays there.
 function optim.schedule.linear(optimizer, start, stop, total_steps)
+    if math.type(total_steps) ~= "integer" or total_steps < 1 then
+        core.raise("value", "schedule.linear", "total_steps is " .. tostring(total_steps) .. "; at least 1 is needed")
+    end
     local function lr_at(step) return core.schedule_linear(start, stop, total_steps, step) end
     optimizer:set_lr(lr_at(0))
     return setmetatable({ optimizer = optimizer, steps = 0, lr_at = lr_at }, Schedule)
