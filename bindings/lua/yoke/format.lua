@@ -61,20 +61,19 @@ local function scientific(value, dtype)
     return ("%se%s%02d"):format(mantissa, exponent < 0 and "-" or "+", math.abs(exponent))
 end
 
--- Pads so that points stand below each other.
+-- Pads so that points stand below each other; inf and nan, which have none, end where the numbers end.
 local function align(texts)
-    local left, right = 0, 0
+    local left, right, width = 0, 0, 0
     for _, text in ipairs(texts) do
-        local point = text:find(".", 1, true) or #text
-        left, right = math.max(left, point), math.max(right, #text - point)
+        local point = text:find(".", 1, true)
+        if point then left, right = math.max(left, point), math.max(right, #text - point) end
+        width = math.max(width, #text)
     end
+    width = math.max(width, left + right)
     for i, text in ipairs(texts) do
         local point = text:find(".", 1, true)
-        if point then
-            texts[i] = (" "):rep(left - point) .. text .. (" "):rep(right - (#text - point))
-        else
-            texts[i] = (" "):rep(left + right - #text) .. text
-        end
+        local after = point and right - (#text - point) or 0
+        texts[i] = (" "):rep(width - #text - after) .. text .. (" "):rep(after)
     end
 end
 
