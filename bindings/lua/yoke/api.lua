@@ -1,0 +1,291 @@
+---@meta yoke
+-- For editors (LuaLS): what of the module is written by hand. The ops stand in meta.lua.
+
+---The name of a dtype: yoke.float32 is "float32".
+---@alias yoke.dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int8"|"uint8"|"bool"|string
+
+---What is raised by ops and misuse, and returned after nil by what deals with the world.
+---@class yoke.Error
+---@field code "value"|"type"|"index"|"closed"|"state"|"unsupported"|"oom"|"unavailable"|"device_lost"|"timeout"|"cancelled"|"comm"|"checkpoint"|"io"|"forked"|"internal"
+---@field message string
+---@field device string the device it happened on, or ""
+---@field call string
+---@field where string the line of the script, "file:12: "
+---@field native_code? integer the driver's or system's own number
+---@field cause? yoke.Error
+
+---@class yoke.Device
+---@field kind string "cpu" or "cuda"
+---@field index integer
+---@field spec string what opens it again, "cuda:1"
+---@field name string
+---@field free_memory integer bytes
+---@field total_memory integer bytes
+local Device = {}
+
+---Waits for all work given to the device.
+function Device:synchronize() end
+
+---A strided view of memory on one device. x[i] is the view at i along axis 0, counted from 0; x[i] = v
+---writes; #x is the length of axis 0; + - * / and unary minus are ops.
+---@class yoke.Tensor
+---@field shape integer[]
+---@field strides integer[] in elements
+---@field dtype yoke.dtype
+---@field device yoke.Device
+---@field ndim integer
+---@field numel integer
+---@field nbytes integer
+---@field itemsize integer
+---@field requires_grad boolean can be set
+---@field grad yoke.Tensor|nil can be set
+---@field is_leaf boolean
+---@operator add(yoke.Tensor|number): yoke.Tensor
+---@operator sub(yoke.Tensor|number): yoke.Tensor
+---@operator mul(yoke.Tensor|number): yoke.Tensor
+---@operator div(yoke.Tensor|number): yoke.Tensor
+---@operator unm: yoke.Tensor
+---@operator len: integer
+local Tensor = {}
+
+---Nested lists of the elements; a number or boolean for a 0-dim tensor.
+---@return table|number|boolean
+function Tensor:tolist() end
+
+---The value of a tensor of one element.
+---@return number|boolean
+function Tensor:item() end
+
+---The elements as bytes, row-major.
+---@return string
+function Tensor:tobytes() end
+
+---Overwrites the elements with row-major bytes.
+---@param bytes string
+---@return yoke.Tensor self
+function Tensor:copy_from_string(bytes) end
+
+---On another device, with another dtype, or itself. Also x:to(dtype) and x:to{device =, dtype =}.
+---@param device? yoke.Device|string|integer
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+function Tensor:to(device, dtype) end
+
+---@return yoke.Tensor
+function Tensor:cpu() end
+
+---Basic indexing: integers, {first, last, step} (false for none), "..." and yoke.newaxis.
+---@param ... integer|table|string
+---@return yoke.Tensor view
+function Tensor:index(...) end
+
+---Gradients of this tensor in the leaves behind it. Also x:backward{gradient =, retain_graph =}.
+---@param gradient? yoke.Tensor
+---@param retain_graph? boolean
+function Tensor:backward(gradient, retain_graph) end
+
+---@param required? boolean true if not given
+---@return yoke.Tensor self
+function Tensor:requires_grad_(required) end
+
+---The same memory, cut off from the record.
+---@return yoke.Tensor
+function Tensor:detach() end
+
+---@param set_to_none? boolean true if not given; false fills with zeros
+function Tensor:zero_grad(set_to_none) end
+
+---Releases the tensor now; any later use is an error. A <close> variable does the same.
+function Tensor:close() end
+
+---@return boolean
+function Tensor:is_closed() end
+
+---@return boolean
+function Tensor:is_contiguous() end
+
+---A number that views of one storage share.
+---@return integer
+function Tensor:storage_id() end
+
+---@return integer
+function Tensor:storage_nbytes() end
+
+---The address of the first element.
+---@return integer
+function Tensor:data_ptr() end
+
+---A grad mode in force until it is closed: local _ <close> = yoke.no_grad()
+---@class yoke.Scope
+local Scope = {}
+function Scope:close() end
+
+---@class yoke
+---@field version string
+---@field newaxis string
+---@field float64 yoke.dtype
+---@field float32 yoke.dtype
+---@field float16 yoke.dtype
+---@field bfloat16 yoke.dtype
+---@field int64 yoke.dtype
+---@field int32 yoke.dtype
+---@field int8 yoke.dtype
+---@field uint8 yoke.dtype
+---@field bool yoke.dtype
+---@field nn table
+---@field optim table
+---@field data table
+local yoke = {}
+
+---A tensor of nested lists, a number, a boolean or another tensor.
+---@param data table|number|boolean|yoke.Tensor
+---@param dtype? yoke.dtype
+---@param device? yoke.Device|string|integer
+---@param requires_grad? boolean
+---@return yoke.Tensor
+---@overload fun(data: any, options: { dtype?: yoke.dtype, device?: any, requires_grad?: boolean }): yoke.Tensor
+function yoke.tensor(data, dtype, device, requires_grad) end
+
+---A tensor with a copy of row-major bytes.
+---@param bytes string
+---@param shape integer|integer[]
+---@param dtype yoke.dtype
+---@param device? yoke.Device|string|integer
+---@return yoke.Tensor
+function yoke.frombuffer(bytes, shape, dtype, device) end
+
+---@return boolean
+function yoke.is_tensor(value) end
+
+---@param a yoke.Tensor
+---@param b yoke.Tensor
+---@return boolean
+function yoke.shares_memory(a, b) end
+
+---Gradients of outputs with respect to inputs, which are not added to the leaves.
+---@param outputs yoke.Tensor|yoke.Tensor[]
+---@param inputs yoke.Tensor|yoke.Tensor[]
+---@param grad_outputs? (yoke.Tensor|false)[]
+---@param retain_graph? boolean
+---@return yoke.Tensor[]
+---@overload fun(outputs: any, inputs: any, options: { grad_outputs?: table, retain_graph?: boolean }): yoke.Tensor[]
+function yoke.grad(outputs, inputs, grad_outputs, retain_graph) end
+
+---Ops are not recorded: until the scope is closed, or while fn runs, whose results it returns. The mode
+---belongs to the running coroutine.
+---@return yoke.Scope
+---@overload fun(fn: function, ...): ...
+function yoke.no_grad() end
+
+---@return yoke.Scope
+---@overload fun(fn: function, ...): ...
+function yoke.enable_grad() end
+
+---@return boolean
+function yoke.is_grad_enabled() end
+
+---Starts the random numbers of this thread again.
+---@param seed integer
+function yoke.manual_seed(seed) end
+
+---@param spec? string|integer|yoke.Device
+---@return yoke.Device|nil
+---@return yoke.Error? error
+function yoke.device(spec) end
+
+---@param kind? string
+---@return yoke.Device[]
+function yoke.devices(kind) end
+
+---@param kind? string
+---@return integer
+function yoke.device_count(kind) end
+
+---@param kind string
+---@return boolean
+function yoke.is_available(kind) end
+
+---@param kind string
+---@return string reason "" if it is available
+function yoke.why_unavailable(kind) end
+
+---@param device yoke.Device|string|integer
+function yoke.set_device(device) end
+
+---@return yoke.Device
+function yoke.current_device() end
+
+---@param device? yoke.Device|string|integer
+function yoke.synchronize(device) end
+
+---@param n integer 0 for the default
+function yoke.set_num_threads(n) end
+
+---@return integer
+function yoke.get_num_threads() end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.memory_allocated(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.max_memory_allocated(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.memory_reserved(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.max_memory_reserved(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes reserved but not allocated
+function yoke.memory_cached(device) end
+
+---@param device? yoke.Device|string|integer
+function yoke.reset_peak_memory_stats(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer free bytes
+---@return integer total bytes
+function yoke.mem_get_info(device) end
+
+---@return integer
+function yoke.live_tensor_count() end
+
+---@param device? yoke.Device|string|integer
+function yoke.empty_cache(device) end
+
+---@param enabled boolean
+function yoke.set_caching(enabled) end
+
+---@return boolean
+function yoke.is_caching() end
+
+---@return string
+function yoke.build_info() end
+
+---@param key string
+---@param value? string
+function yoke.config_set(key, value) end
+
+---@param key string
+---@return string|nil
+function yoke.config_get(key) end
+
+---What Yoke logs goes to fn in yoke.poll(); nil sends it back to standard error.
+---@param fn? fun(level: string, message: string)
+function yoke.set_log_callback(fn) end
+
+---Runs the callbacks that are due.
+---@return integer count
+function yoke.poll() end
+
+---Waits for all work and gives cached memory back; the next call starts Yoke again.
+---@param timeout? number seconds
+function yoke.shutdown(timeout) end
+
+---@return table<string, { signature: string, doc: string, family: string }>
+function yoke.ops() end

@@ -1,0 +1,82 @@
+-- Every function of the C API is bound in Lua, or stands here with the reason why it is not.
+local yoke = require "yoke"
+
+local NOT_BOUND = {
+    yoke_alloc = "a raw pointer is of no use to a script; yoke.empty gives memory as a tensor",
+    yoke_free = "goes with yoke_alloc",
+    yoke_tensor_from_memory = "Lua has no memory of its own to share; yoke.frombuffer copies from a string",
+    yoke_tensor_to_dlpack = "Lua has no DLPack capsule that would call the deleter; tobytes() copies",
+    yoke_tensor_from_dlpack = "goes with yoke_tensor_to_dlpack; yoke.frombuffer copies",
+    yoke_tensor_scalar = "yoke.tensor(number) makes the same tensor in one way with lists",
+    yoke_optimizer_retain = "each Lua optimizer is the one owner of its handle",
+}
+
+local function read(path)
+    local file = assert(io.open(path, "rb"))
+    local text = file:read "a"
+    file:close()
+    return text
+end
+
+local function sources()
+    local parts = {}
+    local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*.h")
+    for path in pipe:lines() do parts[#parts + 1] = read(path) end
+    pipe:close()
+    return table.concat(parts)
+end
+
+describe("the C API", function()
+    local text, ops = sources(), yoke.ops()
+    local names = {}
+    for name in read("capi/slots.txt"):gmatch "yoke_[%w_]+" do names[#names + 1] = name end
+
+    it("is read from the list of its functions", function() assert.is_true(#names > 100) end)
+
+    it("is called by the binding, function by function, or says why not", function()
+        local missing = {}
+        for _, name in ipairs(names) do
+            -- A function of an op, with an op's scalar variants, is reached through yoke_op_invoke.
+            local op = name:gsub("^yoke_", "")
+            local is_op = ops[op] or ops[op:gsub("_scalar(_?)$", "%1")]
+            local is_called = text:find(name .. "%f[^%w_]")
+            if not is_op and not is_called and not NOT_BOUND[name] then missing[#missing + 1] = name end
+            if is_called and NOT_BOUND[name] then missing[#missing + 1] = name .. " (bound after all)" end
+        end
+        assert.same({}, missing)
+    end)
+
+    it("has no reasons for functions that are gone", function()
+        local known = {}
+        for _, name in ipairs(names) do known[name] = true end
+        for name in pairs(NOT_BOUND) do assert.is_true(known[name], name) end
+    end)
+
+    it("offers every op as a function, and as a method where its first argument is a tensor", function()
+        local x <close> = yoke.zeros({ 1 })
+        for name, op in pairs(ops) do
+            assert.is_function(yoke[name], name)
+            local first = op.signature:match "%(%w+: ([%w?]+)"
+            if first == "tensor" or first == "mut" or first == "operand" then
+                assert.equal(yoke[name] ~= nil, x[name] ~= nil, name)
+            end
+        end
+    end)
+end)
+
+describe("the file for editors", function()
+    it("describes every function of the module and every method and field of a tensor", function()
+        local text = read "bindings/lua/yoke/meta.lua" .. read "bindings/lua/yoke/api.lua"
+        local missing = {}
+        for name, value in pairs(yoke) do
+            local found = text:find("function yoke%." .. name .. "%f[^%w_]") or text:find("%-%-%-@field " .. name .. " ")
+            if not found then missing[#missing + 1] = name end
+        end
+        for name in pairs(require "yoke.core".tensor_methods) do
+            local found = text:find("function Tensor:" .. name .. "%f[^%w_]") or text:find("%-%-%-@field " .. name .. " ")
+            if not found and name ~= "__format" then missing[#missing + 1] = "Tensor." .. name end
+        end
+        table.sort(missing)
+        assert.same({}, missing)
+    end)
+end)
