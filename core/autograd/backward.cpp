@@ -186,9 +186,10 @@ std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots, std::span<yok
     walk.run();
     std::vector<Tensor> results;
     for (size_t i = 0; i < inputs.size(); ++i) {
-        results.push_back(walk.captured(i));
-        if (!results.back().present())
+        Tensor found = walk.captured(i);
+        if (!found.present())
             fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i, describe(*inputs[i]).c_str());
+        results.push_back(own_gradient(std::move(found))); // the caller may change one, and the others stay
     }
     return results;
 }

@@ -44,6 +44,7 @@ class Call
     void check_written();
     void separate_overlaps(int written);
     void collect_tensors();
+    void check_gradient_of_written(const yoke_tensor &x);
     void launch();
     void record();
     void mark_written();

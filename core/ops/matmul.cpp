@@ -19,7 +19,12 @@ void check_same_dtype(const yoke_tensor &x, const yoke_tensor &y, const char *se
 // x as a matrix of rows: all axes but the last in one.
 Tensor rows(const yoke_tensor &x)
 {
-    return x.ndim == 2 ? Tensor::share(const_cast<yoke_tensor *>(&x)) : ops::reshape(x, Dims{-1, x.shape_[x.ndim - 1]});
+    if (x.ndim == 2)
+        return Tensor::share(const_cast<yoke_tensor *>(&x));
+    int64_t count = 1; // counted here, since a -1 says nothing where there are no columns
+    for (const int64_t size : x.shape().first(static_cast<size_t>(x.ndim - 1)))
+        count *= size;
+    return ops::reshape(x, Dims{count, x.shape_[x.ndim - 1]});
 }
 
 Tensor transposed(const yoke_tensor &x)

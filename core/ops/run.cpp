@@ -136,6 +136,19 @@ void Call::collect_tensors()
             needs_ |= 1u << i;
         }
     });
+    if (needs_ && op_.mut_result >= 0)
+        check_gradient_of_written(*args_[op_.mut_result].v.tensor);
+}
+
+// Whether a gradient may flow into what is about to be written.
+void Call::check_gradient_of_written(const yoke_tensor &x)
+{
+    if (!is_floating(x.dtype))
+        needs_ = 0; // nor does one flow through integers
+    else if (x.is_view)
+        fail(YOKE_E_UNSUPPORTED, "%s: '%s' is a view, and a gradient would have to flow through its base; build the tensor "
+                                 "with cat(), or change it under no_grad()",
+             op_.name, op_.args[op_.mut_result].name);
 }
 
 yoke_operand Call::operand(const yoke_tensor *x, ArgType type) const
@@ -206,10 +219,6 @@ void Call::record()
 {
     std::span<const Tensor> results(plan_.results_, static_cast<size_t>(plan_.result_count_));
     yoke_tensor *written = op_.mut_result >= 0 ? args_[op_.mut_result].v.tensor : nullptr;
-    if (written && written->is_view)
-        fail(YOKE_E_UNSUPPORTED, "%s: '%s' is a view, and a gradient would have to flow through its base; build the tensor "
-                                 "with cat() or where(), or change it under no_grad()",
-             op_.name, op_.args[op_.mut_result].name);
     Ref<OpNode> node = OpNode::make(op_, args_, {tensors_.data(), tensors_.size()}, results, needs_);
     if (written)
         set_node(*written, node, 0);
