@@ -2,9 +2,9 @@
 
 PYTHON = {
     "tensor": "Tensor", "tensor?": "Tensor | None", "tensors": "Sequence[Tensor]", "mut": "Tensor",
-    "muts": "Sequence[Tensor]", "operand": "Tensor | Scalar", "int": "int", "int?": "int | None",
+    "muts": "Sequence[Tensor]", "operand": "Tensor | _Scalar", "int": "int", "int?": "int | None",
     "ints": "int | Sequence[int]", "ints?": "int | Sequence[int] | None", "float": "float", "bool": "bool",
-    "dtype": "DType | None", "scalar": "Scalar", "scalar?": "Scalar | None", "str": "str",
+    "dtype": "DType | str | None", "scalar": "_Scalar", "scalar?": "_Scalar | None", "str": "str",
     "device": "Device | str | int | None",
 }
 LUA = {
@@ -33,8 +33,19 @@ def python_default(arg):
     return "" if arg.default is None else " = " + words.get(arg.default, arg.default)
 
 
+def python_type(arg):
+    kind = PYTHON[arg.type]
+    return kind.removesuffix(" | None") if arg.type == "dtype" and arg.default is None else kind
+
+
 def python_params(args):
-    return [f"{a.name}: {PYTHON[a.type]}{python_default(a)}" for a in args]
+    return [f"{a.name}: {python_type(a)}{python_default(a)}" for a in args] + (
+        ["*", "requires_grad: bool = False"] if creates(args) else [])
+
+
+def creates(args):
+    """Whether an op makes its result from nothing; Python then takes requires_grad too."""
+    return any(a.type == "device" for a in args)
 
 
 def python_result(op, own):
@@ -46,7 +57,8 @@ def python_result(op, own):
 
 def text_signature(op):
     """What inspect.signature reads from the first lines of a docstring."""
-    params = ", ".join(a.name + python_default(a).replace(" ", "") for a in op.args)
+    params = [a.name + python_default(a).replace(" ", "") for a in op.args]
+    params = ", ".join(params + (["*", "requires_grad=False"] if creates(op.args) else []))
     return f"{op.name}({params})\\n--\\n\\n"
 
 
@@ -58,10 +70,11 @@ def bind(macro, ops, with_doc):
 
 def stubs(ops):
     out = ["from collections.abc import Sequence", "from typing import Self", "",
-           "from yoke import Device, Tensor", "from yoke import dtype as DType", "", "Scalar = bool | int | float", ""]
+           "from yoke._yoke import Device, Tensor", "from yoke._yoke import dtype as DType", "",
+           "_Scalar = bool | int | float", ""]
     for op in ops:
         out.append(f"def {op.name}({', '.join(python_params(op.args))}) -> {python_result(op, 'Tensor')}: ...")
-    out += ["", "class TensorOps:", '    """Every op whose first argument is a tensor, as a method of it."""', ""]
+    out += ["", "class _TensorOps:", '    """Every op whose first argument is a tensor, as a method of it."""', ""]
     for op in ops:
         if is_method(op):
             params = ", ".join(["self"] + python_params(op.args[1:]))

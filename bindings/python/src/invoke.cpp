@@ -5,7 +5,9 @@
 
 #include "yoke/autograd.h"
 
+#include <cstring>
 #include <new>
+#include <string>
 
 namespace yoke_python {
 namespace {
@@ -21,8 +23,30 @@ PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
     return result;
 }
 
-// Tensors alone, small ones: no conversion, nothing held, the GIL kept. Null without an error set
-// if the call is not of that kind.
+// An argument that needs no Python code to read: a live tensor, or a number of exactly Python's types.
+bool read_simple(PyObject *object, bool scalars, yoke_arg *arg)
+{
+    arg->count = 0;
+    if (is_tensor(object)) {
+        arg->kind = YOKE_ARG_TENSOR;
+        arg->v.tensor = handle_of(object);
+        return arg->v.tensor != nullptr;
+    }
+    int overflow = 0;
+    if (scalars && PyFloat_CheckExact(object)) {
+        arg->kind = YOKE_ARG_FLOAT;
+        arg->v.f = PyFloat_AS_DOUBLE(object);
+    } else if (scalars && PyLong_CheckExact(object)) {
+        arg->kind = YOKE_ARG_INT;
+        arg->v.i = PyLong_AsLongLongAndOverflow(object, &overflow);
+    } else {
+        return false;
+    }
+    return !overflow;
+}
+
+// Small tensors, and numbers beside them: nothing is held, the GIL kept. Null without an error set if
+// the call is not of that kind.
 template <int kCount>
 PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
 {
@@ -30,18 +54,15 @@ PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
     PyObject *const objects[2] = {x, y};
     int64_t bytes = 0;
     for (int i = 0; i < kCount; i++) {
-        if (!is_tensor(objects[i]) || !handle_of(objects[i])) return nullptr;
-        args[i].kind = YOKE_ARG_TENSOR;
-        args[i].count = 0;
-        args[i].v.tensor = handle_of(objects[i]);
-        bytes += yoke_tensor_nbytes(args[i].v.tensor);
+        if (!read_simple(objects[i], spec.takes_scalar, &args[i])) return nullptr;
+        if (args[i].kind == YOKE_ARG_TENSOR) bytes += yoke_tensor_nbytes(args[i].v.tensor);
     }
     if (bytes > kGilBytes) return nullptr;
     yoke_tensor *out = nullptr;
     const yoke_status status =
         with_retry([&] { return yoke_op_invoke(spec.id, args, kCount, &out, 1); });
     // Ops that change nothing hand their argument back: so does Python, as the very same object.
-    if (status == YOKE_OK && out == args[0].v.tensor) {
+    if (status == YOKE_OK && args[0].kind == YOKE_ARG_TENSOR && out == args[0].v.tensor) {
         yoke_tensor_release(out);
         return new_reference(x);
     }
@@ -188,9 +209,16 @@ bool add_op_functions(PyObject *module)
 
 int op_methods(PyMethodDef *out)
 {
+    static std::string docs[kOpCount];  // a definition borrows its text for good
     int count = 0;
-    for (int i = 0; i < kOpCount; i++)
-        if (op_specs[i].method) out[count++] = methods[i];
+    for (int i = 0; i < kOpCount; i++) {
+        if (!op_specs[i].method) continue;
+        // "relu(x)" becomes "relu($self)", which is how CPython marks the object itself.
+        docs[i] = methods[i].ml_doc;
+        docs[i].replace(docs[i].find('(') + 1, std::strlen(op_specs[i].args[0].text), "$self");
+        out[count] = methods[i];
+        out[count++].ml_doc = docs[i].c_str();
+    }
     return count;
 }
 

@@ -52,17 +52,6 @@ void add_functions(py::module_ &module)
         module.attr(function->ml_name) = taken(PyCFunction_NewEx(function, nullptr, package.ptr()));
 }
 
-// What `from yoke._yoke import *` brings: all but names that begin with an underscore.
-void add_all(py::module_ &module)
-{
-    py::list names;
-    for (const auto &entry : module.attr("__dict__").cast<py::dict>()) {
-        const auto name = entry.first.cast<std::string>();
-        if (name[0] != '_') names.append(entry.first);
-    }
-    module.attr("__all__") = names;
-}
-
 }  // namespace
 }  // namespace yoke_python
 
@@ -82,6 +71,5 @@ PYBIND11_MODULE(_yoke, module)
     bind_autograd(module);
     bind_optimizer(module);
     module.def("_require_main_interpreter", require_main_interpreter);
-    add_all(module);
     require(init_log());
 }

@@ -109,6 +109,8 @@ bool read_op(const char *name, OpSpec *spec)
     }
     spec->takes_one = takes_tensors(*spec, 1);
     spec->takes_pair = takes_tensors(*spec, 2);
+    spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
+                         spec->args[1].kind == ArgKind::kOperand;
     spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]);
     return true;
 }

@@ -38,10 +38,11 @@ struct OpSpec {
     int result_count;
     int mut_arg;  // the argument that is returned, or -1
     const char *name;
-    bool creates;     // makes its result from nothing: takes requires_grad, and may be large
-    bool takes_pair;  // two tensors are a whole call
-    bool takes_one;   // one tensor is a whole call
-    bool method;      // the first argument is a tensor
+    bool creates;       // makes its result from nothing: takes requires_grad, and may be large
+    bool takes_pair;    // two tensors are a whole call
+    bool takes_scalar;  // the second of a pair may be a number, or the first
+    bool takes_one;     // one tensor is a whole call
+    bool method;        // the first argument is a tensor
     ArgSpec args[kMaxOpArgs];
 };
 

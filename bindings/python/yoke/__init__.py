@@ -17,6 +17,3 @@ from yoke._yoke import *  # noqa: E402
 from yoke._yoke import __version__  # noqa: E402
 from yoke._grad import enable_grad, grad, no_grad, set_grad_enabled  # noqa: E402
 from yoke import data, nn, optim  # noqa: E402
-
-__all__ = [*_yoke.__all__, "__version__", "data", "enable_grad", "grad", "nn", "no_grad", "optim",
-           "set_grad_enabled"]

@@ -32,7 +32,7 @@ class SGD:
         if isinstance(params, Tensor):
             raise _yoke.TypeError("SGD(): argument 'params' must be a sequence of tensors or dicts, not one tensor; write "
                                   "[tensor]")
-        entries = list(params)
+        entries: list[Any] = list(params)
         if not entries:
             raise _yoke.ValueError("SGD(): argument 'params' is empty; there is nothing to optimize")
         groups = entries if isinstance(entries[0], dict) else [{"params": entries}]
