@@ -11,6 +11,9 @@ namespace
 // Until a host seeds, runs repeat, as they do in PyTorch.
 constexpr uint64_t kDefaultSeed = 0x59'6f'6b'65; // "Yoke"
 
+// The epoch of a thread that seeded itself: whatever other threads do, its stream goes on.
+constexpr uint64_t kOwnSeed = UINT64_MAX;
+
 std::atomic<uint64_t> process_seed{kDefaultSeed};
 std::atomic<uint64_t> seeding_epoch{1};
 std::atomic<uint64_t> next_thread{0};
@@ -31,14 +34,15 @@ void manual_seed(uint64_t seed) noexcept
     next_thread = 1;
     ThreadState &state = thread_state();
     state.random = {seed, 0};
-    state.random_epoch = seeding_epoch.fetch_add(1) + 1;
+    state.random_epoch = kOwnSeed;
+    seeding_epoch.fetch_add(1);
 }
 
 RandomState reserve_random(int64_t elements) noexcept
 {
     ThreadState &state = thread_state();
     const uint64_t epoch = seeding_epoch.load(std::memory_order_relaxed);
-    if (state.random_epoch != epoch) {
+    if (state.random_epoch != epoch && state.random_epoch != kOwnSeed) {
         const uint64_t thread = next_thread.fetch_add(1);
         const uint64_t seed = process_seed;
         state.random = {thread ? mix(seed + thread * 0x9e3779b97f4a7c15u) : seed, 0};

@@ -9,7 +9,7 @@
 namespace yoke
 {
 
-// Starts the streams of all threads anew.
+// Starts the calling thread's stream at the seed, and anew those of threads that never seeded themselves.
 void manual_seed(uint64_t seed) noexcept;
 
 // Takes the counters that a draw of `elements` uses, and moves the calling thread's stream behind them.

@@ -80,3 +80,20 @@ describe("the file for editors", function()
         assert.same({}, missing)
     end)
 end)
+
+describe("the rockspec", function()
+    it("names every source file and script", function()
+        local spec = {}
+        assert(load(read "yoke-0.1.0-1.rockspec", "rockspec", "t", spec))()
+        local named = {}
+        for _, path in ipairs(spec.build.modules["yoke.core"].sources) do named[path] = true end
+        for _, module in pairs(spec.build.modules) do
+            if type(module) == "string" then named[module] = true end
+        end
+        -- What only editors read is not installed.
+        named["bindings/lua/yoke/meta.lua"], named["bindings/lua/yoke/api.lua"] = true, true
+        local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/yoke/*.lua")
+        for path in pipe:lines() do assert.is_true(named[path], path) end
+        pipe:close()
+    end)
+end)

@@ -1,0 +1,37 @@
+-- LuaRocks: builds the Lua module alone, against a libyoke that is installed (YOKE_DIR names its prefix).
+rockspec_format = "3.0"
+package = "yoke"
+version = "0.1.0-1"
+source = { url = "git+file://." }
+description = {
+    summary = "Drives any number of GPUs from Lua through one small library, libyoke",
+    license = "MIT",
+}
+dependencies = { "lua >= 5.4, < 5.5" }
+external_dependencies = {
+    YOKE = { header = "yoke/yoke.h", library = "yoke" },
+}
+build = {
+    type = "builtin",
+    modules = {
+        ["yoke"] = "bindings/lua/yoke/init.lua",
+        ["yoke.data"] = "bindings/lua/yoke/data.lua",
+        ["yoke.format"] = "bindings/lua/yoke/format.lua",
+        ["yoke.nn"] = "bindings/lua/yoke/nn.lua",
+        ["yoke.optim"] = "bindings/lua/yoke/optim.lua",
+        ["yoke.core"] = {
+            sources = {
+                "bindings/lua/src/autograd.c", "bindings/lua/src/convert.c", "bindings/lua/src/device.c",
+                "bindings/lua/src/error.c", "bindings/lua/src/fields.c", "bindings/lua/src/index.c",
+                "bindings/lua/src/list.c", "bindings/lua/src/log.c", "bindings/lua/src/memory.c",
+                "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c",
+                "bindings/lua/src/pressure.c", "bindings/lua/src/runtime.c", "bindings/lua/src/scope.c",
+                "bindings/lua/src/tensor.c",
+            },
+            incdirs = { ".", "$(YOKE_INCDIR)" },
+            libdirs = { "$(YOKE_LIBDIR)" },
+            libraries = { "yoke" },
+        },
+    },
+    copy_directories = {},
+}
