@@ -241,6 +241,22 @@ def test_warnings_of_the_library_are_python_warnings():
         _log.emit(_log.DEBUG, "quiet")
 
 
+@pytest.mark.parametrize("call", ["yoke.device('cpu')", "t = threading.Thread(target=yoke.device, args=['cpu']); t.start(); t.join()"],
+                         ids=["main thread", "another thread"])
+def test_what_the_library_says_arrives_from_any_thread(call):
+    code = f"""
+import os, threading, warnings, yoke
+yoke.zeros(1)
+os.environ["YOKE_DEVICE"] = "cuda:7"
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    {call}
+    yoke.zeros(1) + 1
+print([("YOKE_DEVICE" in str(w.message), w.category.__name__) for w in said])
+"""
+    assert run(code) == "[(True, 'RuntimeWarning')]"
+
+
 def test_info_goes_to_logging(caplog):
     import logging
 
