@@ -83,7 +83,8 @@ static void states_in_threads_give_the_same_losses(void)
     for (int i = 0; i < kThreads; ++i)
         expect(!pthread_create(&threads[i], NULL, train_in_thread, &losses[i]), "a thread starts");
     for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
-    for (int i = 1; i < kThreads; ++i) expect(losses[i] == losses[0], "threads give the same losses");
+    for (int i = 1; i < kThreads; ++i)
+        expect(losses[i] == losses[0], "threads give the same losses");
 }
 
 static void states_in_one_thread_keep_their_modes_apart(void)
@@ -96,7 +97,9 @@ static void states_in_one_thread_keep_their_modes_apart(void)
     expect(yoke_is_grad_enabled() == 1, "nor in the host program");
     yoke_set_grad_enabled(0);
     expect(run(b, enabled) == 0, "a state without a scope runs in its host's mode");
-    run(b, "local yoke = require 'yoke' local _ <close> = yoke.enable_grad() assert(yoke.is_grad_enabled())");
+    run(b,
+        "local yoke = require 'yoke' local _ <close> = yoke.enable_grad() "
+        "assert(yoke.is_grad_enabled())");
     expect(yoke_is_grad_enabled() == 0, "and leaves it as it was");
     yoke_set_grad_enabled(1);
     lua_close(a); /* with its scope open */
@@ -144,7 +147,9 @@ static void the_log_reaches_each_state_that_asked(void)
     expect(run(a, poll) == heard, "once");
     run(a, "local yoke = require 'yoke' yoke.set_log_callback(function() error('on purpose') end)");
     provoke_warning("YOKE_DEVICE");
-    run(a, "local ok, err = pcall(require 'yoke'.poll) assert(not ok and tostring(err):find('on purpose'))");
+    run(a,
+        "local ok, err = pcall(require 'yoke'.poll) assert(not ok and tostring(err):find('on "
+        "purpose'))");
     provoke_warning("YOKE_NO_CACHING");
     lua_close(a); /* with a message in its queue */
     expect(run(b, poll) == heard + 2, "the end of a state leaves the log to the others");

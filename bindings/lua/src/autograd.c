@@ -5,16 +5,18 @@
 
 /* The arguments of a gradient call as two places: `first` (a weight) and retain_graph, by place or in a
  * table of keywords at `index`, where the weight is called `name`. Leaves them at index and index + 1. */
-static void gradient_options(lua_State *L, Binding *b, const char *call, int index, const char *name)
+static void gradient_options(lua_State *L, Binding *b, const char *call, int index,
+                             const char *name)
 {
     if (lua_type(L, index) == LUA_TTABLE && yl_is_keywords(L, index)) {
         lua_settop(L, index);
         lua_pushnil(L);
         while (lua_next(L, index)) {
-            const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            const char *key =
+                lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
             if (strcmp(key, name) && strcmp(key, "retain_graph"))
-                yl_raise(L, b, YOKE_E_VALUE, call, "there is no argument '%s'; it takes %s and retain_graph",
-                         key, name);
+                yl_raise(L, b, YOKE_E_VALUE, call,
+                         "there is no argument '%s'; it takes %s and retain_graph", key, name);
             lua_pop(L, 1);
         }
         lua_getfield(L, index, name);
@@ -45,7 +47,8 @@ static int backward(lua_State *L)
 static int64_t list_length(lua_State *L, Binding *b, Target target, int index)
 {
     if (yl_test_tensor(L, b, index)) return 1;
-    if (lua_type(L, index) != LUA_TTABLE) yl_wrong_type(L, target, index, "a tensor or a list of tensors");
+    if (lua_type(L, index) != LUA_TTABLE)
+        yl_wrong_type(L, target, index, "a tensor or a list of tensors");
     return (int64_t)lua_rawlen(L, index);
 }
 
@@ -76,9 +79,11 @@ static int grad(lua_State *L)
     const int64_t count = list_length(L, b, outputs, 1), input_count = list_length(L, b, inputs, 2);
     const int has_weights = !lua_isnil(L, 3);
     if (has_weights && list_length(L, b, weights, 3) != count)
-        return yl_raise(L, b, YOKE_E_VALUE, "grad", "%I grad_outputs for %I outputs; give one for each, false for 1",
+        return yl_raise(L, b, YOKE_E_VALUE, "grad",
+                        "%I grad_outputs for %I outputs; give one for each, false for 1",
                         (lua_Integer)list_length(L, b, weights, 3), (lua_Integer)count);
-    yoke_tensor **handles = lua_newuserdatauv(L, (size_t)(2 * (count + input_count) + 1) * sizeof *handles, 0);
+    yoke_tensor **handles =
+        lua_newuserdatauv(L, (size_t)(2 * (count + input_count) + 1) * sizeof *handles, 0);
     yoke_tensor **to = handles + count, **from = to + input_count, **grads = from + count;
     lua_createtable(L, (int)input_count, 0);
     for (int64_t i = 0; i < input_count; ++i) {
@@ -105,7 +110,8 @@ static int grad(lua_State *L)
 static int requires_grad_(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int required = lua_isnoneornil(L, 2) ? 1 : yl_bool_arg(L, b, 2, "requires_grad_", "required");
+    const int required =
+        lua_isnoneornil(L, 2) ? 1 : yl_bool_arg(L, b, 2, "requires_grad_", "required");
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "requires_grad_", "self");
     yl_check(L, b, yoke_tensor_set_requires_grad(tensor, required));
     lua_settop(L, 1);
@@ -125,7 +131,8 @@ static int detach(lua_State *L)
 static int zero_grad(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int to_none = lua_isnoneornil(L, 2) ? 1 : yl_bool_arg(L, b, 2, "zero_grad", "set_to_none");
+    const int to_none =
+        lua_isnoneornil(L, 2) ? 1 : yl_bool_arg(L, b, 2, "zero_grad", "set_to_none");
     yl_check(L, b, yoke_tensor_zero_grad(yl_tensor_arg(L, b, 1, "zero_grad", "self"), to_none));
     return 0;
 }

@@ -36,11 +36,11 @@ typedef struct OpBinding {
 
 struct Binding {
     int tensor_metatable_ref;
-    int device_cache_ref;   /* table: address of a device -> its userdata */
+    int device_cache_ref; /* table: address of a device -> its userdata */
     int error_metatable_ref;
-    Scope *scopes;          /* the grad scopes that are open in any coroutine, newest first */
-    int64_t fresh_bytes;    /* allocated since the collector was last stepped */
-    int64_t step_bytes;     /* at this many, it is stepped again */
+    Scope *scopes;       /* the grad scopes that are open in any coroutine, newest first */
+    int64_t fresh_bytes; /* allocated since the collector was last stepped */
+    int64_t step_bytes;  /* at this many, it is stepped again */
     int log_callback_ref;
     int32_t op_count;
     OpBinding ops[];
@@ -105,7 +105,8 @@ static inline void yl_count(lua_State *L, Binding *b, yoke_tensor *made, yoke_te
 {
     enum { kOverhead = 512, kWorthALook = 64 * 1024 };
     int64_t bytes = yoke_tensor_nbytes(made);
-    if (bytes > kWorthALook && source && yoke_tensor_storage_id(made) == yoke_tensor_storage_id(source))
+    if (bytes > kWorthALook && source &&
+        yoke_tensor_storage_id(made) == yoke_tensor_storage_id(source))
         bytes = 0;
     b->fresh_bytes += bytes + kOverhead;
     if (b->fresh_bytes >= b->step_bytes) yl_step_collector(L, b, made);
@@ -128,20 +129,20 @@ void yl_open_scope(lua_State *L, Binding *b);
 /* Runs `call`, an expression that gives a yoke_status, in the coroutine's mode. On a shortage of memory it
  * collects garbage and tries once more; `kept` (a tensor or NULL) outlives the collection whatever the
  * script's finalizers do. Raises on failure. */
-#define YL_CALL(L, b, kept, call)                      \
-    do {                                               \
-        int32_t outer_ = yl_enter(L, b);               \
-        yoke_status status_ = (call);                  \
-        yl_leave(outer_);                              \
-        if (status_ == YOKE_E_OOM) {                   \
+#define YL_CALL(L, b, kept, call)                          \
+    do {                                                   \
+        int32_t outer_ = yl_enter(L, b);                   \
+        yoke_status status_ = (call);                      \
+        yl_leave(outer_);                                  \
+        if (status_ == YOKE_E_OOM) {                       \
             yoke_tensor *kept_ = yoke_tensor_retain(kept); \
-            lua_gc(L, LUA_GCCOLLECT, 0);               \
-            outer_ = yl_enter(L, b);                   \
-            status_ = (call);                          \
-            yl_leave(outer_);                          \
-            yoke_tensor_release(kept_);                \
-        }                                              \
-        yl_check(L, b, status_);                       \
+            lua_gc(L, LUA_GCCOLLECT, 0);                   \
+            outer_ = yl_enter(L, b);                       \
+            status_ = (call);                              \
+            yl_leave(outer_);                              \
+            yoke_tensor_release(kept_);                    \
+        }                                                  \
+        yl_check(L, b, status_);                           \
     } while (0)
 
 /* ---- The other rooms; each adds its functions to the module's table on top of the stack ------------- */

@@ -51,8 +51,9 @@ int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
         return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
                         "argument '%s' is the number %f; it takes %s", target.name,
                         lua_tonumber(L, index), wanted);
-    return yl_raise(L, target.binding, YOKE_E_TYPE, target.call, "argument '%s' is %s%s; it takes %s",
-                    target.name, lua_isnil(L, index) ? "" : "a ", is, wanted);
+    return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
+                    "argument '%s' is %s%s; it takes %s", target.name,
+                    lua_isnil(L, index) ? "" : "a ", is, wanted);
 }
 
 yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index)
@@ -69,8 +70,7 @@ yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index)
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
 {
     if (lua_isnoneornil(L, index)) return YOKE_NONE;
-    if (lua_type(L, index) != LUA_TSTRING)
-        yl_wrong_type(L, target, index, kTypes[kDtype].wanted);
+    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, kTypes[kDtype].wanted);
     yoke_dtype dtype = YOKE_NONE;
     if (yoke_dtype_from_name(lua_tostring(L, index), &dtype))
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s': %s", target.name,
@@ -126,8 +126,8 @@ static yoke_arg convert_ints(lua_State *L, Target target, ArgType type, int inde
     if (is_list && yl_is_keywords(L, index)) yl_wrong_type(L, target, index, kTypes[type].wanted);
     if (count > (lua_Unsigned)(YL_MAX_INTS - lists->used))
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
-                 "argument '%s' is a list of %I integers; a tensor has at most %d axes", target.name,
-                 (lua_Integer)count, YOKE_MAX_NDIM);
+                 "argument '%s' is a list of %I integers; a tensor has at most %d axes",
+                 target.name, (lua_Integer)count, YOKE_MAX_NDIM);
     lists->used += (int)count;
     for (lua_Unsigned i = 0; i < count; ++i) {
         if (!is_list) {
@@ -195,7 +195,6 @@ static int convert_int(lua_State *L, int index, yoke_arg *value)
     return exact;
 }
 
-
 yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists,
                     yoke_tensor **tensors)
 {
@@ -203,52 +202,52 @@ yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists 
     int served = 0;
     if (lua_isnoneornil(L, index)) return value;
     switch (type) {
-    case kOperand:
-        if (lua_type(L, index) == LUA_TNUMBER) {
+        case kOperand:
+            if (lua_type(L, index) == LUA_TNUMBER) {
+                served = convert_scalar(L, index, &value);
+                break;
+            }
+            if (!yl_test_tensor(L, target.binding, index)) break;
+            /* fall through */
+        case kTensor:
+        case kOptionalTensor:
+            value.kind = YOKE_ARG_TENSOR;
+            value.v.tensor = yl_need_tensor(L, target, index);
+            return value;
+        case kTensors:
+            return convert_tensors(L, target, index, tensors);
+        case kInt:
+        case kOptionalInt:
+            served = convert_int(L, index, &value);
+            break;
+        case kInts:
+        case kOptionalInts:
+            return convert_ints(L, target, type, index, lists);
+        case kFloat:
+            served = lua_type(L, index) == LUA_TNUMBER && convert_scalar(L, index, &value);
+            break;
+        case kScalar:
+        case kOptionalScalar:
             served = convert_scalar(L, index, &value);
             break;
-        }
-        if (!yl_test_tensor(L, target.binding, index)) break;
-        /* fall through */
-    case kTensor:
-    case kOptionalTensor:
-        value.kind = YOKE_ARG_TENSOR;
-        value.v.tensor = yl_need_tensor(L, target, index);
-        return value;
-    case kTensors:
-        return convert_tensors(L, target, index, tensors);
-    case kInt:
-    case kOptionalInt:
-        served = convert_int(L, index, &value);
-        break;
-    case kInts:
-    case kOptionalInts:
-        return convert_ints(L, target, type, index, lists);
-    case kFloat:
-        served = lua_type(L, index) == LUA_TNUMBER && convert_scalar(L, index, &value);
-        break;
-    case kScalar:
-    case kOptionalScalar:
-        served = convert_scalar(L, index, &value);
-        break;
-    case kBool:
-        served = lua_type(L, index) == LUA_TBOOLEAN && convert_scalar(L, index, &value);
-        break;
-    case kDtype:
-        value.kind = YOKE_ARG_INT;
-        value.v.i = yl_need_dtype(L, target, index);
-        return value;
-    case kString:
-        served = lua_type(L, index) == LUA_TSTRING;
-        value.kind = YOKE_ARG_STRING;
-        value.v.string = served ? lua_tostring(L, index) : NULL;
-        break;
-    case kDevice:
-        value.kind = YOKE_ARG_DEVICE;
-        value.v.device = yl_need_device(L, target, index);
-        return value;
-    case kArgTypeCount:
-        break;
+        case kBool:
+            served = lua_type(L, index) == LUA_TBOOLEAN && convert_scalar(L, index, &value);
+            break;
+        case kDtype:
+            value.kind = YOKE_ARG_INT;
+            value.v.i = yl_need_dtype(L, target, index);
+            return value;
+        case kString:
+            served = lua_type(L, index) == LUA_TSTRING;
+            value.kind = YOKE_ARG_STRING;
+            value.v.string = served ? lua_tostring(L, index) : NULL;
+            break;
+        case kDevice:
+            value.kind = YOKE_ARG_DEVICE;
+            value.v.device = yl_need_device(L, target, index);
+            return value;
+        case kArgTypeCount:
+            break;
     }
     if (!served) yl_wrong_type(L, target, index, kTypes[type].wanted);
     return value;

@@ -192,12 +192,15 @@ static int synchronize(lua_State *L)
 
 void yl_open_device(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {
-        {"device", device_open},         {"devices", devices},
-        {"device_count", device_count},  {"is_available", is_available},
-        {"why_unavailable", why_unavailable}, {"set_device", set_device},
-        {"current_device", current_device},   {"synchronize", synchronize},
-        {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"device", device_open},
+                                         {"devices", devices},
+                                         {"device_count", device_count},
+                                         {"is_available", is_available},
+                                         {"why_unavailable", why_unavailable},
+                                         {"set_device", set_device},
+                                         {"current_device", current_device},
+                                         {"synchronize", synchronize},
+                                         {NULL, NULL}};
     static const luaL_Reg events[] = {
         {"__index", device_index}, {"__tostring", device_tostring}, {NULL, NULL}};
     yl_set_functions(L, b, functions);

@@ -89,11 +89,11 @@ static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
 }
 
 static const YlField kFields[] = {
-    {"shape", push_shape},       {"strides", push_strides},
-    {"dtype", push_dtype},       {"device", push_device},
-    {"ndim", push_ndim},         {"numel", push_numel},
-    {"nbytes", push_nbytes},     {"itemsize", push_itemsize},
-    {"is_leaf", push_is_leaf},   {"requires_grad", push_requires_grad},
+    {"shape", push_shape},     {"strides", push_strides},
+    {"dtype", push_dtype},     {"device", push_device},
+    {"ndim", push_ndim},       {"numel", push_numel},
+    {"nbytes", push_nbytes},   {"itemsize", push_itemsize},
+    {"is_leaf", push_is_leaf}, {"requires_grad", push_requires_grad},
     {"grad", push_grad},
 };
 
@@ -165,9 +165,11 @@ static int tensor_to(lua_State *L)
     if (lua_type(L, 2) == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, 2)) {
-            const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            const char *key =
+                lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
             if (strcmp(key, "device") && strcmp(key, "dtype") && strcmp(key, "non_blocking"))
-                yl_raise(L, b, YOKE_E_VALUE, "to", "there is no argument '%s'; it takes device and dtype", key);
+                yl_raise(L, b, YOKE_E_VALUE, "to",
+                         "there is no argument '%s'; it takes device and dtype", key);
             lua_pop(L, 1);
         }
         yoke_device *where = yl_need_device(L, device, keyword(L, "device"));

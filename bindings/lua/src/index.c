@@ -12,7 +12,8 @@ void yl_push_item(lua_State *L, Binding *b, int tensor, int64_t position)
 }
 
 /* One end or the step of a slice: entry `place` of the table at `index`; the flag if it is not there. */
-static int32_t slice_part(lua_State *L, Target target, int index, int place, int32_t flag, int64_t *value)
+static int32_t slice_part(lua_State *L, Target target, int index, int place, int32_t flag,
+                          int64_t *value)
 {
     int exact = 0;
     lua_rawgeti(L, index, place);
@@ -56,8 +57,8 @@ static int tensor_index(lua_State *L)
     yoke_index items[kMostItems];
     const int count = lua_gettop(L) - 1;
     if (count > kMostItems)
-        return yl_raise(L, b, YOKE_E_INDEX, "index", "%d items; a tensor has at most %d axes", count,
-                        YOKE_MAX_NDIM);
+        return yl_raise(L, b, YOKE_E_INDEX, "index", "%d items; a tensor has at most %d axes",
+                        count, YOKE_MAX_NDIM);
     yoke_tensor **box = yl_new_tensor(L, b);
     for (int i = 0; i < count; ++i) items[i] = read_item(L, target, i + 2);
     yoke_tensor *source = yl_tensor_arg(L, b, 1, "index", "self");

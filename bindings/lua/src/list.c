@@ -18,8 +18,8 @@ typedef struct Nest {
 static int ragged(lua_State *L, Nest *nest, int axis, int64_t length)
 {
     return yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
-                    "argument 'data' is ragged: one list along axis %d has %I items, another %I", axis,
-                    (lua_Integer)nest->shape[axis], (lua_Integer)length);
+                    "argument 'data' is ragged: one list along axis %d has %I items, another %I",
+                    axis, (lua_Integer)nest->shape[axis], (lua_Integer)length);
 }
 
 /* The shape along the first items of the value on top of the stack. */
@@ -56,8 +56,8 @@ static void look(lua_State *L, Nest *nest, int axis)
         }
         return;
     }
-    const int kind = type == LUA_TBOOLEAN  ? kBoolLeaf
-                     : type != LUA_TNUMBER ? kNoLeaf
+    const int kind = type == LUA_TBOOLEAN   ? kBoolLeaf
+                     : type != LUA_TNUMBER  ? kNoLeaf
                      : lua_isinteger(L, -1) ? kIntLeaf
                                             : kFloatLeaf;
     if (kind == kNoLeaf)
@@ -101,16 +101,20 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
     measure(L, &nest);
     look(L, &nest, 0);
     int64_t count = 1;
-    for (int i = 0; i < nest.ndim; ++i) count *= nest.shape[i]; /* each of them is in memory: no overflow */
+    for (int i = 0; i < nest.ndim; ++i)
+        count *= nest.shape[i];                       /* each of them is in memory: no overflow */
     if (nest.kind == kNoLeaf) nest.kind = kFloatLeaf; /* there are no leaves */
-    const yoke_dtype held = nest.kind == kBoolLeaf ? YOKE_BOOL : nest.kind == kIntLeaf ? YOKE_I64 : YOKE_F64;
+    const yoke_dtype held = nest.kind == kBoolLeaf  ? YOKE_BOOL
+                            : nest.kind == kIntLeaf ? YOKE_I64
+                                                    : YOKE_F64;
     const int64_t bytes = count * yoke_dtype_size(held);
     nest.next = lua_newuserdatauv(L, (size_t)bytes + 1, 0);
     const void *data = nest.next;
     lua_pushvalue(L, -2);
     write_leaves(L, &nest, 0);
     if (dtype == YOKE_NONE) dtype = held == YOKE_F64 ? YOKE_F32 : held;
-    YL_CALL(L, b, NULL, yoke_tensor_from_data(data, bytes, nest.shape, nest.ndim, held, device, box));
+    YL_CALL(L, b, NULL,
+            yoke_tensor_from_data(data, bytes, nest.shape, nest.ndim, held, device, box));
     if (dtype == held) return;
     yoke_tensor **staged = yl_new_tensor(L, b);
     *staged = *box;
@@ -122,7 +126,8 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
 }
 
 /* A copy of another tensor, cut off from the record, in its own dtype and place unless told otherwise. */
-static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype, yoke_device *device)
+static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype,
+                        yoke_device *device)
 {
     yoke_tensor **detached = yl_new_tensor(L, b), **moved = yl_new_tensor(L, b);
     yoke_tensor *source = yl_tensor_arg(L, b, 1, "tensor", "data");
@@ -146,10 +151,12 @@ static int make_tensor(lua_State *L)
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, 2)) {
-            const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            const char *key =
+                lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
             if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
                 yl_raise(L, b, YOKE_E_VALUE, "tensor",
-                         "there is no argument '%s'; it takes dtype, device and requires_grad", key);
+                         "there is no argument '%s'; it takes dtype, device and requires_grad",
+                         key);
             lua_pop(L, 1);
         }
         for (int i = 0; i < 3; ++i) lua_getfield(L, 2, names[i]);
@@ -288,7 +295,8 @@ static int frombuffer(lua_State *L)
 {
     static const char call[] = "frombuffer";
     Binding *b = yl_binding(L);
-    const Target shape = {b, call, "shape"}, dtype = {b, call, "dtype"}, device = {b, call, "device"};
+    const Target shape = {b, call, "shape"}, dtype = {b, call, "dtype"},
+                 device = {b, call, "device"};
     size_t bytes;
     Lists lists = {.used = 0};
     yl_arg_count(L, b, call, 3, 4);
@@ -298,7 +306,8 @@ static int frombuffer(lua_State *L)
     const yoke_arg axes = yl_convert(L, shape, kInts, 2, &lists, NULL);
     const yoke_dtype kind = yl_need_dtype(L, dtype, 3);
     yoke_device *where = lua_gettop(L) > 4 ? yl_need_device(L, device, 4) : NULL;
-    YL_CALL(L, b, NULL, yoke_tensor_from_data(data, (int64_t)bytes, axes.v.ints, axes.count, kind, where, box));
+    YL_CALL(L, b, NULL,
+            yoke_tensor_from_data(data, (int64_t)bytes, axes.v.ints, axes.count, kind, where, box));
     yl_count(L, b, *box, NULL);
     return 1;
 }

@@ -142,8 +142,8 @@ static int set_log_callback(lua_State *L)
     yl_arg_count(L, b, "set_log_callback", 1, 1);
     const int type = lua_type(L, 1);
     if (type != LUA_TFUNCTION && type != LUA_TNIL)
-        return yl_raise(L, b, YOKE_E_TYPE, "set_log_callback", "argument 'fn' is a %s; it takes a function or nil",
-                        luaL_typename(L, 1));
+        return yl_raise(L, b, YOKE_E_TYPE, "set_log_callback",
+                        "argument 'fn' is a %s; it takes a function or nil", luaL_typename(L, 1));
     if (type == LUA_TNIL)
         unsubscribe(b);
     else if (!subscribe(b))
@@ -158,7 +158,8 @@ static int poll(lua_State *L)
     Binding *b = yl_binding(L);
     lua_Integer count = 0;
     lua_settop(L, 0);
-    while (lua_rawgeti(L, LUA_REGISTRYINDEX, b->log_callback_ref) == LUA_TFUNCTION && push_oldest(L, b)) {
+    while (lua_rawgeti(L, LUA_REGISTRYINDEX, b->log_callback_ref) == LUA_TFUNCTION &&
+           push_oldest(L, b)) {
         lua_call(L, 2, 0);
         ++count;
     }

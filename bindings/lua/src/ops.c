@@ -52,8 +52,8 @@ static void convert_keywords(lua_State *L, const OpBinding *op, int index, int g
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
         const int i = argument_of(op, key);
         if (i == op->op->arg_count)
-            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "there is no argument '%s': %s", key,
-                     op->op->signature);
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "there is no argument '%s': %s",
+                     key, op->op->signature);
         if (i < given)
             yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
                      "argument '%s' is given twice, by place and by name", key);
@@ -137,7 +137,8 @@ static int op_call(lua_State *L)
         lua_pushvalue(L, op->op->mut_arg + 1);
         return 1;
     }
-    yoke_tensor *source = call.count && call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
+    yoke_tensor *source =
+        call.count && call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
     for (int i = 0; i < result_count; ++i) yl_count(L, b, results[i], source);
     return result_count;
 }
@@ -152,7 +153,8 @@ static int op_unary(lua_State *L)
 static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *binding)
 {
     if (op->arg_count > YL_MAX_ARGS || op->result_count > YL_MAX_RESULTS)
-        luaL_error(L, "yoke: the op %s of this libyoke has too many arguments for this module", op->name);
+        luaL_error(L, "yoke: the op %s of this libyoke has too many arguments for this module",
+                   op->name);
     binding->binding = b;
     binding->op = op;
     binding->required = 0;
@@ -160,8 +162,9 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
     for (int i = 0; i < op->arg_count; ++i) {
         const ArgType type = yl_arg_type(op->args[i].type);
         if (type == kArgTypeCount)
-            luaL_error(L, "yoke: the op %s of this libyoke takes a %s, which this module does not know",
-                       op->name, op->args[i].type);
+            luaL_error(
+                L, "yoke: the op %s of this libyoke takes a %s, which this module does not know",
+                op->name, op->args[i].type);
         binding->types[i] = (uint8_t)type;
         binding->has_lists |= type == kTensors;
         if (!op->args[i].has_default) binding->required = i + 1;
@@ -178,8 +181,9 @@ static void check_built_for(lua_State *L)
     int32_t id;
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
         if (yoke_op_find(names[i], &id))
-            luaL_error(L, "yoke: this module was built for a newer libyoke than %s, which has no op '%s'",
-                       yoke_version(), names[i]);
+            luaL_error(
+                L, "yoke: this module was built for a newer libyoke than %s, which has no op '%s'",
+                yoke_version(), names[i]);
 }
 
 static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_CFunction function)

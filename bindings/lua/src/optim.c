@@ -13,8 +13,7 @@ static yoke_optimizer *need_optimizer(lua_State *L, Binding *b, const char *call
     yoke_optimizer **box = luaL_testudata(L, 1, kOptimizerName);
     const Target target = {b, call, "self"};
     if (!box) yl_wrong_type(L, target, 1, "an optimizer");
-    if (!*box)
-        yl_raise(L, b, YOKE_E_CLOSED, call, "argument 'self' is a closed optimizer");
+    if (!*box) yl_raise(L, b, YOKE_E_CLOSED, call, "argument 'self' is a closed optimizer");
     return *box;
 }
 
@@ -30,7 +29,8 @@ static int optimizer_close(lua_State *L)
 /* Overwrites those options that the table at `index` has. */
 static void read_options(lua_State *L, Binding *b, int index, yoke_sgd_options *options)
 {
-    if (lua_getfield(L, index, "lr") != LUA_TNIL) options->lr = yl_number_arg(L, b, -1, "SGD", "lr");
+    if (lua_getfield(L, index, "lr") != LUA_TNIL)
+        options->lr = yl_number_arg(L, b, -1, "SGD", "lr");
     if (lua_getfield(L, index, "momentum") != LUA_TNIL)
         options->momentum = yl_number_arg(L, b, -1, "SGD", "momentum");
     if (lua_getfield(L, index, "weight_decay") != LUA_TNIL)
@@ -73,7 +73,9 @@ static int add_group(lua_State *L)
     yoke_tensor **params = lua_newuserdatauv(L, (lua_rawlen(L, 2) + 1) * sizeof *params, 0);
     const yoke_arg list = yl_convert(L, target, kTensors, 2, &lists, params);
     optimizer = need_optimizer(L, b, "add_group");
-    yl_check(L, b, yoke_sgd_add_group(optimizer, list.v.tensors, list.count, has_options ? &options : NULL));
+    yl_check(
+        L, b,
+        yoke_sgd_add_group(optimizer, list.v.tensors, list.count, has_options ? &options : NULL));
     return 0;
 }
 
@@ -82,7 +84,9 @@ static int get_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_sgd_options options = {sizeof options, 0, 0, 0, 0};
-    yl_check(L, b, yoke_sgd_get_options(need_optimizer(L, b, "options"), group_arg(L, b, "options", 2), &options));
+    yl_check(L, b,
+             yoke_sgd_get_options(need_optimizer(L, b, "options"), group_arg(L, b, "options", 2),
+                                  &options));
     lua_createtable(L, 0, 4);
     lua_pushnumber(L, options.lr);
     lua_setfield(L, -2, "lr");
@@ -124,7 +128,8 @@ static int zero_grad(lua_State *L)
         lua_getfield(L, 2, "set_to_none");
         lua_replace(L, 2);
     }
-    const int to_none = lua_isnoneornil(L, 2) ? 1 : yl_bool_arg(L, b, 2, "zero_grad", "set_to_none");
+    const int to_none =
+        lua_isnoneornil(L, 2) ? 1 : yl_bool_arg(L, b, 2, "zero_grad", "set_to_none");
     yl_check(L, b, yoke_optimizer_zero_grad(need_optimizer(L, b, "zero_grad"), to_none));
     return 0;
 }
@@ -133,7 +138,9 @@ static int get_lr(lua_State *L)
 {
     Binding *b = yl_binding(L);
     double lr = 0;
-    yl_check(L, b, yoke_optimizer_get_lr(need_optimizer(L, b, "get_lr"), group_arg(L, b, "get_lr", 2), &lr));
+    yl_check(
+        L, b,
+        yoke_optimizer_get_lr(need_optimizer(L, b, "get_lr"), group_arg(L, b, "get_lr", 2), &lr));
     lua_pushnumber(L, lr);
     return 1;
 }
@@ -158,7 +165,9 @@ static int param_count(lua_State *L)
 {
     Binding *b = yl_binding(L);
     int64_t count = 0;
-    yl_check(L, b, yoke_optimizer_param_count(need_optimizer(L, b, "param_count"), group_arg(L, b, "param_count", 2), &count));
+    yl_check(L, b,
+             yoke_optimizer_param_count(need_optimizer(L, b, "param_count"),
+                                        group_arg(L, b, "param_count", 2), &count));
     lua_pushinteger(L, count);
     return 1;
 }
@@ -166,7 +175,8 @@ static int param_count(lua_State *L)
 static int param(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int64_t group = yl_int_arg(L, b, 2, "param", "group"), index = yl_int_arg(L, b, 3, "param", "index");
+    const int64_t group = yl_int_arg(L, b, 2, "param", "group"),
+                  index = yl_int_arg(L, b, 3, "param", "index");
     yoke_tensor **box = yl_new_tensor(L, b);
     yl_check(L, b, yoke_optimizer_param(need_optimizer(L, b, "param"), group, index, box));
     return 1;
@@ -176,10 +186,12 @@ static int param(lua_State *L)
 static int get_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int64_t group = yl_int_arg(L, b, 2, "get_state", "group"), index = yl_int_arg(L, b, 3, "get_state", "index");
+    const int64_t group = yl_int_arg(L, b, 2, "get_state", "group"),
+                  index = yl_int_arg(L, b, 3, "get_state", "index");
     const char *name = yl_string_arg(L, b, 4, "get_state", "name");
     yoke_tensor **box = yl_new_tensor(L, b);
-    yl_check(L, b, yoke_optimizer_get_state(need_optimizer(L, b, "get_state"), group, index, name, box));
+    yl_check(L, b,
+             yoke_optimizer_get_state(need_optimizer(L, b, "get_state"), group, index, name, box));
     if (!*box) lua_pushnil(L);
     return 1;
 }
@@ -187,9 +199,11 @@ static int get_state(lua_State *L)
 static int set_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int64_t group = yl_int_arg(L, b, 2, "set_state", "group"), index = yl_int_arg(L, b, 3, "set_state", "index");
+    const int64_t group = yl_int_arg(L, b, 2, "set_state", "group"),
+                  index = yl_int_arg(L, b, 3, "set_state", "index");
     const char *name = yl_string_arg(L, b, 4, "set_state", "name");
-    yoke_tensor *value = lua_isnoneornil(L, 5) ? NULL : yl_tensor_arg(L, b, 5, "set_state", "value");
+    yoke_tensor *value =
+        lua_isnoneornil(L, 5) ? NULL : yl_tensor_arg(L, b, 5, "set_state", "value");
     yoke_optimizer *optimizer = need_optimizer(L, b, "set_state");
     yl_check(L, b, yoke_optimizer_set_state(optimizer, group, index, name, value));
     return 0;
@@ -199,22 +213,27 @@ static int schedule_linear(lua_State *L)
 {
     Binding *b = yl_binding(L);
     static const char call[] = "schedule.linear";
-    const double start = yl_number_arg(L, b, 1, call, "start"), end = yl_number_arg(L, b, 2, call, "end");
-    const int64_t total = yl_int_arg(L, b, 3, call, "total_steps"), at = yl_int_arg(L, b, 4, call, "step");
+    const double start = yl_number_arg(L, b, 1, call, "start"),
+                 end = yl_number_arg(L, b, 2, call, "end");
+    const int64_t total = yl_int_arg(L, b, 3, call, "total_steps"),
+                  at = yl_int_arg(L, b, 4, call, "step");
     lua_pushnumber(L, yoke_schedule_linear(start, end, total, at));
     return 1;
 }
 
 void yl_open_optim(lua_State *L, Binding *b)
 {
-    static const luaL_Reg methods[] = {
-        {"add_group", add_group},     {"options", get_options}, {"set_options", set_options},
-        {"step", step},               {"zero_grad", zero_grad}, {"get_lr", get_lr},
-        {"set_lr", set_lr},           {"group_count", group_count}, {"param_count", param_count},
-        {"param", param},             {"get_state", get_state}, {"set_state", set_state},
-        {"close", optimizer_close},   {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"sgd", sgd}, {"schedule_linear", schedule_linear}, {NULL, NULL}};
-    static const luaL_Reg events[] = {{"__gc", optimizer_close}, {"__close", optimizer_close}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"add_group", add_group},     {"options", get_options},
+                                       {"set_options", set_options}, {"step", step},
+                                       {"zero_grad", zero_grad},     {"get_lr", get_lr},
+                                       {"set_lr", set_lr},           {"group_count", group_count},
+                                       {"param_count", param_count}, {"param", param},
+                                       {"get_state", get_state},     {"set_state", set_state},
+                                       {"close", optimizer_close},   {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"sgd", sgd}, {"schedule_linear", schedule_linear}, {NULL, NULL}};
+    static const luaL_Reg events[] = {
+        {"__gc", optimizer_close}, {"__close", optimizer_close}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     luaL_newmetatable(L, kOptimizerName);
     yl_set_functions(L, b, events);

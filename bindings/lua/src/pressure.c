@@ -6,8 +6,8 @@
  */
 #include "bindings/lua/src/binding.h"
 
-enum { kSteps = 16 };        /* steps of one cycle */
-enum { kShare = 4 };         /* a quarter of the live bytes */
+enum { kSteps = 16 }; /* steps of one cycle */
+enum { kShare = 4 };  /* a quarter of the live bytes */
 static const int64_t kFloorBytes = 32 * 1024 * 1024;
 
 /* A cycle starts when the heap has doubled (Lua's default pause), and needs a little more to end. */

@@ -13,7 +13,8 @@ static int config_set(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const char *key = yl_string_arg(L, b, 1, "config_set", "key");
-    const char *value = lua_isnoneornil(L, 2) ? NULL : yl_string_arg(L, b, 2, "config_set", "value");
+    const char *value =
+        lua_isnoneornil(L, 2) ? NULL : yl_string_arg(L, b, 2, "config_set", "value");
     yl_check(L, b, yoke_config_set(key, value));
     return 0;
 }
@@ -31,7 +32,8 @@ static int config_get(lua_State *L)
 static int shutdown(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const double timeout = lua_isnoneornil(L, 1) ? 10 : yl_number_arg(L, b, 1, "shutdown", "timeout");
+    const double timeout =
+        lua_isnoneornil(L, 1) ? 10 : yl_number_arg(L, b, 1, "shutdown", "timeout");
     yl_check(L, b, yoke_shutdown(timeout));
     return 0;
 }
@@ -48,7 +50,8 @@ static int set_num_threads(lua_State *L)
     Binding *b = yl_binding(L);
     const int64_t count = yl_int_arg(L, b, 1, "set_num_threads", "n");
     if (count < 0 || count > INT32_MAX)
-        return yl_raise(L, b, YOKE_E_VALUE, "set_num_threads", "argument 'n' is %I; give 1 or more, or 0 for the default",
+        return yl_raise(L, b, YOKE_E_VALUE, "set_num_threads",
+                        "argument 'n' is %I; give 1 or more, or 0 for the default",
                         (lua_Integer)count);
     yl_check(L, b, yoke_set_num_threads((int32_t)count));
     return 0;

@@ -72,9 +72,10 @@ static int open_or_run(lua_State *L, const char *call, int32_t enabled)
         return 1;
     }
     if (lua_type(L, 1) != LUA_TFUNCTION)
-        return yl_raise(L, b, YOKE_E_TYPE, call,
-                        "argument 'fn' is a %s; give a function to run, or nothing for a scope to close",
-                        luaL_typename(L, 1));
+        return yl_raise(
+            L, b, YOKE_E_TYPE, call,
+            "argument 'fn' is a %s; give a function to run, or nothing for a scope to close",
+            luaL_typename(L, 1));
     const int arguments = lua_gettop(L) - 1;
     push_scope(L, b, enabled);
     lua_insert(L, 1);

@@ -85,7 +85,8 @@ static int tensor_index(lua_State *L)
         return 1;
     }
     const Target target = {b, "index", "i"};
-    return yl_wrong_type(L, target, 2, "an integer that counts from 0, or a name; x:index() takes more");
+    return yl_wrong_type(L, target, 2,
+                         "an integer that counts from 0, or a name; x:index() takes more");
 }
 
 /* x[i] = value (a tensor or a number), x.grad = tensor or nil, x.requires_grad = boolean. */
@@ -109,8 +110,8 @@ static int tensor_newindex(lua_State *L)
         yl_check(L, b, yoke_tensor_set_grad(tensor, grad));
     } else {
         luaL_tolstring(L, 2, NULL);
-        return yl_raise(L, b, YOKE_E_VALUE, "tensor", "'%s' cannot be set; grad and requires_grad can",
-                        lua_tostring(L, -1));
+        return yl_raise(L, b, YOKE_E_VALUE, "tensor",
+                        "'%s' cannot be set; grad and requires_grad can", lua_tostring(L, -1));
     }
     return 0;
 }
@@ -121,7 +122,8 @@ static int tensor_length(lua_State *L)
     Binding *b = yl_binding(L);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "#", "self");
     if (yoke_tensor_ndim(tensor) == 0)
-        return yl_raise(L, b, YOKE_E_TYPE, "#", "a 0-dim tensor has no length; item() gives its value");
+        return yl_raise(L, b, YOKE_E_TYPE, "#",
+                        "a 0-dim tensor has no length; item() gives its value");
     lua_pushinteger(L, yoke_tensor_shape(tensor)[0]);
     return 1;
 }
@@ -165,10 +167,13 @@ static void set_method_event(lua_State *L, Binding *b, const char *event, lua_CF
 
 void yl_open_tensor(lua_State *L, Binding *b)
 {
-    static const luaL_Reg events[] = {
-        {"__gc", tensor_gc},             {"__close", tensor_close}, {"__len", tensor_length},
-        {"__newindex", tensor_newindex}, {"__lt", tensor_order},    {"__le", tensor_order},
-        {NULL, NULL}};
+    static const luaL_Reg events[] = {{"__gc", tensor_gc},
+                                      {"__close", tensor_close},
+                                      {"__len", tensor_length},
+                                      {"__newindex", tensor_newindex},
+                                      {"__lt", tensor_order},
+                                      {"__le", tensor_order},
+                                      {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"close", tensor_close}, {"is_closed", tensor_is_closed}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"is_tensor", is_tensor}, {NULL, NULL}};
