@@ -1,0 +1,143 @@
+"""What the benchmarks share: workers that measure, rounds that interleave them, and the report.
+
+A worker is a program in any language that stays alive and measures on request: it reads lines "CASE COUNT"
+and answers each with the seconds that one of COUNT repetitions took. It is told to stop by the end of its
+input. Contestants are asked in turn, round after round, so that whatever disturbs the machine disturbs all.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORKERS = ROOT / "benchmarks" / "workers"
+BUILT = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "release")) / "benchmarks"
+NEWEST_TORCH = ROOT / "build" / "torch-venv" / "bin" / "python"
+DEBIAN_PYTHON = pathlib.Path("/usr/bin/python3")
+
+
+class Worker:
+    """A process that measures. It says what it is in its first line."""
+
+    def __init__(self, *command):
+        paths = [str(ROOT / "benchmarks"), str(ROOT / "examples"), os.environ.get("PYTHONPATH", "")]
+        variables = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=os.pathsep.join(filter(None, paths)))
+        self.command = [str(part) for part in command]
+        self.process = subprocess.Popen(self.command, env=variables, text=True, bufsize=1, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.about = self._answer()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{' '.join(self.command)} ended with status {self.process.wait()}")
+        return line.strip()
+
+    def measure(self, case, count):
+        """Seconds of one repetition."""
+        self.process.stdin.write(f"{case} {count}\n")
+        return float(self._answer())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve(about, measure):
+    """A worker in Python: measure(case, count) gives the seconds of one repetition."""
+    print(about, flush=True)
+    for line in sys.stdin:
+        case, count = line.rsplit(" ", 1)
+        print(repr(measure(case, int(count))), flush=True)
+
+
+def rounds(contestants, number, seconds):
+    """{name: seconds of one repetition, in each round} for {name: (worker, case)}.
+
+    Each measurement takes about `seconds`. Every other round goes backwards, so that nobody is always first.
+    """
+    counts, times = {}, {name: [] for name in contestants}
+    for name, (worker, case) in contestants.items():
+        count, took = 1, 0.0
+        while True:
+            took = worker.measure(case, count)
+            if took * count >= seconds / 20:
+                break
+            count *= 4
+        counts[name] = max(1, round(seconds / took))
+    for i in range(number):
+        for name in list(contestants)[:: -1 if i % 2 else 1]:
+            worker, case = contestants[name]
+            times[name].append(worker.measure(case, counts[name]))
+    return times
+
+
+def ratio(times, one, other):
+    """How many times as long `one` took as `other`: the median over rounds, and the middle half of them."""
+    pairs = sorted(a / b for a, b in zip(times[one], times[other]))
+    quarter = len(pairs) // 4
+    return {"median": statistics.median(pairs), "low": pairs[quarter], "high": pairs[-1 - quarter]}
+
+
+class Report:
+    """Prints lines, and keeps what they say for --json."""
+
+    def __init__(self, name):
+        parser = argparse.ArgumentParser(description=f"The benchmark {name}.")
+        parser.add_argument("--json", metavar="FILE", help="also write the figures to a file")
+        parser.add_argument("--rounds", type=int, help="rounds of measurements")
+        self.options = parser.parse_args()
+        self.data = {"benchmark": name, "date": datetime.date.today().isoformat(), "machine": machine(),
+                     "load": os.getloadavg(), "peers": {}, "results": []}
+        print(f"{self.data['date']}  {self.data['machine']}  load {os.getloadavg()[0]:.2f}")
+
+    def peer(self, role, about):
+        self.data["peers"][role] = about
+        print(f"{role}: {about}")
+
+    def result(self, name, value, spread, unit, **more):
+        """One figure: its median, and the least and most of the rounds."""
+        self.data["results"].append({"name": name, "value": value, "spread": spread, "unit": unit, **more})
+
+    def target(self, name, got, wanted, at_most, **more):
+        """A ratio beside what it should be; `got` as ratio() gives it."""
+        met = got["median"] <= wanted if at_most else got["median"] >= wanted
+        self.data["results"].append({"name": name, "ratio": got, "target": wanted, "met": met, **more})
+        sign = "<=" if at_most else ">="
+        print(f"  {name:52} {got['median']:6.3f}  ({got['low']:.3f} to {got['high']:.3f})   target {sign} {wanted}"
+              f"   {'met' if met else 'MISSED'}")
+
+    def finish(self):
+        print(f"load at the end {os.getloadavg()[0]:.2f}")
+        if self.options.json:
+            pathlib.Path(self.options.json).write_text(json.dumps(self.data, indent=1) + "\n")
+
+
+def machine():
+    """The CPU's name as the kernel tells it, and how many of them."""
+    model = platform.processor() or platform.machine()
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(": ", 1)[1]
+            break
+    return f"{model}, {len(os.sched_getaffinity(0))} CPUs, {platform.system()} {platform.release()}"
+
+
+def torch_workers(script):
+    """{role: Worker} of a script for each PyTorch that there is; says which is missing."""
+    found = {}
+    for role, python in (("newest PyTorch", NEWEST_TORCH), ("Debian's PyTorch", DEBIAN_PYTHON)):
+        if not python.exists():
+            print(f"{role}: not there ({python}); see benchmarks/README.md")
+            continue
+        try:
+            found[role] = Worker(python, script)
+        except RuntimeError as error:
+            print(f"{role}: {error}")
+    return found

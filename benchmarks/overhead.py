@@ -1,0 +1,44 @@
+"""What one call costs: the addition of two tensors of 8 float32 numbers, beside torch.add called from Python.
+
+    ./dev bench overhead [--json FILE] [--rounds N]
+"""
+
+import statistics
+import sys
+
+from bench import BUILT, WORKERS, Report, Worker, ratio, rounds, torch_workers
+
+# (case of Yoke, case of PyTorch, the most that the ratio may be in C, Python and Lua)
+CASES = [
+    ("add", "add", {"C": 0.12, "Python": 0.25, "Lua": 0.30}),
+    ("operator", "add", {"Python": 0.25, "Lua": 0.30}),
+    ("add with grad", "add with grad", {"C": 0.40, "Python": 0.40, "Lua": 0.40}),
+    ("forward and backward", "forward and backward", {"C": 0.30, "Python": 0.30, "Lua": 0.30}),
+]
+
+
+def main():
+    report = Report("overhead")
+    yoke = {"C": Worker(BUILT / "overhead_yoke"), "Python": Worker(sys.executable, WORKERS / "overhead_yoke.py"),
+            "Lua": Worker("lua5.4", WORKERS / "overhead_yoke.lua")}
+    torch = torch_workers(WORKERS / "overhead_torch.py")
+    for role, worker in {**yoke, **torch}.items():
+        report.peer(role, worker.about)
+    for case, peer_case, targets in CASES:
+        contestants = {language: (yoke[language], case) for language in targets}
+        contestants |= {role: (worker, peer_case) for role, worker in torch.items()}
+        times = rounds(contestants, report.options.rounds or 21, 0.02)
+        print(f"\n{case}")
+        for name, seconds in times.items():
+            nanoseconds = [1e9 * s for s in seconds]
+            low, high = min(nanoseconds), max(nanoseconds)
+            report.result(f"{case}: {name}", statistics.median(nanoseconds), [low, high], "ns")
+            print(f"  {name:20} {statistics.median(nanoseconds):8.0f} ns  ({low:.0f} to {high:.0f})")
+        for role in torch:
+            for language, wanted in targets.items():
+                report.target(f"{case}: {language} / {role}", ratio(times, language, role), wanted, at_most=True)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+// Worker of mlp.py: the floor of a training step of 784-512-512-10 at batch 128 in float32.
+//
+// What no implementation can leave out: eight matrix products (forward with its bias, weights backward, inputs backward
+// but for the first layer), straight through oneDNN with everything made once, and one pass of SGD with momentum over all
+// parameters. No activation, loss, data or memory management. A case is "floor THREADS".
+#include <omp.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+using dnnl::memory;
+constexpr int64_t kBatch = 128, kWidths[] = {784, 512, 512, 10};
+constexpr int kLayers = 3;
+using Floats = std::vector<float>;
+
+struct Matrix {
+    float *data;
+    memory::dims shape, strides;
+    Matrix transposed() const { return {data, {shape[1], shape[0]}, {strides[1], strides[0]}}; }
+};
+
+Matrix row_major(float *data, int64_t rows, int64_t columns)
+{
+    return {data, {rows, columns}, {columns, 1}};
+}
+
+class Step {
+public:
+    Step()
+    {
+        int64_t parameters = 0;
+        for (int i = 0; i < kLayers; i++) parameters += kWidths[i + 1] * (kWidths[i] + 1);
+        for (Floats *all : {&parameters_, &gradients_, &momenta_}) fill(*all, parameters, 0.01f);
+        for (int i = 0; i <= kLayers; i++) {
+            fill(values_[i], kBatch * kWidths[i], 1);
+            fill(value_gradients_[i], kBatch * kWidths[i], 1);
+        }
+        add_products();
+    }
+
+    void run(long count)
+    {
+        while (count-- > 0) {
+            for (Product &product : products_)
+                product.primitive.execute(stream_, product.arguments);
+            stream_.wait();
+            update();
+        }
+    }
+
+private:
+    struct Product {
+        dnnl::matmul primitive;
+        std::unordered_map<int, memory> arguments;
+    };
+
+    static void fill(Floats &to, int64_t count, float bound)
+    {
+        std::minstd_rand random;
+        std::uniform_real_distribution<float> uniform(-bound, bound);
+        for (int64_t i = 0; i < count; i++) to.push_back(uniform(random));
+    }
+
+    // In the order of a step: forward, then from the last layer back.
+    void add_products()
+    {
+        Matrix weights[kLayers], weight_gradients[kLayers];
+        int64_t place = 0;
+        for (int i = 0; i < kLayers; i++) {
+            const int64_t in = kWidths[i], out = kWidths[i + 1];
+            weights[i] = row_major(&parameters_[place], out, in);
+            weight_gradients[i] = row_major(&gradients_[place], out, in);
+            float *bias = &parameters_[place + in * out];
+            add_product(value(i), weights[i].transposed(), value(i + 1), bias);
+            place += out * (in + 1);
+        }
+        for (int i = kLayers - 1; i >= 0; i--) {
+            add_product(value_gradient(i + 1).transposed(), value(i), weight_gradients[i], nullptr);
+            if (i > 0) add_product(value_gradient(i + 1), weights[i], value_gradient(i), nullptr);
+        }
+    }
+
+    Matrix value(int i) { return row_major(values_[i].data(), kBatch, kWidths[i]); }
+    Matrix value_gradient(int i)
+    {
+        return row_major(value_gradients_[i].data(), kBatch, kWidths[i]);
+    }
+
+    memory::desc described(const Matrix &m) { return {m.shape, memory::data_type::f32, m.strides}; }
+    memory memory_of(const Matrix &m) { return memory(described(m), engine_, m.data); }
+
+    void add_product(const Matrix &x, const Matrix &y, const Matrix &out, float *bias)
+    {
+        dnnl::primitive_attr attributes;
+        attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+        Product product;
+        product.arguments = {{DNNL_ARG_SRC, memory_of(x)},
+                             {DNNL_ARG_WEIGHTS, memory_of(y)},
+                             {DNNL_ARG_DST, memory_of(out)}};
+        dnnl::matmul::desc wanted(described(x), described(y), described(out));
+        if (bias) {
+            const Matrix row = row_major(bias, 1, out.shape[1]);
+            product.arguments[DNNL_ARG_BIAS] = memory_of(row);
+            wanted = dnnl::matmul::desc(described(x), described(y), described(row), described(out));
+        }
+        const dnnl::matmul::primitive_desc settled(wanted, attributes, engine_);
+        product.arguments[DNNL_ARG_SCRATCHPAD] = memory(settled.scratchpad_desc(), engine_);
+        product.primitive = dnnl::matmul(settled);
+        products_.push_back(product);
+    }
+
+    // The step is too small to change the parameters, however often it is taken.
+    void update()
+    {
+        float *p = parameters_.data(), *m = momenta_.data();
+        const float *g = gradients_.data();
+        const int64_t count = static_cast<int64_t>(parameters_.size());
+#pragma omp parallel for simd schedule(static)
+        for (int64_t i = 0; i < count; i++) {
+            m[i] = 0.9f * m[i] + g[i];
+            p[i] -= 1e-20f * m[i];
+        }
+    }
+
+    dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+    dnnl::stream stream_{engine_};
+    Floats parameters_, gradients_, momenta_, values_[kLayers + 1], value_gradients_[kLayers + 1];
+    std::vector<Product> products_;
+};
+
+double now()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+}  // namespace
+
+int main()
+{
+    const dnnl_version_t *version = dnnl_version();
+    std::map<long, Step>
+        steps;  // oneDNN settles a primitive's share of work when it is made: one step for each number
+    setvbuf(stdout, nullptr, _IOLBF, 0);
+    printf("oneDNN %d.%d.%d\n", version->major, version->minor, version->patch);
+    long threads, count;
+    while (scanf(" floor %ld %ld", &threads, &count) == 2) {
+        omp_set_num_threads(static_cast<int>(threads));
+        Step &step = steps[threads];
+        step.run(1);
+        const double start = now();
+        step.run(count);
+        printf("%.17g\n", (now() - start) / static_cast<double>(count));
+    }
+}
