@@ -1,0 +1,166 @@
+#include "contract.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+// The embedded backend of libyoke.
+extern "C" yoke_status yoke_cpu_backend_get(const yoke_host *host, const yoke_backend **out);
+
+namespace yoke::test {
+
+// The CUDA module has its tests where the environment names its file: a fake one, or the true one on a GPU.
+static yoke_status cuda_backend_get(const yoke_host *host, const yoke_backend **out)
+{
+    void *module = dlopen(getenv("YOKE_TEST_CUDA_MODULE"), RTLD_NOW | RTLD_LOCAL);
+    if (!module) return host->set_error(YOKE_E_IO, 0, dlerror());
+    return reinterpret_cast<yoke_backend_get_fn>(dlsym(module, YOKE_BACKEND_SYMBOL))(host, out);
+}
+
+std::vector<BackendUnderTest> contract_backends()
+{
+    std::vector<BackendUnderTest> all = {{"cpu", yoke_cpu_backend_get, true}};
+    if (getenv("YOKE_TEST_CUDA_MODULE")) all.push_back({"cuda", cuda_backend_get, false});
+    return all;
+}
+
+Told &told()
+{
+    thread_local Told record;
+    return record;
+}
+
+namespace {
+
+struct Opened {
+    const yoke_backend *table = nullptr;
+    void *device = nullptr;
+};
+
+// By kind, and by device for scratch.
+std::map<std::string, Opened> &opened()
+{
+    static std::map<std::string, Opened> all;
+    return all;
+}
+
+yoke_status set_error(yoke_status status, int64_t, const char *message)
+{
+    Told &record = told();
+    ++record.errors;
+    record.status = status;
+    record.message = message ? message : "";
+    return status;
+}
+
+void drop_log(int32_t, const char *) {}
+
+const char *no_config(const char *)
+{
+    return nullptr;
+}
+
+int32_t two_threads()
+{
+    return 2;
+}
+
+const yoke_backend *table_of(void *device)
+{
+    for (const auto &[kind, one] : opened())
+        if (one.device == device) return one.table;
+    return nullptr;
+}
+
+// Scratch straight from the backend.
+std::map<void *, uint64_t> &scratch_sizes()
+{
+    static std::map<void *, uint64_t> sizes;
+    return sizes;
+}
+std::mutex scratch_mutex;
+
+yoke_status scratch_alloc(void *device, uint64_t bytes, void *, void **out)
+{
+    const yoke_status status = table_of(device)->alloc(device, bytes, out);
+    if (status != YOKE_OK) return status;
+    const std::lock_guard lock(scratch_mutex);
+    scratch_sizes()[*out] = bytes;
+    return YOKE_OK;
+}
+
+void scratch_free(void *device, void *pointer, void *)
+{
+    uint64_t bytes = 0;
+    {
+        const std::lock_guard lock(scratch_mutex);
+        bytes = scratch_sizes().at(pointer);
+        scratch_sizes().erase(pointer);
+    }
+    table_of(device)->device_synchronize(device);
+    table_of(device)->free(device, pointer, bytes);
+}
+
+const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,     drop_log,
+                         no_config,         two_threads,      scratch_alloc, scratch_free};
+
+}  // namespace
+
+void Contract::SetUp()
+{
+    Opened &here = opened()[GetParam().kind];
+    if (!here.table) {
+        ASSERT_DONE(GetParam().get(&kHost, &here.table));
+        int32_t count = 0;
+        ASSERT_DONE(here.table->device_count(&count));
+        if (count > 0) {
+            ASSERT_DONE(here.table->device_open(0, &here.device));
+        }
+    }
+    table_ = here.table;
+    device_ = here.device;
+    if (!device_) {
+        char why[512] = "";
+        table_->why_unavailable(why, sizeof why);
+        GTEST_SKIP() << GetParam().kind << ": " << why;
+    }
+    info_.struct_size = sizeof info_;
+    ASSERT_DONE(table_->device_info(device_, &info_));
+    told() = {};
+}
+
+void Contract::TearDown()
+{
+    if (!device_) return;
+    EXPECT_DONE(table_->device_synchronize(device_));
+    for (const Block &b : blocks_) EXPECT_DONE(table_->free(device_, b.data, b.bytes));
+    const std::lock_guard lock(scratch_mutex);
+    EXPECT_TRUE(scratch_sizes().empty()) << "a kernel kept scratch";
+}
+
+void Contract::expect_failure(yoke_status status, const char *what)
+{
+    EXPECT_NE(status, YOKE_OK) << what;
+    EXPECT_EQ(told().errors, 1) << what << ": set_error is called once";
+    EXPECT_EQ(told().status, status) << what;
+    EXPECT_GT(told().message.size(), 15u) << what << ": '" << told().message << "'";
+    told() = {};
+}
+
+void Contract::expect_failure(yoke_status expected, yoke_status status, const char *what)
+{
+    EXPECT_EQ(status, expected) << what << ": " << told().message;
+    expect_failure(status, what);
+}
+
+void *Contract::block(uint64_t bytes)
+{
+    void *data = nullptr;
+    EXPECT_DONE(table_->alloc(device_, bytes, &data));
+    if (data) blocks_.push_back({data, bytes});
+    return data;
+}
+
+}  // namespace yoke::test

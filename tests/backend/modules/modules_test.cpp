@@ -1,0 +1,97 @@
+// A module that does not fit is refused by name, with what does not fit and what to do.
+#include "core/backend/registry.h"
+
+#include "core/backend/ops.inc"
+#include "core/base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace yoke {
+
+Backend open(const char *wrong)
+{
+    return detail::open_module("test", std::string(MODULES "/") + wrong);
+}
+
+std::string path(const char *wrong)
+{
+    return std::string(MODULES "/") + wrong + "/libyoke_test.so";
+}
+
+void expect_refused(const char *wrong, const std::string &reason)
+{
+    const Backend backend = open(wrong);
+    EXPECT_EQ(backend.table, nullptr) << wrong;
+    EXPECT_TRUE(backend.defect) << wrong << " is there, but broken";
+    EXPECT_EQ(backend.reason, path(wrong) + reason);
+}
+
+constexpr const char *kRemedy = "; rebuild it or install the matching module";
+
+TEST(Modules, AWholeModuleIsTaken)
+{
+    const Backend backend = open("NOTHING");
+    ASSERT_NE(backend.table, nullptr) << backend.reason;
+    EXPECT_STREQ(backend.table->kind, "test");
+    EXPECT_EQ(backend.reason, "");
+    EXPECT_FALSE(backend.defect);
+}
+
+TEST(Modules, AModuleOfAnotherOpTableIsRefusedWithBothHashes)
+{
+    expect_refused("HASH", format(" was built from another op table (its hash 0123456789abcdef, ours %016llx)%s",
+                                  static_cast<unsigned long long>(YOKE_OP_TABLE_HASH), kRemedy));
+}
+
+TEST(Modules, AModuleOfAnotherContractIsRefusedWithBothNumbers)
+{
+    expect_refused("ABI", format(" speaks backend ABI 999, this library %d%s", YOKE_BACKEND_ABI, kRemedy));
+    expect_refused("SIZE", format(" has a backend table of 8 bytes, this library one of %zu%s", sizeof(yoke_backend), kRemedy));
+}
+
+TEST(Modules, AModuleOfAnotherKindOrNumberOfKernelsIsRefused)
+{
+    expect_refused("KIND", std::string(" holds a backend of kind 'other', not 'test'") + kRemedy);
+    expect_refused("COUNT", format(" has 3 kernels, the op table %d ops%s", YOKE_OP_COUNT, kRemedy));
+}
+
+TEST(Modules, AModuleThatLacksAnEntryIsRefusedByItsName)
+{
+    expect_refused("ENTRY", std::string(" lacks the entry 'copy', which it must have") + kRemedy);
+    expect_refused("GROUP", std::string(" lacks the entry 'host_free', which it must have") + kRemedy);
+    expect_refused("TABLE", std::string(" gave no table; ") + (kRemedy + 2));
+}
+
+TEST(Modules, ALibraryWithoutTheSymbolIsRefused)
+{
+    expect_refused("SYMBOL",
+                   " has no symbol yoke_backend_get_v1: it is no backend module of this release; reinstall it");
+}
+
+TEST(Modules, AModuleThatGivesUpPassesItsReasonOn)
+{
+    const Backend backend = open("STATUS");
+    EXPECT_EQ(backend.table, nullptr);
+    EXPECT_NE(backend.reason.find("the driver is older than this module; install a newer one"), std::string::npos)
+        << backend.reason;
+}
+
+TEST(Modules, AFileThatIsNoLibraryIsRefused)
+{
+    const Backend backend = open("TEXT");
+    EXPECT_EQ(backend.table, nullptr);
+    EXPECT_TRUE(backend.defect);
+    EXPECT_NE(backend.reason.find(path("TEXT")), std::string::npos) << backend.reason;
+    EXPECT_NE(backend.reason.find("reinstall the module or what it needs"), std::string::npos) << backend.reason;
+}
+
+TEST(Modules, AModuleThatIsNotThereIsNoDefect)
+{
+    const Backend backend = open("NOWHERE");
+    EXPECT_EQ(backend.table, nullptr);
+    EXPECT_FALSE(backend.defect);
+    EXPECT_EQ(backend.reason, path("NOWHERE") + " is not there: this installation has no test module; build or install "
+                                                "Yoke with it");
+}
+
+}  // namespace yoke
