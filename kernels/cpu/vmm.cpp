@@ -40,6 +40,14 @@ static yoke_status check_size(void *device, uint64_t bytes, const char *call)
     return check_device(device, call);
 }
 
+// Whether a chunk is mapped anywhere in the range.
+static bool is_taken(const char *begin, uint64_t bytes)
+{
+    for (const Chunk *chunk = g_mapped; chunk; chunk = chunk->next)
+        if (chunk->place < begin + bytes && begin < chunk->place + chunk->bytes) return true;
+    return false;
+}
+
 static Chunk *find_chunk(uint64_t handle)
 {
     Chunk *chunk = reinterpret_cast<Chunk *>(handle);
@@ -66,11 +74,8 @@ yoke_status vmm_release(void *device, void *address, uint64_t bytes)
 {
     if (yoke_status status = check_size(device, bytes, "vmm_release")) return status;
     std::lock_guard<std::mutex> lock(g_mutex);
-    const char *begin = static_cast<char *>(address);
-    for (const Chunk *chunk = g_mapped; chunk; chunk = chunk->next) {
-        if (chunk->place >= begin && chunk->place < begin + bytes)
-            return fail(YOKE_E_STATE, "cpu: a chunk is still mapped in the range to release");
-    }
+    if (is_taken(static_cast<char *>(address), bytes))
+        return fail(YOKE_E_STATE, "cpu: a chunk is still mapped in the range to release");
     if (munmap(address, bytes)) return fail_errno(YOKE_E_VALUE, "cpu: releasing addresses", bytes);
     return YOKE_OK;
 }
@@ -111,6 +116,8 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t handle
     Chunk *chunk = find_chunk(handle);
     if (!chunk) return fail(YOKE_E_CLOSED, "cpu: vmm_map was given no live chunk");
     if (chunk->mapped) return fail(YOKE_E_STATE, "cpu: the chunk is already mapped elsewhere");
+    if (is_taken(static_cast<char *>(address), bytes))
+        return fail(YOKE_E_STATE, "cpu: another chunk is mapped in that range; unmap it first");
     if (chunk->bytes != bytes)
         return fail(YOKE_E_VALUE, "cpu: vmm_map of %llu bytes, but the chunk has %llu",
                     (unsigned long long)bytes, (unsigned long long)chunk->bytes);
