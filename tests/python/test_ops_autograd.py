@@ -320,6 +320,14 @@ def test_grad_runs_only_the_part_between_outputs_and_inputs():
     assert dmiddle.tolist() == [1.0] and y.grad is None
 
 
+def test_grad_up_to_a_result_leaves_the_record_behind_it_for_later():
+    x = leaf(1.0, 2.0)
+    y = yoke.exp(x)
+    (dy,) = yoke.grad(yoke.sum(y * 3), [y])
+    y.backward(dy)
+    np.testing.assert_allclose(to_numpy(x.grad), 3 * np.exp([1, 2]))
+
+
 # ---- Views -----------------------------------------------------------------------------------------------------------
 
 
