@@ -44,6 +44,8 @@ class Walk
     void run_node(Node &node, std::vector<Tensor> gradients);
     void mark_needed();
     bool needed(const Node &node) const { return to_leaves_ || needed_.contains(&node); }
+    // Whether a captured input lies behind the node.
+    bool leads_on(const Node &node) const;
 
     bool retain_graph_, to_leaves_;
     std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
@@ -115,12 +117,17 @@ void Walk::mark_needed()
     // Older nodes first: by then it is known of every edge whether it leads anywhere.
     std::sort(order.begin(), order.end(), [](const Node *a, const Node *b) { return a->sequence < b->sequence; });
     for (const Node *node : order) {
-        const auto edges = node->edges();
-        if (wanted.contains(node) || std::any_of(edges.begin(), edges.end(), [this](const Edge &edge) {
-                return edge.node.present() && needed_.contains(edge.node.get());
-            }))
+        if (wanted.contains(node) || leads_on(*node))
             needed_.insert(node);
     }
+}
+
+bool Walk::leads_on(const Node &node) const
+{
+    for (const Edge &edge : node.edges())
+        if (edge.node.present() && needed_.contains(edge.node.get()))
+            return true;
+    return false;
 }
 
 void Walk::run_node(Node &node, std::vector<Tensor> gradients)
@@ -128,9 +135,10 @@ void Walk::run_node(Node &node, std::vector<Tensor> gradients)
     for (Capture &capture : captures_)
         if (capture.node == &node)
             capture.gradient = gradients[capture.index];
-    if (node.is_leaf() && !to_leaves_)
-        return;
     const auto edges = node.edges();
+    // A captured input may be the end of the way: what lies behind it is neither run nor freed.
+    if (!to_leaves_ && !leads_on(node))
+        return;
     Tensor outputs[8];
     std::vector<Tensor> many(edges.size() > 8 ? edges.size() : 0);
     std::span<Tensor> out = many.empty() ? std::span<Tensor>(outputs, edges.size()) : std::span<Tensor>(many);
