@@ -1,0 +1,132 @@
+// Devices: which there are, their primary contexts, and what they tell of themselves.
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+#include "kernels/cuda/driver.h"
+#include "kernels/cuda/entries.h"
+
+namespace yoke::cuda {
+
+// Guards opening and closing; calls in between rely on their device staying open.
+static std::mutex g_opening;
+
+yoke_status device_count(int32_t *count)
+{
+    if (is_forked())
+        return fail(YOKE_E_FORKED, 0,
+                    "the driver does not serve a forked child; start it with spawn or exec");
+    const Driver &found = driver();
+    if (found.broken) return fail(found.broken, found.native_code, "%s", found.reason);
+    *count = found.device_count;
+    return YOKE_OK;
+}
+
+void why_unavailable(char *text, uint64_t capacity)
+{
+    if (capacity) snprintf(text, capacity, "%s", driver().reason);
+}
+
+// The context that every user of CUDA in this process shares: PyTorch's tensors are ours, too.
+static yoke_status retain(Device &device)
+{
+    const DriverCalls &call = driver().call;
+    CUcontext context = nullptr;
+    const CUresult error = call.cuDevicePrimaryCtxRetain(&context, device.number);
+    if (error) {
+        const char *name = nullptr;
+        call.cuGetErrorName(error, &name);
+        return fail(status_of(error), error, "cuda:%d cannot be opened: %s (%d); %s", device.index,
+                    name ? name : "cuDevicePrimaryCtxRetain failed", static_cast<int>(error),
+                    remedy_of(error));
+    }
+    device.context = context;
+    return YOKE_OK;
+}
+
+yoke_status device_open(int32_t index, void **device)
+{
+    int32_t count = 0;
+    if (const yoke_status status = device_count(&count)) return status;
+    if (index < 0 || index >= count)
+        return fail(YOKE_E_INDEX, 0, "cuda:%d does not exist; there are %d CUDA devices", index,
+                    count);
+    const std::lock_guard<std::mutex> lock(g_opening);
+    Device &wanted = driver().devices[index];
+    if (!wanted.context)
+        if (const yoke_status status = retain(wanted)) return status;
+    ++wanted.opens;
+    *device = &wanted;
+    return YOKE_OK;
+}
+
+void device_close(void *device)
+{
+    if (is_forked()) return;
+    const std::lock_guard<std::mutex> lock(g_opening);
+    Device &closing = *static_cast<Device *>(device);
+    if (closing.opens == 0 || --closing.opens) return;
+    closing.context = nullptr;
+    driver().call.cuDevicePrimaryCtxRelease(closing.number);
+}
+
+static void format_uuid(const cudaUUID_t &uuid, char *text, size_t capacity)
+{
+    size_t used = static_cast<size_t>(snprintf(text, capacity, "GPU-"));
+    for (int i = 0; i < 16; ++i) {
+        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+        const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+        used += static_cast<size_t>(snprintf(text + used, capacity - used, "%s%02x", dash, byte));
+    }
+}
+
+yoke_status device_info(void *device, yoke_backend_device_info *info)
+{
+    const Scope scope(device, "device_info");
+    if (scope.status()) return scope.status();
+    cudaDeviceProp found;
+    size_t free_bytes = 0, total = 0;
+    if (const yoke_status status = scope.check(
+            cudaGetDeviceProperties(&found, scope.device().number), "cudaGetDeviceProperties"))
+        return status;
+    if (const yoke_status status =
+            scope.check(cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo"))
+        return status;
+    yoke_backend_device_info told{};
+    told.struct_size = info->struct_size;
+    told.index = scope.device().index;
+    snprintf(told.name, sizeof told.name, "%.*s", static_cast<int>(sizeof told.name - 1),
+             found.name);
+    format_uuid(found.uuid, told.uuid, sizeof told.uuid);
+    snprintf(told.pci, sizeof told.pci, "%04x:%02x:%02x.0",
+             static_cast<unsigned>(found.pciDomainID), static_cast<unsigned>(found.pciBusID),
+             static_cast<unsigned>(found.pciDeviceID));
+    told.total_memory = total;
+    told.multiprocessors = found.multiProcessorCount;
+    told.cc_major = found.major;
+    told.cc_minor = found.minor;
+    told.alignment = 256;  // of cudaMalloc, as the programming guide promises
+    *info = told;
+    return YOKE_OK;
+}
+
+yoke_status device_synchronize(void *device)
+{
+    const Scope scope(device, "device_synchronize");
+    if (scope.status()) return scope.status();
+    return scope.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    const Scope scope(device, "mem_info");
+    if (scope.status()) return scope.status();
+    size_t free_now = 0, total = 0;
+    if (const yoke_status status = scope.check(cudaMemGetInfo(&free_now, &total), "cudaMemGetInfo"))
+        return status;
+    *free_bytes = free_now;
+    *total_bytes = total;
+    return YOKE_OK;
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,91 @@
+// The CUDA module's table, and the one symbol by which the core gets it.
+//
+// A kernel for the op `add` is a function yoke_cuda_add in one of this folder's files. One that is
+// not written leaves a null entry: the reference to it is weak.
+#include <cstdio>
+
+#include "kernels/cuda/entries.h"
+
+#define YOKE_DECLARE(op)                                   \
+    extern "C" __attribute__((weak, visibility("hidden"))) \
+    yoke_status yoke_cuda_##op(const yoke_launch *launch);
+#define YOKE_NOTHING(op)
+YOKE_FOR_EACH_OP(YOKE_DECLARE, YOKE_NOTHING)
+#undef YOKE_DECLARE
+#undef YOKE_NOTHING
+
+namespace yoke::cuda {
+
+#define YOKE_ENTRY(op) yoke_cuda_##op,
+#define YOKE_NULL_ENTRY(op) nullptr,
+static const yoke_kernel_fn kKernels[] = {YOKE_FOR_EACH_OP(YOKE_ENTRY, YOKE_NULL_ENTRY)};
+#undef YOKE_ENTRY
+#undef YOKE_NULL_ENTRY
+
+static const char *build_info()
+{
+    static char text[96];
+    static const int written =
+        snprintf(text, sizeof text, "CUDA %d.%d for compute capabilities %s", CUDART_VERSION / 1000,
+                 CUDART_VERSION % 1000 / 10, YOKE_CUDA_ARCHS);
+    (void)written;
+    return text;
+}
+
+static const yoke_backend kBackend = {
+    .struct_size = sizeof(yoke_backend),
+    .abi = YOKE_BACKEND_ABI,
+    .op_table_hash = YOKE_OP_TABLE_HASH,
+    .kind = "cuda",
+    .device_count = device_count,
+    .why_unavailable = why_unavailable,
+    .device_open = device_open,
+    .device_close = device_close,
+    .device_info = device_info,
+    .device_synchronize = device_synchronize,
+    .alloc = alloc,
+    .free = free_block,
+    .mem_info = mem_info,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .vmm_granularity = vmm_granularity,
+    .vmm_reserve = vmm_reserve,
+    .vmm_release = vmm_release,
+    .vmm_create = vmm_create,
+    .vmm_destroy = vmm_destroy,
+    .vmm_map = vmm_map,
+    .vmm_unmap = vmm_unmap,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .stream_query = stream_query,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_query = event_query,
+    .event_synchronize = event_synchronize,
+    .event_elapsed = event_elapsed,
+    .copy = copy,
+    .fill = fill,
+    .kernels = kKernels,
+    .kernel_count = YOKE_OP_COUNT,
+    .reserved = 0,
+    .launch = nullptr,
+    .comm = nullptr,
+    .build_info = build_info,
+    .after_fork = after_fork,
+};
+
+}  // namespace yoke::cuda
+
+extern "C" __attribute__((visibility("default"))) yoke_status yoke_backend_get_v1(
+    const yoke_host *host, const yoke_backend **out)
+{
+    if (host->abi != YOKE_BACKEND_ABI)
+        return host->set_error(YOKE_E_UNSUPPORTED, host->abi,
+                               "the cuda module was built for another version of the host");
+    yoke::cuda::g_host = host;
+    *out = &yoke::cuda::kBackend;
+    return YOKE_OK;
+}

@@ -1,0 +1,42 @@
+// Which devices code for a list of architectures serves.
+#include "kernels/cuda/archs.h"
+
+#include <gtest/gtest.h>
+
+namespace yoke::cuda {
+
+TEST(Archs, MachineCodeServesItsMajorVersionFromItsMinorOn)
+{
+    EXPECT_TRUE(archs_serve("86-real", 8, 6, false));
+    EXPECT_TRUE(archs_serve("86-real", 8, 9, false));
+    EXPECT_FALSE(archs_serve("86-real", 8, 0, true));
+    EXPECT_FALSE(archs_serve("86-real", 9, 0, true));
+}
+
+TEST(Archs, PtxServesLaterDevicesWhereTheDriverTakesIt)
+{
+    EXPECT_TRUE(archs_serve("90", 10, 0, true));
+    EXPECT_FALSE(archs_serve("90", 10, 0, false));
+    EXPECT_TRUE(archs_serve("90", 9, 0, false)) << "machine code needs no compiler in the driver";
+    EXPECT_FALSE(archs_serve("90-virtual", 9, 0, false));
+    EXPECT_TRUE(archs_serve("90-virtual", 9, 0, true));
+    EXPECT_FALSE(archs_serve("90", 8, 9, true));
+}
+
+TEST(Archs, CodeForOneArchitectureOrFamilyServesNoOther)
+{
+    EXPECT_TRUE(archs_serve("90a", 9, 0, false));
+    EXPECT_FALSE(archs_serve("90a", 10, 0, true));
+    EXPECT_FALSE(archs_serve("100a", 10, 3, true));
+    EXPECT_TRUE(archs_serve("100f", 10, 3, true));
+    EXPECT_FALSE(archs_serve("100f", 12, 0, true));
+}
+
+TEST(Archs, AnyEntryOfTheListWillDo)
+{
+    EXPECT_TRUE(archs_serve("75-real,80-real,120", 8, 6, false));
+    EXPECT_TRUE(archs_serve("75-real,80-real,120", 12, 1, false));
+    EXPECT_FALSE(archs_serve("75-real,80-real,120", 9, 0, true));
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,235 @@
+// What the module does around its calls of CUDA: contexts, failures, devices that come and go.
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "tests/core/fresh_process.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace yoke::test {
+
+// The module over the fake runtime, and the fake driver behind it.
+struct Module {
+    const yoke_backend *table = nullptr;
+    void *driver = nullptr;
+
+    Module()
+    {
+        setenv("YOKE_CUDA_LIB_PATH", FOLDER "/driver", 1);
+        const Backend opened = detail::open_module("cuda", FOLDER "/fake");
+        EXPECT_NE(opened.table, nullptr) << opened.reason;
+        table = opened.table;
+    }
+    void *open(int32_t index)
+    {
+        void *device = nullptr;
+        EXPECT_EQ(table->device_open(index, &device), YOKE_OK);
+        driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        return device;
+    }
+    template <class Call>
+    Call call(const char *symbol)
+    {
+        return reinterpret_cast<Call>(dlsym(driver, symbol));
+    }
+    CUcontext current()
+    {
+        CUcontext context = nullptr;
+        EXPECT_EQ(call<decltype(&::cuCtxGetCurrent)>("cuCtxGetCurrent")(&context), CUDA_SUCCESS);
+        return context;
+    }
+};
+
+// What the host was told of a failing call.
+std::string message(yoke_status status)
+{
+    return status == YOKE_OK ? "it succeeded" : take_backend_error(status, "call");
+}
+
+void expect_says(yoke_status expected, yoke_status status, const std::vector<const char *> &texts)
+{
+    EXPECT_EQ(status, expected);
+    const std::string told = message(status);
+    for (const char *text : texts)
+        EXPECT_NE(told.find(text), std::string::npos) << "'" << text << "' is not in: " << told;
+}
+
+TEST(Calls, TheCallersContextIsBackAfterEveryCall)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+        Module module;
+        void *first = module.open(0), *second = module.open(1), *block = nullptr;
+        EXPECT_EQ(module.current(), nullptr) << "opening a device makes nothing current";
+        EXPECT_EQ(module.table->alloc(second, 100, &block), YOKE_OK);
+        EXPECT_EQ(module.current(), nullptr);
+
+        CUcontext hosts = nullptr;
+        module.call<decltype(&::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&hosts, 0);
+        module.call<decltype(&::cuCtxPushCurrent)>("cuCtxPushCurrent_v2")(hosts);
+        EXPECT_EQ(module.table->free(second, block, 100), YOKE_OK);
+        EXPECT_EQ(module.table->device_synchronize(first), YOKE_OK);
+        EXPECT_EQ(module.current(), hosts);
+        setenv("FAKE_CUDA_FAIL", "cudaMalloc=700", 1);
+        EXPECT_EQ(module.table->alloc(second, 100, &block), YOKE_E_DEVICE_LOST);
+        EXPECT_EQ(module.current(), hosts) << "after a failure too";
+    });
+}
+
+TEST(Calls, AFailureTellsTheCallTheDeviceAndWhatCudaSaid)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+        Module module;
+        void *device = module.open(1);
+        setenv("FAKE_CUDA_FAIL", "cudaMalloc=2", 1);
+        int mark = 0;
+        void *block = &mark;
+        expect_says(YOKE_E_OOM, module.table->alloc(device, 4096, &block),
+                    {"cuda:1", "cudaMalloc of 4096 bytes", "cudaErrorFake2 (2)"});
+        EXPECT_EQ(block, &mark);
+        setenv("FAKE_CUDA_FAIL", "cuMemCreate=2", 1);
+        uint64_t chunk = 7;
+        expect_says(YOKE_E_OOM, module.table->vmm_create(device, 2 << 20, &chunk),
+                    {"cuda:1", "cuMemCreate of 2097152 bytes", "FAKE_ERROR_2 (2)"});
+        EXPECT_EQ(chunk, 7u);
+    });
+}
+
+TEST(Calls, ErrorsBecomeTheStatusThatTellsWhatToDo)
+{
+    in_fresh_process([] {
+        Module module;
+        void *device = module.open(0);
+        const std::pair<int, yoke_status> statuses[] = {
+            {1, YOKE_E_VALUE},         {2, YOKE_E_OOM},           {46, YOKE_E_UNAVAILABLE},
+            {100, YOKE_E_UNAVAILABLE}, {209, YOKE_E_UNSUPPORTED}, {214, YOKE_E_DEVICE_LOST},
+            {220, YOKE_E_DEVICE_LOST}, {226, YOKE_E_DEVICE_LOST}, {400, YOKE_E_CLOSED},
+            {600, YOKE_E_STATE},       {700, YOKE_E_DEVICE_LOST}, {702, YOKE_E_DEVICE_LOST},
+            {710, YOKE_E_DEVICE_LOST}, {719, YOKE_E_DEVICE_LOST}, {801, YOKE_E_UNSUPPORTED},
+            {901, YOKE_E_STATE},       {909, YOKE_E_TIMEOUT},     {999, YOKE_E_DEVICE_LOST},
+            {704, YOKE_E_INTERNAL},
+        };
+        for (const auto &[error, status] : statuses) {
+            setenv("FAKE_CUDA_FAIL", ("cudaStreamSynchronize=" + std::to_string(error)).c_str(), 1);
+            EXPECT_EQ(module.table->stream_synchronize(device, nullptr), status) << error;
+        }
+        setenv("FAKE_CUDA_FAIL", "cudaDeviceSynchronize=719", 1);
+        expect_says(YOKE_E_DEVICE_LOST, module.table->device_synchronize(device),
+                    {"cudaDeviceSynchronize failed", "start it anew", "Xid"});
+    });
+}
+
+TEST(Calls, NotReadyIsAnAnswer)
+{
+    in_fresh_process([] {
+        Module module;
+        void *device = module.open(0), *event = nullptr;
+        ASSERT_EQ(module.table->event_create(device, 0, &event), YOKE_OK);
+        setenv("FAKE_CUDA_FAIL", "cudaStreamQuery=600,cudaEventQuery=600", 1);
+        int32_t idle = -1, reached = -1;
+        EXPECT_EQ(module.table->stream_query(device, nullptr, &idle), YOKE_OK);
+        EXPECT_EQ(module.table->event_query(device, event, &reached), YOKE_OK);
+        EXPECT_EQ(idle, 0);
+        EXPECT_EQ(reached, 0);
+        setenv("FAKE_CUDA_FAIL", "cudaStreamQuery=700", 1);
+        EXPECT_EQ(module.table->stream_query(device, nullptr, &idle), YOKE_E_DEVICE_LOST);
+        EXPECT_EQ(idle, 0) << "a failure leaves its out parameter alone";
+    });
+}
+
+TEST(Calls, AMapThatCannotBeMadeAccessibleIsUndone)
+{
+    in_fresh_process([] {
+        Module module;
+        void *device = module.open(0), *range = nullptr;
+        uint64_t page = 0, chunk = 0;
+        const yoke_backend &table = *module.table;
+        ASSERT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
+        ASSERT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
+        ASSERT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
+        setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=2", 1);
+        expect_says(YOKE_E_OOM, table.vmm_map(device, range, page, chunk), {"cuMemSetAccess"});
+        unsetenv("FAKE_CUDA_FAIL");
+        EXPECT_EQ(table.vmm_map(device, range, page, chunk), YOKE_OK)
+            << "the chunk is free to be mapped";
+        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
+        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
+        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
+    });
+}
+
+TEST(Calls, UsableDevicesAreCountedAndTheOthersPassedOver)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_DEVICES", "3.5,9.0,7.0,9.0", 1);
+        Module module;
+        int32_t count = -1;
+        ASSERT_EQ(module.table->device_count(&count), YOKE_OK);
+        ASSERT_EQ(count, 2);
+        char why[8] = "unset";
+        module.table->why_unavailable(why, sizeof why);
+        EXPECT_STREQ(why, "");
+        yoke_backend_device_info info{};
+        info.struct_size = sizeof info;
+        ASSERT_EQ(module.table->device_info(module.open(1), &info), YOKE_OK);
+        EXPECT_EQ(info.index, 1);
+        EXPECT_STREQ(info.name, "Fake GPU 3");
+        EXPECT_STREQ(info.pci, "0000:68:00.0");
+        EXPECT_STREQ(info.uuid, "GPU-a3a3a3a3-a3a3-a3a3-a3a3-a3a3a3a3a3a3");
+    });
+}
+
+TEST(Calls, WhatIsNoOpenDeviceIsRefused)
+{
+    in_fresh_process([] {
+        Module module;
+        void *device = module.open(0), *block = nullptr;
+        int other = 0;
+        expect_says(YOKE_E_VALUE, module.table->alloc(&other, 64, &block),
+                    {"alloc", "no CUDA device"});
+        expect_says(YOKE_E_VALUE, module.table->alloc(nullptr, 64, &block),
+                    {"alloc", "no CUDA device"});
+        module.table->device_close(device);
+        expect_says(YOKE_E_CLOSED, module.table->alloc(device, 64, &block), {"cuda:0", "not open"});
+        module.table->device_close(device);  // once too often is no harm
+        EXPECT_EQ(module.open(0), device) << "a device has one handle";
+        EXPECT_EQ(module.table->alloc(device, 64, &block), YOKE_OK);
+    });
+}
+
+TEST(Calls, ADeviceThatCannotBeOpenedSaysWhy)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain=46", 1);
+        Module module;
+        void *device = nullptr;
+        expect_says(YOKE_E_UNAVAILABLE, module.table->device_open(0, &device),
+                    {"cuda:0", "nvidia-smi -c 0"});
+        EXPECT_EQ(device, nullptr);
+    });
+}
+
+TEST(Calls, AForkedChildIsRefused)
+{
+    in_fresh_process([] {
+        Module module;
+        void *device = module.open(0);
+        EXPECT_TRUE(passes_in_child([&] {
+            module.table->after_fork();
+            int32_t count = -1;
+            void *again = nullptr;
+            expect_says(YOKE_E_FORKED, module.table->device_count(&count), {"spawn or exec"});
+            expect_says(YOKE_E_FORKED, module.table->device_open(0, &again), {"spawn or exec"});
+            expect_says(YOKE_E_FORKED, module.table->device_synchronize(device), {"spawn or exec"});
+            module.table->device_close(device);
+        }));
+        EXPECT_EQ(module.table->device_synchronize(device), YOKE_OK);
+    });
+}
+
+}  // namespace yoke::test

@@ -1,0 +1,292 @@
+/* A libcuda.so.1 for tests: the driver calls that Yoke makes by itself. See fake.h. */
+#define _GNU_SOURCE
+#include "fake.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define MAX_DEVICES 8
+#define MAX_DEPTH 16
+#define MAX_MAPS 64
+#define GRANULARITY ((size_t)2 << 20)
+
+struct CUctx_st {
+    int device, retained;
+};
+static struct CUctx_st contexts[MAX_DEVICES];
+static int initialised;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static __thread CUcontext stack[MAX_DEPTH];
+static __thread int depth;
+
+/* Ends a call that is to fail, or that comes before cuInit. */
+#define ENTER(call)                                          \
+    do {                                                     \
+        const int fault_ = fake_fault(call);                 \
+        if (fault_) return (CUresult)fault_;                 \
+        if (!initialised) return CUDA_ERROR_NOT_INITIALIZED; \
+    } while (0)
+/* The same for calls that need a context. */
+#define ENTER_CONTEXT(call)                            \
+    do {                                               \
+        ENTER(call);                                   \
+        if (!depth) return CUDA_ERROR_INVALID_CONTEXT; \
+    } while (0)
+
+static const char *devices(void)
+{
+    const char *list = getenv("FAKE_CUDA_DEVICES");
+    return list ? list : "9.0";
+}
+
+static int count_devices(void)
+{
+    int count = *devices() != '\0';
+    for (const char *at = devices(); *at; ++at) count += *at == ',';
+    return count;
+}
+
+/* ---- Starting, and the devices ------------------------------------------------------------------------------------ */
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+    const int fault = fake_fault("cuInit");
+    if (fault) return (CUresult)fault;
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    if (count_devices() == 0) return CUDA_ERROR_NO_DEVICE;
+    initialised = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    const char *text = getenv("FAKE_CUDA_VERSION");
+    const int fault = fake_fault("cuDriverGetVersion");
+    if (fault) return (CUresult)fault;
+    *version = text ? atoi(text) : 13000;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    static __thread char text[32];
+    snprintf(text, sizeof text, "FAKE_ERROR_%d", (int)error);
+    *name = text;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    (void)error;
+    *text = "a failure that the test asked for";
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    ENTER("cuDeviceGetCount");
+    *count = count_devices();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    ENTER("cuDeviceGet");
+    if (ordinal < 0 || ordinal >= count_devices()) return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+{
+    ENTER("cuDeviceGetName");
+    snprintf(name, (size_t)length, "Fake GPU %d", device);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    ENTER("cuDeviceGetAttribute");
+    const char *list = devices();
+    for (int i = 0; i < device; ++i) list = strchr(list, ',') + 1;
+    int major = 0, minor = 0;
+    if (sscanf(list, "%d.%d", &major, &minor) != 2) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+        *value = major;
+    else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+        *value = minor;
+    else
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+    ENTER("cuDeviceTotalMem");
+    (void)device;
+    *bytes = FAKE_MEMORY;
+    return CUDA_SUCCESS;
+}
+
+/* ---- Contexts ----------------------------------------------------------------------------------------------------- */
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    ENTER("cuDevicePrimaryCtxRetain");
+    if (device < 0 || device >= count_devices()) return CUDA_ERROR_INVALID_DEVICE;
+    contexts[device].device = device;
+    ++contexts[device].retained;
+    *context = &contexts[device];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    ENTER("cuDevicePrimaryCtxRelease");
+    if (!contexts[device].retained) return CUDA_ERROR_INVALID_CONTEXT;
+    --contexts[device].retained;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxPushCurrent(CUcontext context)
+{
+    ENTER("cuCtxPushCurrent");
+    if (!context || !context->retained || depth == MAX_DEPTH) return CUDA_ERROR_INVALID_CONTEXT;
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxPopCurrent(CUcontext *context)
+{
+    ENTER_CONTEXT("cuCtxPopCurrent");
+    *context = stack[--depth];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    ENTER("cuCtxGetCurrent");
+    *context = depth ? stack[depth - 1] : NULL;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+{
+    ENTER_CONTEXT("cuCtxGetDevice");
+    *device = stack[depth - 1]->device;
+    return CUDA_SUCCESS;
+}
+
+/* ---- Virtual memory: a chunk is a memory file, mapping it maps the file -------------------------------------------- */
+
+static struct {
+    CUdeviceptr place;
+    size_t bytes;
+} maps[MAX_MAPS];
+
+/* The map that begins at a place; of place 0, a free one. */
+static int find_map(CUdeviceptr place)
+{
+    int i = 0;
+    while (i < MAX_MAPS && maps[i].place != place) ++i;
+    return i;
+}
+
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
+                                              CUmemAllocationGranularity_flags option)
+{
+    ENTER("cuMemGetAllocationGranularity");
+    (void)option;
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    *bytes = GRANULARITY;
+    return CUDA_SUCCESS;
+}
+
+static void *reserve(void *place, size_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED : 0);
+    return mmap(place, bytes, PROT_NONE, flags, -1, 0);
+}
+
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t alignment,
+                                    CUdeviceptr wish, unsigned long long flags)
+{
+    ENTER("cuMemAddressReserve");
+    (void)wish;
+    if (alignment || flags || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
+    void *start = reserve(NULL, bytes);
+    if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    *place = (CUdeviceptr)start;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
+{
+    ENTER("cuMemAddressFree");
+    return munmap((void *)place, bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *chunk, size_t bytes,
+                            const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    ENTER("cuMemCreate");
+    if (flags || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || bytes % GRANULARITY)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int file = memfd_create("a chunk of a fake GPU", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, (off_t)bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    *chunk = (CUmemGenericAllocationHandle)file;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle chunk)
+{
+    ENTER("cuMemRelease");
+    return close((int)chunk) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
+                         CUmemGenericAllocationHandle chunk, unsigned long long flags)
+{
+    ENTER("cuMemMap");
+    if (flags || offset || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&mutex);
+    const int map = find_map(0);
+    if (map < MAX_MAPS && find_map(place) == MAX_MAPS &&
+        mmap((void *)place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, (int)chunk, 0) !=
+            MAP_FAILED) {
+        maps[map].place = place;
+        maps[map].bytes = bytes;
+        result = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
+{
+    ENTER("cuMemUnmap");
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&mutex);
+    const int map = find_map(place);
+    if (map < MAX_MAPS && maps[map].bytes == bytes && reserve((void *)place, bytes) != MAP_FAILED) {
+        maps[map].place = 0;
+        result = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+EXPORT CUresult cuMemSetAccess(CUdeviceptr place, size_t bytes, const CUmemAccessDesc *access,
+                               size_t count)
+{
+    ENTER("cuMemSetAccess");
+    if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return CUDA_ERROR_INVALID_VALUE;
+    return mprotect((void *)place, bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE
+                                                                  : CUDA_SUCCESS;
+}
