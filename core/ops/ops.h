@@ -50,7 +50,7 @@ struct DivArgs : Args {
 void infer_div(DivArgs a, Plan &plan);
 void vjp_div(DivArgs a, Backward &b);
 
-// neg: -x.
+// neg: The negative of x: -x.
 struct NegArgs : Args {
     using Args::Args;
     enum : int { kX };

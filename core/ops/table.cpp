@@ -442,7 +442,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "neg",
         .signature = "neg(x: tensor) -> tensor",
-        .doc = "-x.",
+        .doc = "The negative of x: -x.",
         .family = "pointwise",
         .args = kNegArgs,
         .arg_count = 1,

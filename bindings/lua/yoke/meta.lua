@@ -51,12 +51,12 @@ function yoke.div(x, y) end
 ---@return yoke.Tensor
 function Tensor:div(y) end
 
-----x.
+---The negative of x: -x.
 ---@param x yoke.Tensor
 ---@return yoke.Tensor
 function yoke.neg(x) end
 
-----x.
+---The negative of x: -x.
 ---@return yoke.Tensor
 function Tensor:neg() end
 

@@ -45,7 +45,7 @@ YOKE_API yoke_status yoke_mul_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_
 YOKE_API yoke_status yoke_div(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 YOKE_API yoke_status yoke_div_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
 
-/* -x.
+/* The negative of x: -x.
  * neg(x: tensor) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_neg(yoke_tensor *x, yoke_tensor **out);
