@@ -46,7 +46,7 @@ void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)
 {
     std::lock_guard lock(mutex_);
     if (grad_.present())
-        grad_ = add_gradients(std::move(grad_), *gradients[0], true);
+        grad_ = add_gradients(grad_, *gradients[0], true); // not moved: a failure must not lose it
     else
         grad_ = own_gradient(std::move(gradients[0]));
 }
@@ -67,7 +67,7 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept
 {
     x.node = std::move(node);
     x.output_index = output_index;
-    x.node_version = x.storage->version.load(std::memory_order_relaxed);
+    x.node_rewrites = x.storage->rewrites.load(std::memory_order_relaxed);
 }
 
 bool grad_enabled() noexcept

@@ -17,21 +17,46 @@ void check_broadcasts(const yoke_tensor &from, const yoke_tensor &to, const char
              to_string(from.shape()).c_str(), to_string(to.shape()).c_str());
 }
 
-// x's elements on another device: through host memory unless both belong to one backend.
+Tensor moved(const yoke_tensor &x, Device &to);
+
+// Carries the gradient of what was moved back to where it came from.
+class MoveNode final : public Node
+{
+  public:
+    explicit MoveNode(const yoke_tensor &x) : edge_{Ref<Node>::share(node_of(x)), x.output_index}, from_(*x.device) {}
+    const char *name() const noexcept override { return "copy_"; }
+    std::span<const Edge> edges() const noexcept override { return {&edge_, 1}; }
+    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override { out[0] = moved(*gradients[0], from_); }
+
+  private:
+    const Edge edge_;
+    Device &from_;
+};
+
+// Through host memory unless both belong to one backend.
+void transfer(yoke_tensor &to, const yoke_tensor &from)
+{
+    if (from.numel == 0)
+        return;
+    if (from.device->backend == to.device->backend) {
+        synchronize(*from.device);
+        check_backend(to.device->backend->copy(to.device->handle, to.data, from.data, from.nbytes(), YOKE_COPY_PEER, nullptr),
+                      "copy_", to.device->name.c_str());
+        return;
+    }
+    std::vector<char> host(from.nbytes());
+    copy_to_host(from, host.data(), host.size(), "copy_");
+    copy_from_host(to, host.data(), host.size(), "copy_");
+}
+
+// x's elements on another device.
 Tensor moved(const yoke_tensor &x, Device &to)
 {
     const Tensor from = ops::contiguous(x);
     Tensor copy = make_tensor(to, x.dtype, x.shape(), "copy_");
-    if (x.numel == 0)
-        return copy;
-    if (from->device->backend == to.backend) {
-        synchronize(*from->device);
-        check_backend(to.backend->copy(to.handle, copy->data, from->data, x.nbytes(), YOKE_COPY_PEER, nullptr), "copy_");
-        return copy;
-    }
-    std::vector<char> host(x.nbytes());
-    copy_to_host(from, host.data(), host.size(), "copy_");
-    copy_from_host(copy, host.data(), host.size(), "copy_");
+    transfer(*copy, *from);
+    if (grad_enabled() && from->requires_grad())
+        set_node(*copy, Ref<Node>::adopt(new MoveNode(*from)), 0);
     return copy;
 }
 
@@ -49,10 +74,8 @@ void vjp_copy_(CopyInplaceArgs a, Backward &b)
 {
     if (b.needs(a.kX))
         b.set(a.kX, ops::zeros_like(b.grad()));
-    if (b.needs(a.kSrc)) {
-        Tensor gradient = sum_to(ops::cast(b.grad(), a.src().dtype), a.src().shape());
-        b.set(a.kSrc, gradient->device == a.src().device ? gradient : moved(gradient, *a.src().device));
-    }
+    if (b.needs(a.kSrc))
+        b.set(a.kSrc, sum_to(ops::cast(b.grad(), a.src().dtype), a.src().shape()));
 }
 
 void infer_fill_(FillInplaceArgs, Plan &) {}

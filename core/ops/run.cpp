@@ -25,12 +25,12 @@ Tensor ones(const yoke_tensor &x)
     return ops::ones_like(x);
 }
 
-// A view whose base was changed in place since: its recorded history no longer tells where its values come from.
+// A view whose base has been given new values by a recorded op since: the view's own history does not tell of them.
 void check_not_stale(const OpDef &op, const yoke_tensor &x)
 {
     if (!x.is_view || node_of(x)->is_leaf())
         return;
-    if (x.storage->version.load(std::memory_order_relaxed) != x.node_version)
+    if (x.storage->rewrites.load(std::memory_order_relaxed) != x.node_rewrites)
         fail(YOKE_E_STATE, "%s: the tensor %s is a view (by %s) of memory that %s has changed in place since; take the view "
                            "again",
              op.name, describe(x).c_str(), node_of(x)->name(),
@@ -220,8 +220,10 @@ void Call::record()
     std::span<const Tensor> results(plan_.results_, static_cast<size_t>(plan_.result_count_));
     yoke_tensor *written = op_.mut_result >= 0 ? args_[op_.mut_result].v.tensor : nullptr;
     Ref<OpNode> node = OpNode::make(op_, args_, {tensors_.data(), tensors_.size()}, results, needs_);
-    if (written)
+    if (written) {
+        written->storage->rewrites.fetch_add(1, std::memory_order_relaxed);
         set_node(*written, node, 0);
+    }
     for (int k = 0; k < plan_.result_count_; ++k)
         if (op_.results[k] == ResultKind::kTensor && is_floating(plan_.results_[k]->dtype))
             set_node(*plan_.results_[k], node, static_cast<uint32_t>(k));
@@ -233,9 +235,7 @@ void Call::mark_written()
     each_tensor([this](int i, yoke_tensor *x) {
         if (x && is_written(op_.args[i].type)) {
             x->storage->last_writer.store(op_.name, std::memory_order_relaxed);
-            const uint32_t before = x->storage->version.fetch_add(1, std::memory_order_relaxed);
-            if (x->requires_grad() && x->node_version == before)
-                x->node_version = before + 1; // the change is this tensor's own
+            x->storage->version.fetch_add(1, std::memory_order_relaxed);
         }
     });
 }

@@ -24,6 +24,7 @@ class Storage final : public RefCounted
     void *const data;          // nullptr if bytes is 0
     const uint64_t bytes;      // as asked for
     std::atomic<uint32_t> version{0}; // steps with every change in place
+    std::atomic<uint32_t> rewrites{0}; // steps with every such change that the tape has recorded
     std::atomic<const char *> last_writer{nullptr}; // the op that changed it last, for messages
 
     static Ref<Storage> allocate(Device &device, uint64_t bytes);
@@ -57,7 +58,7 @@ struct yoke_tensor final : yoke::RefCounted {
     // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
     uint32_t output_index = 0; // which of the node's results this is
-    uint32_t node_version = 0; // the storage's version when the node was set
+    uint32_t node_rewrites = 0; // the storage's rewrites when the node was set
 
     int64_t shape_[YOKE_MAX_NDIM];
     int64_t strides_[YOKE_MAX_NDIM];

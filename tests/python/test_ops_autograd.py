@@ -348,6 +348,15 @@ def test_a_view_whose_base_was_changed_is_stale():
     assert yoke.slice(y, 0, 0, 1).tolist() == [[2.0, 2.0, 2.0]]
 
 
+def test_a_view_of_a_weight_stays_usable_after_a_change_outside_the_record():
+    weight = to_yoke(np.ones((2, 3)), requires_grad=True)
+    turned = yoke.transpose(weight, 0, 1)
+    with yoke.no_grad():
+        weight.add_(1)
+    yoke.sum(turned * turned).backward()
+    np.testing.assert_array_equal(to_numpy(weight.grad), np.full((2, 3), 4.0))
+
+
 # ---- Depth and threads -----------------------------------------------------------------------------------------------
 
 CHAIN = """
