@@ -1,0 +1,79 @@
+// Copies between devices: values and gradients cross, whichever side asks.
+#include "core/ops/ops.h"
+
+#include "core/autograd/backward.h"
+#include "expect_error.h"
+#include "fake_backend.h"
+#include "fresh_process.h"
+
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+Device &fake_device()
+{
+    register_backend("fake", test::get_fake);
+    return open_device("fake");
+}
+
+Tensor pair_on(Device &device, double first, double second)
+{
+    const int64_t shape = 2;
+    const double values[] = {first, second};
+    Tensor x = make_tensor(device, YOKE_F64, {&shape, 1}, "a test");
+    copy_from_host(*x, values, sizeof values, "a test");
+    return x;
+}
+
+std::vector<double> values_of(const Tensor &x)
+{
+    std::vector<double> values(static_cast<size_t>(x->numel));
+    copy_to_host(*x, values.data(), values.size() * sizeof(double), "a test");
+    return values;
+}
+
+}  // namespace
+
+TEST(OpDevices, AGradientGoesBackToTheDeviceItsTensorCameFrom)
+{
+    test::in_fresh_process([] {
+        const Tensor x = pair_on(fake_device(), 3, 4), y = pair_on(open_device("cpu"), 0, 0);
+        set_requires_grad(*x, true);
+        ops::copy_(*y, *x);
+        EXPECT_EQ(values_of(y), (std::vector<double>{3, 4}));
+        ASSERT_TRUE(y->requires_grad()) << "the copy is part of the record";
+        const Tensor loss = ops::sum(*ops::mul(*y, *y));
+        yoke_tensor *root = loss.get();
+        backward({&root, 1}, {}, false);
+        const Tensor grad = grad_of(*x, "a test");
+        ASSERT_TRUE(grad.present());
+        EXPECT_EQ(grad->device, x->device);
+        EXPECT_EQ(values_of(grad), (std::vector<double>{6, 8}));
+    });
+}
+
+TEST(OpDevices, ACopyWithoutGradModeRecordsNothing)
+{
+    test::in_fresh_process([] {
+        const Tensor x = pair_on(fake_device(), 3, 4), y = pair_on(open_device("cpu"), 0, 0);
+        set_requires_grad(*x, true);
+        const NoGrad no_grad;
+        ops::copy_(*y, *x);
+        EXPECT_EQ(values_of(y), (std::vector<double>{3, 4}));
+        EXPECT_FALSE(y->requires_grad());
+    });
+}
+
+TEST(OpDevices, AnyOtherOpRefusesTensorsOfTwoDevicesAndNamesBoth)
+{
+    test::in_fresh_process([] {
+        const Tensor x = pair_on(fake_device(), 3, 4), y = pair_on(open_device("cpu"), 0, 0);
+        test::expect_error(YOKE_E_VALUE, {"add", "fake:0", "cpu", "to()"}, [&] { ops::add(*y, *x); });
+        test::expect_error(YOKE_E_VALUE, {"add_", "fake:0", "cpu"}, [&] { ops::add_(*y, *x); });
+        EXPECT_EQ(values_of(y), (std::vector<double>{0, 0}));
+    });
+}
+
+}  // namespace yoke
