@@ -79,7 +79,8 @@ T *Contract::upload(const std::vector<T> &values)
 {
     const uint64_t bytes = values.size() * sizeof(T);
     T *data = static_cast<T *>(block(bytes ? bytes : 1));
-    EXPECT_DONE(table_->copy(device_, data, values.data(), bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr));
+    EXPECT_DONE(
+        table_->copy(device_, data, values.data(), bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr));
     EXPECT_DONE(table_->device_synchronize(device_));
     return data;
 }
@@ -89,7 +90,8 @@ std::vector<T> Contract::download(const T *from, size_t count)
 {
     std::vector<T> values(count);
     const uint64_t bytes = count * sizeof(T);
-    EXPECT_DONE(table_->copy(device_, values.data(), from, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
+    EXPECT_DONE(
+        table_->copy(device_, values.data(), from, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
     EXPECT_DONE(table_->device_synchronize(device_));
     return values;
 }

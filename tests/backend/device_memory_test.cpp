@@ -13,7 +13,8 @@ YOKE_ON_EVERY_BACKEND(DeviceMemory);
 std::vector<uint8_t> counting(size_t bytes, int step = 1)
 {
     std::vector<uint8_t> values(bytes);
-    for (size_t i = 0; i < bytes; ++i) values[i] = static_cast<uint8_t>(i * static_cast<size_t>(step) + (i >> 8));
+    for (size_t i = 0; i < bytes; ++i)
+        values[i] = static_cast<uint8_t>(i * static_cast<size_t>(step) + (i >> 8));
     return values;
 }
 
@@ -71,7 +72,8 @@ TEST_P(DeviceMemory, BlocksAreAlignedAndDoNotOverlap)
         uintptr_t begin, end;
     };
     std::vector<Range> ranges;
-    for (const uint64_t bytes : {1u, 3u, 63u, 64u, 65u, 4096u, 100'000u, 5'000'000u, 9'000'001u, 1u}) {
+    for (const uint64_t bytes :
+         {1u, 3u, 63u, 64u, 65u, 4096u, 100'000u, 5'000'000u, 9'000'001u, 1u}) {
         const auto at = reinterpret_cast<uintptr_t>(block(bytes));
         ASSERT_NE(at, 0u);
         EXPECT_EQ(at % info_.alignment, 0u) << bytes;
@@ -93,7 +95,8 @@ TEST_P(DeviceMemory, AShortageIsOutOfMemoryAndNothingElseIsLost)
 {
     const std::vector<uint8_t> values = counting(1000);
     const uint8_t *kept = upload(values);
-    for (const uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 4096, UINT64_MAX, uint64_t{1} << 63}) {
+    for (const uint64_t bytes :
+         {uint64_t{1} << 60, UINT64_MAX - 4096, UINT64_MAX, uint64_t{1} << 63}) {
         int mark = 0;
         void *data = &mark;
         expect_failure(YOKE_E_OOM, table_->alloc(device_, bytes, &data), "alloc");
@@ -117,7 +120,8 @@ TEST_P(DeviceMemory, CopiesGoInEveryDirection)
     for (const size_t bytes : {1u, 4096u, 2'100'003u}) {
         const std::vector<uint8_t> values = counting(bytes, 7);
         auto *first = upload(values);
-        auto *second = static_cast<uint8_t *>(block(bytes)), *third = static_cast<uint8_t *>(block(bytes));
+        auto *second = static_cast<uint8_t *>(block(bytes)),
+             *third = static_cast<uint8_t *>(block(bytes));
         EXPECT_DONE(table_->copy(device_, second, first, bytes, YOKE_COPY_DEVICE, nullptr));
         EXPECT_DONE(table_->copy(device_, third, second, bytes, YOKE_COPY_PEER, nullptr));
         EXPECT_EQ(download(third, bytes), values) << "copies on one stream come after one another";
@@ -128,7 +132,8 @@ TEST_P(DeviceMemory, ACopyOfAPartLeavesTheRestAlone)
 {
     auto *data = upload(std::vector<uint8_t>(300, 9));
     const std::vector<uint8_t> part(100, 4);
-    ASSERT_DONE(table_->copy(device_, data + 100, part.data(), 100, YOKE_COPY_HOST_TO_DEVICE, nullptr));
+    ASSERT_DONE(
+        table_->copy(device_, data + 100, part.data(), 100, YOKE_COPY_HOST_TO_DEVICE, nullptr));
     std::vector<uint8_t> expected(300, 9);
     std::fill_n(expected.begin() + 100, 100, uint8_t{4});
     EXPECT_EQ(download(data, 300), expected);
@@ -146,7 +151,8 @@ TEST_P(DeviceMemory, ADirectionThatDoesNotExistIsRefused)
     auto *data = static_cast<uint8_t *>(block(64));
     for (const int32_t direction : {0, -1, 5}) {
         const std::vector<uint8_t> source(64);
-        expect_failure(YOKE_E_VALUE, table_->copy(device_, data, source.data(), 64, direction, nullptr), "copy");
+        expect_failure(YOKE_E_VALUE,
+                       table_->copy(device_, data, source.data(), 64, direction, nullptr), "copy");
     }
 }
 
@@ -188,13 +194,16 @@ TEST_P(DeviceMemory, ThreadsAllocateCopyAndFreeSideBySide)
 {
     const auto work = [this](int number) {
         for (int round = 0; round < 50; ++round) {
-            const size_t bytes = 1000 + static_cast<size_t>(number) * 4096 + static_cast<size_t>(round) * 97'001;
+            const size_t bytes =
+                1000 + static_cast<size_t>(number) * 4096 + static_cast<size_t>(round) * 97'001;
             void *data = nullptr;
             ASSERT_DONE(table_->alloc(device_, bytes, &data));
             const std::vector<uint8_t> values = counting(bytes, number + 2);
-            ASSERT_DONE(table_->copy(device_, data, values.data(), bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr));
+            ASSERT_DONE(table_->copy(device_, data, values.data(), bytes, YOKE_COPY_HOST_TO_DEVICE,
+                                     nullptr));
             std::vector<uint8_t> back(bytes);
-            ASSERT_DONE(table_->copy(device_, back.data(), data, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
+            ASSERT_DONE(
+                table_->copy(device_, back.data(), data, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
             ASSERT_DONE(table_->device_synchronize(device_));
             ASSERT_EQ(back, values);
             ASSERT_DONE(table_->free(device_, data, bytes));

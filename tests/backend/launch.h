@@ -12,41 +12,56 @@ namespace yoke::test {
 template <class T>
 constexpr yoke_dtype dtype_of()
 {
-    if constexpr (std::is_same_v<T, double>) return YOKE_F64;
-    else if constexpr (std::is_same_v<T, float>) return YOKE_F32;
-    else if constexpr (std::is_same_v<T, int64_t>) return YOKE_I64;
-    else if constexpr (std::is_same_v<T, int32_t>) return YOKE_I32;
-    else if constexpr (std::is_same_v<T, bool>) return YOKE_BOOL;
-    else return YOKE_U8;
+    if constexpr (std::is_same_v<T, double>)
+        return YOKE_F64;
+    else if constexpr (std::is_same_v<T, float>)
+        return YOKE_F32;
+    else if constexpr (std::is_same_v<T, int64_t>)
+        return YOKE_I64;
+    else if constexpr (std::is_same_v<T, int32_t>)
+        return YOKE_I32;
+    else if constexpr (std::is_same_v<T, bool>)
+        return YOKE_BOOL;
+    else
+        return YOKE_U8;
 }
 
 inline std::vector<int64_t> row_major(const std::vector<int64_t> &shape)
 {
     std::vector<int64_t> strides(shape.size());
     int64_t step = 1;
-    for (size_t i = shape.size(); i-- > 0; step *= std::max<int64_t>(shape[i], 1)) strides[i] = step;
+    for (size_t i = shape.size(); i-- > 0; step *= std::max<int64_t>(shape[i], 1))
+        strides[i] = step;
     return strides;
 }
 
 // The tensors and parameters of one launch; lists keep their addresses while it is put together.
 class Record {
 public:
-    Record(int32_t op, void *device, void *stream = nullptr) : op_(op), device_(device), stream_(stream) {}
+    Record(int32_t op, void *device, void *stream = nullptr)
+        : op_(op), device_(device), stream_(stream)
+    {
+    }
 
     template <class T>
-    Record &in(const T *data, std::vector<int64_t> shape, std::optional<std::vector<int64_t>> strides = {})
+    Record &in(const T *data, std::vector<int64_t> shape,
+               std::optional<std::vector<int64_t>> strides = {})
     {
-        return add(const_cast<T *>(data), dtype_of<T>(), std::move(shape), std::move(strides), YOKE_OPERAND_READ);
+        return add(const_cast<T *>(data), dtype_of<T>(), std::move(shape), std::move(strides),
+                   YOKE_OPERAND_READ);
     }
     template <class T>
-    Record &out(T *data, std::vector<int64_t> shape, std::optional<std::vector<int64_t>> strides = {})
+    Record &out(T *data, std::vector<int64_t> shape,
+                std::optional<std::vector<int64_t>> strides = {})
     {
         return add(data, dtype_of<T>(), std::move(shape), std::move(strides), YOKE_OPERAND_WRITE);
     }
     template <class T>
-    Record &change(T *data, std::vector<int64_t> shape, std::optional<std::vector<int64_t>> strides = {})
+    Record &change(T *data, std::vector<int64_t> shape,
+                   std::optional<std::vector<int64_t>> strides = {})
     {
-        return add(data, dtype_of<T>(), std::move(shape), std::move(strides), YOKE_OPERAND_READ | YOKE_OPERAND_WRITE);
+        return add(data, dtype_of<T>(), std::move(shape), std::move(strides),
+                   YOKE_OPERAND_READ | YOKE_OPERAND_WRITE);
     }
     Record &absent()
     {
@@ -101,17 +116,22 @@ public:
             bytes += static_cast<double>(o.bytes);
             if (o.flags & YOKE_OPERAND_SCALAR) o.data = &o.immediate;
         }
-        const yoke_launch launch{sizeof(yoke_launch), op_,
-                                 operands_.data(), params_.data(),
-                                 static_cast<int32_t>(operands_.size()), static_cast<int32_t>(params_.size()),
-                                 device_, stream_, bytes};
+        const yoke_launch launch{sizeof(yoke_launch),
+                                 op_,
+                                 operands_.data(),
+                                 params_.data(),
+                                 static_cast<int32_t>(operands_.size()),
+                                 static_cast<int32_t>(params_.size()),
+                                 device_,
+                                 stream_,
+                                 bytes};
         const yoke_kernel_fn kernel = table.kernels[op_];
         return table.launch ? table.launch(&launch, kernel) : kernel(&launch);
     }
 
 private:
-    Record &add(void *data, yoke_dtype dtype, std::vector<int64_t> shape, std::optional<std::vector<int64_t>> strides,
-                uint32_t flags);
+    Record &add(void *data, yoke_dtype dtype, std::vector<int64_t> shape,
+                std::optional<std::vector<int64_t>> strides, uint32_t flags);
 
     int32_t op_;
     void *device_, *stream_;

@@ -53,7 +53,8 @@ TEST_P(Launches, AddBroadcastsByStridesOfZero)
 {
     const float *x = upload(ramp<float>(6)), *y = upload(std::vector<float>{10, 20, 30});
     float *out = room<float>(6, -1);
-    ASSERT_DONE(record(YOKE_OP_ADD).in(x, {2, 3}).in(y, {2, 3}, {{0, 1}}).out(out, {2, 3}).run(*table_));
+    ASSERT_DONE(
+        record(YOKE_OP_ADD).in(x, {2, 3}).in(y, {2, 3}, {{0, 1}}).out(out, {2, 3}).run(*table_));
     EXPECT_EQ(download(out, 6), (std::vector<float>{10, 21, 32, 13, 24, 35}));
 }
 
@@ -72,8 +73,10 @@ TEST_P(Launches, NegativeAndTransposedStridesAreFollowedOnBothSides)
     const float *x = upload(ramp<float>(6));  // [[0 1 2] [3 4 5]]
     float *out = room<float>(12, -1);
     // x backwards along both axes, written into every second place of a column-major result.
-    ASSERT_DONE(record(YOKE_OP_NEG).in(x + 5, {2, 3}, {{-3, -1}}).out(out, {2, 3}, {{2, 4}}).run(*table_));
-    EXPECT_EQ(download(out, 12), (std::vector<float>{-5, -1, -2, -1, -4, -1, -1, -1, -3, -1, -0.0f, -1}));
+    ASSERT_DONE(
+        record(YOKE_OP_NEG).in(x + 5, {2, 3}, {{-3, -1}}).out(out, {2, 3}, {{2, 4}}).run(*table_));
+    EXPECT_EQ(download(out, 12),
+              (std::vector<float>{-5, -1, -2, -1, -4, -1, -1, -1, -3, -1, -0.0f, -1}));
 }
 
 TEST_P(Launches, NothingOutsideTheResultIsWritten)
@@ -95,19 +98,35 @@ TEST_P(Launches, ALaunchOnNothingTouchesNothing)
     float *out = room<float>(1, 5);
     ASSERT_DONE(record(YOKE_OP_ADD).in(out, {0, 3}).in(out, {0, 3}).out(out, {0, 3}).run(*table_));
     ASSERT_DONE(record(YOKE_OP_EXP).in(out, {2, 0}).out(out, {2, 0}).run(*table_));
-    ASSERT_DONE(record(YOKE_OP_SOFTMAX).in(out, {0, 3}).out(out, {0, 3}).param(int64_t{1}).param(int64_t{0}).run(*table_));
-    ASSERT_DONE(record(YOKE_OP_MATMUL).in(out, {0, 3}).in(out, {3, 0}).out(out, {0, 0}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_SOFTMAX)
+                    .in(out, {0, 3})
+                    .out(out, {0, 3})
+                    .param(int64_t{1})
+                    .param(int64_t{0})
+                    .run(*table_));
+    ASSERT_DONE(
+        record(YOKE_OP_MATMUL).in(out, {0, 3}).in(out, {3, 0}).out(out, {0, 0}).run(*table_));
     EXPECT_EQ(download(out, 1)[0], 5);
 }
 
 TEST_P(Launches, TheSumOfNothingIsZeroAndItsMeanIsNotANumber)
 {
     double *out = room<double>(3, 5), *none = room<double>(1, 5);
-    ASSERT_DONE(record(YOKE_OP_SUM).in(none, {0, 3}).out(out, {3}).axes({0}).param(int64_t{0}, YOKE_ARG_BOOL)
-                    .param(int64_t{0}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_SUM)
+                    .in(none, {0, 3})
+                    .out(out, {3})
+                    .axes({0})
+                    .param(int64_t{0}, YOKE_ARG_BOOL)
+                    .param(int64_t{0})
+                    .run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<double>{0, 0, 0}));
-    ASSERT_DONE(record(YOKE_OP_MEAN).in(none, {0, 3}).out(out, {3}).axes({0}).param(int64_t{0}, YOKE_ARG_BOOL)
-                    .param(int64_t{0}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_MEAN)
+                    .in(none, {0, 3})
+                    .out(out, {3})
+                    .axes({0})
+                    .param(int64_t{0}, YOKE_ARG_BOOL)
+                    .param(int64_t{0})
+                    .run(*table_));
     for (const double value : download(out, 3)) EXPECT_TRUE(std::isnan(value));
 }
 
@@ -115,42 +134,63 @@ TEST_P(Launches, SumReducesAnyAxesOfAnyStrides)
 {
     const int32_t *x = upload(ramp<int32_t>(24));  // [2, 3, 4]
     int64_t *out = room<int64_t>(3, -1);
-    ASSERT_DONE(record(YOKE_OP_SUM).in(x, {2, 3, 4}).out(out, {3}).axes({0, 2}).param(int64_t{0}, YOKE_ARG_BOOL)
-                    .param(int64_t{0}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_SUM)
+                    .in(x, {2, 3, 4})
+                    .out(out, {3})
+                    .axes({0, 2})
+                    .param(int64_t{0}, YOKE_ARG_BOOL)
+                    .param(int64_t{0})
+                    .run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<int64_t>{60, 92, 124}));
     // The same memory as [4, 3, 2]: its axes 0 and 2 are the others' 2 and 0.
-    ASSERT_DONE(record(YOKE_OP_SUM).in(x, {4, 3, 2}, {{1, 4, 12}}).out(out, {1, 3, 1}).axes({0, 2})
-                    .param(int64_t{1}, YOKE_ARG_BOOL).param(int64_t{0}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_SUM)
+                    .in(x, {4, 3, 2}, {{1, 4, 12}})
+                    .out(out, {1, 3, 1})
+                    .axes({0, 2})
+                    .param(int64_t{1}, YOKE_ARG_BOOL)
+                    .param(int64_t{0})
+                    .run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<int64_t>{60, 92, 124}));
 }
 
 TEST_P(Launches, MatmulMultipliesTransposedBatchedAndPlainMatrices)
 {
-    const float *x = upload(std::vector<float>{1, 2, 3, 4, 5, 6}), *y = upload(std::vector<float>{1, 0, 2, 0, 1, 3});
+    const float *x = upload(std::vector<float>{1, 2, 3, 4, 5, 6}),
+                *y = upload(std::vector<float>{1, 0, 2, 0, 1, 3});
     float *out = room<float>(8, -1);
     // [2, 3] by the transpose of [2, 3].
-    ASSERT_DONE(record(YOKE_OP_MATMUL).in(x, {2, 3}).in(y, {3, 2}, {{1, 3}}).out(out, {2, 2}).run(*table_));
+    ASSERT_DONE(
+        record(YOKE_OP_MATMUL).in(x, {2, 3}).in(y, {3, 2}, {{1, 3}}).out(out, {2, 2}).run(*table_));
     EXPECT_EQ(download(out, 4), (std::vector<float>{7, 11, 16, 23}));
     // A batch of two rows against one shared matrix.
-    ASSERT_DONE(record(YOKE_OP_MATMUL).in(x, {2, 1, 3}).in(y, {3, 2}).out(out, {2, 1, 2}).run(*table_));
+    ASSERT_DONE(
+        record(YOKE_OP_MATMUL).in(x, {2, 1, 3}).in(y, {3, 2}).out(out, {2, 1, 2}).run(*table_));
     EXPECT_EQ(download(out, 4), (std::vector<float>{8, 9, 20, 18}));
 }
 
 TEST_P(Launches, AProductOverNothingIsZero)
 {
     float *out = room<float>(6, -1);
-    ASSERT_DONE(record(YOKE_OP_MATMUL).in(out, {2, 0}).in(out, {0, 3}).out(out, {2, 3}).run(*table_));
+    ASSERT_DONE(
+        record(YOKE_OP_MATMUL).in(out, {2, 0}).in(out, {0, 3}).out(out, {2, 3}).run(*table_));
     EXPECT_EQ(download(out, 6), std::vector<float>(6, 0));
 }
 
 TEST_P(Launches, LinearAddsItsBiasOrGoesWithout)
 {
-    const float *x = upload(std::vector<float>{1, 2}), *w = upload(std::vector<float>{1, 0, 0, 1, 1, 1});
+    const float *x = upload(std::vector<float>{1, 2}),
+                *w = upload(std::vector<float>{1, 0, 0, 1, 1, 1});
     const float *bias = upload(std::vector<float>{10, 20, 30});
     float *out = room<float>(3, -1);
-    ASSERT_DONE(record(YOKE_OP_LINEAR).in(x, {1, 2}).in(w, {3, 2}).in(bias, {3}).out(out, {1, 3}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_LINEAR)
+                    .in(x, {1, 2})
+                    .in(w, {3, 2})
+                    .in(bias, {3})
+                    .out(out, {1, 3})
+                    .run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<float>{11, 22, 33}));
-    ASSERT_DONE(record(YOKE_OP_LINEAR).in(x, {1, 2}).in(w, {3, 2}).absent().out(out, {1, 3}).run(*table_));
+    ASSERT_DONE(
+        record(YOKE_OP_LINEAR).in(x, {1, 2}).in(w, {3, 2}).absent().out(out, {1, 3}).run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<float>{1, 2, 3}));
 }
 
@@ -158,7 +198,13 @@ TEST_P(Launches, CatTakesAListLaidOutInPlace)
 {
     const int64_t *x = upload(ramp<int64_t>(4)), *y = upload(ramp<int64_t>(2, 10));
     int64_t *out = room<int64_t>(6, -1);
-    ASSERT_DONE(record(YOKE_OP_CAT).in(x, {2, 2}).in(y, {2, 1}).in(x, {2, 0}).out(out, {2, 3}).param(int64_t{1}).run(*table_));
+    ASSERT_DONE(record(YOKE_OP_CAT)
+                    .in(x, {2, 2})
+                    .in(y, {2, 1})
+                    .in(x, {2, 0})
+                    .out(out, {2, 3})
+                    .param(int64_t{1})
+                    .run(*table_));
     EXPECT_EQ(download(out, 6), (std::vector<int64_t>{0, 1, 10, 2, 3, 11}));
 }
 
@@ -189,7 +235,8 @@ TEST_P(Launches, LaunchesOnOneStreamHappenInOrder)
 {
     constexpr int64_t kCount = 100'000;
     float *x = room<float>(kCount, 0);
-    for (int i = 0; i < 50; ++i) ASSERT_DONE(record(YOKE_OP_ADD_).change(x, {kCount}).scalar(1.0f).run(*table_));
+    for (int i = 0; i < 50; ++i)
+        ASSERT_DONE(record(YOKE_OP_ADD_).change(x, {kCount}).scalar(1.0f).run(*table_));
     EXPECT_EQ(download(x, kCount), std::vector<float>(kCount, 50));
 }
 
@@ -202,10 +249,13 @@ TEST_P(Launches, ThreadsLaunchSideBySideAndGetTheirOwnResults)
         const uint64_t bytes = kCount * sizeof(float);
         ASSERT_DONE(table_->alloc(device_, bytes, &memory));
         auto *x = static_cast<float *>(memory);
-        ASSERT_DONE(table_->copy(device_, x, host.data(), bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr));
+        ASSERT_DONE(
+            table_->copy(device_, x, host.data(), bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr));
         for (int round = 0; round < 30; ++round)
-            ASSERT_DONE(Record(YOKE_OP_ADD_, device_).change(x, {kCount}).scalar(2.0f).run(*table_));
-        ASSERT_DONE(table_->copy(device_, host.data(), x, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
+            ASSERT_DONE(
+                Record(YOKE_OP_ADD_, device_).change(x, {kCount}).scalar(2.0f).run(*table_));
+        ASSERT_DONE(
+            table_->copy(device_, host.data(), x, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
         ASSERT_DONE(table_->device_synchronize(device_));
         EXPECT_EQ(host, std::vector<float>(kCount, static_cast<float>(number + 60)));
         EXPECT_DONE(table_->free(device_, memory, bytes));
@@ -218,7 +268,8 @@ TEST_P(Launches, ThreadsLaunchSideBySideAndGetTheirOwnResults)
 TEST_P(Launches, RandomNumbersDependOnSeedAndOffsetAlone)
 {
     constexpr int64_t kCount = 50'001;
-    float *whole = room<float>(kCount, -1), *again = room<float>(kCount, -1), *part = room<float>(kCount, -1);
+    float *whole = room<float>(kCount, -1), *again = room<float>(kCount, -1),
+          *part = room<float>(kCount, -1);
     const auto draw = [&](float *to, int64_t count, int64_t seed, int64_t offset) {
         return record(YOKE_OP__UNIFORM).change(to, {count}).param(seed).param(offset).run(*table_);
     };
@@ -227,7 +278,8 @@ TEST_P(Launches, RandomNumbersDependOnSeedAndOffsetAlone)
     ASSERT_DONE(draw(part, kCount - 4000, 7, 1000));
     const std::vector<float> first = download(whole, kCount), later = download(part, kCount - 4000);
     EXPECT_EQ(download(again, kCount), first);
-    EXPECT_TRUE(std::equal(later.begin(), later.end(), first.begin() + 4000)) << "four elements to a counter";
+    EXPECT_TRUE(std::equal(later.begin(), later.end(), first.begin() + 4000))
+        << "four elements to a counter";
     ASSERT_DONE(draw(again, kCount, 8, 0));
     EXPECT_NE(download(again, kCount), first);
 }
@@ -236,7 +288,8 @@ TEST_P(Launches, ADtypeThatAKernelCannotTakeIsATypeErrorNotACrash)
 {
     const int64_t *x = upload(ramp<int64_t>(4));
     int64_t *out = room<int64_t>(4, 5);
-    expect_failure(YOKE_E_TYPE, record(YOKE_OP_EXP).in(x, {4}).out(out, {4}).run(*table_), "exp of int64");
+    expect_failure(YOKE_E_TYPE, record(YOKE_OP_EXP).in(x, {4}).out(out, {4}).run(*table_),
+                   "exp of int64");
     EXPECT_EQ(download(out, 4), std::vector<int64_t>(4, 5));
 }
 

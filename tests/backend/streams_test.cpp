@@ -46,7 +46,8 @@ TEST_P(Streams, WorkOnOneStreamHappensInOrder)
 {
     void *one = stream();
     constexpr size_t kBytes = 300'000;
-    auto *data = static_cast<uint8_t *>(block(kBytes)), *copy = static_cast<uint8_t *>(block(kBytes));
+    auto *data = static_cast<uint8_t *>(block(kBytes)),
+         *copy = static_cast<uint8_t *>(block(kBytes));
     for (int i = 0; i < 20; ++i) {
         ASSERT_DONE(table_->fill(device_, data, static_cast<uint8_t>(i), kBytes, one));
         ASSERT_DONE(table_->copy(device_, copy, data, kBytes, YOKE_COPY_DEVICE, one));
@@ -60,7 +61,8 @@ TEST_P(Streams, AnEventOrdersOneStreamBehindAnother)
 {
     void *first = stream(), *second = stream(), *ready = event();
     constexpr size_t kBytes = 4 << 20;
-    auto *data = static_cast<uint8_t *>(block(kBytes)), *copy = static_cast<uint8_t *>(block(kBytes));
+    auto *data = static_cast<uint8_t *>(block(kBytes)),
+         *copy = static_cast<uint8_t *>(block(kBytes));
     for (int i = 1; i < 6; ++i) {
         ASSERT_DONE(table_->fill(device_, data, static_cast<uint8_t>(i), kBytes, first));
         ASSERT_DONE(table_->event_record(device_, ready, first));
@@ -121,9 +123,12 @@ TEST_P(Streams, TimeWantsTwoRecordedEventsWithTiming)
     ASSERT_DONE(table_->event_record(device_, plain, nullptr));
     double seconds = -7;
     expect_failure(table_->event_elapsed(device_, timed, plain, &seconds), "an end without timing");
-    expect_failure(table_->event_elapsed(device_, plain, timed, &seconds), "a start without timing");
-    expect_failure(table_->event_elapsed(device_, timed, never, &seconds), "an end that was not recorded");
-    expect_failure(table_->event_elapsed(device_, never, timed, &seconds), "a start that was not recorded");
+    expect_failure(table_->event_elapsed(device_, plain, timed, &seconds),
+                   "a start without timing");
+    expect_failure(table_->event_elapsed(device_, timed, never, &seconds),
+                   "an end that was not recorded");
+    expect_failure(table_->event_elapsed(device_, never, timed, &seconds),
+                   "a start that was not recorded");
     EXPECT_EQ(seconds, -7) << "a failure leaves its out parameter alone";
     for (void *one : {timed, plain, never}) EXPECT_DONE(table_->event_destroy(device_, one));
 }

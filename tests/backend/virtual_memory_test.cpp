@@ -80,7 +80,8 @@ TEST_P(VirtualMemory, ACopyMayCrossFromOneChunkIntoTheNext)
     ASSERT_DONE(table_->vmm_map(device_, range, page_, chunks[0]));
     ASSERT_DONE(table_->vmm_map(device_, range + page_, page_, chunks[1]));
     const std::vector<char> values(5000, 'x');
-    ASSERT_DONE(table_->copy(device_, range + page_ - 2500, values.data(), 5000, YOKE_COPY_HOST_TO_DEVICE, nullptr));
+    ASSERT_DONE(table_->copy(device_, range + page_ - 2500, values.data(), 5000,
+                             YOKE_COPY_HOST_TO_DEVICE, nullptr));
     EXPECT_EQ(download(range + page_ - 2500, 5000), values);
     for (int i = 0; i < 2; ++i) {
         EXPECT_DONE(table_->vmm_unmap(device_, range + static_cast<uint64_t>(i) * page_, page_));
@@ -107,7 +108,8 @@ TEST_P(VirtualMemory, AChunkIsMappedAtOnePlaceAtATime)
     char *range = reserve(2 * page_);
     const uint64_t chunk = create(page_);
     ASSERT_DONE(table_->vmm_map(device_, range, page_, chunk));
-    expect_failure(YOKE_E_STATE, table_->vmm_map(device_, range + page_, page_, chunk), "vmm_map twice");
+    expect_failure(YOKE_E_STATE, table_->vmm_map(device_, range + page_, page_, chunk),
+                   "vmm_map twice");
     expect_failure(table_->vmm_destroy(device_, chunk), "vmm_destroy while mapped");
     expect_failure(table_->vmm_release(device_, range, 2 * page_), "vmm_release while mapped");
     write(range, 'k', page_);
@@ -122,7 +124,8 @@ TEST_P(VirtualMemory, WhatIsMappedElsewhereOrNotAtAllCannotBeUnmapped)
     char *range = reserve(2 * page_);
     expect_failure(table_->vmm_unmap(device_, range, page_), "vmm_unmap of nothing");
     const uint64_t chunk = create(page_);
-    expect_failure(table_->vmm_map(device_, range, 2 * page_, chunk), "vmm_map of more than the chunk");
+    expect_failure(table_->vmm_map(device_, range, 2 * page_, chunk),
+                   "vmm_map of more than the chunk");
     ASSERT_DONE(table_->vmm_map(device_, range, page_, chunk));
     expect_failure(table_->vmm_unmap(device_, range + page_, page_), "vmm_unmap beside the chunk");
     EXPECT_DONE(table_->vmm_unmap(device_, range, page_));

@@ -42,7 +42,8 @@ public:
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
     {
         log_.push_back(name_);
-        if (action) action(gradients, out);
+        if (action)
+            action(gradients, out);
         else
             for (Tensor &one : out) one = gradients[0];
     }
@@ -67,7 +68,8 @@ struct Made {
 };
 
 // A number that `name` has made of the given ones.
-Made made_by(const char *name, std::vector<Edge> edges, std::vector<std::string> &log, int outputs = 1, int output = 0)
+Made made_by(const char *name, std::vector<Edge> edges, std::vector<std::string> &log,
+             int outputs = 1, int output = 0)
 {
     auto *node = new ProbeNode(name, std::move(edges), outputs, log);
     Tensor x = number(0);
@@ -108,14 +110,16 @@ TEST(Walk, ANodeOfManyEdgesGivesEachItsGradient)
     }
     Made root = made_by("root", edges, log);
     go_back(root.tensor);
-    for (size_t i = 0; i < leaves.size(); ++i) EXPECT_EQ(grad_of(*leaves[i], "a test").present(), i % 5 != 4) << i;
+    for (size_t i = 0; i < leaves.size(); ++i)
+        EXPECT_EQ(grad_of(*leaves[i], "a test").present(), i % 5 != 4) << i;
 }
 
 TEST(Walk, AGradientThatIsMissingMeansZeroAndStopsThere)
 {
     Log log;
     const Tensor x = number(1, true), y = number(1, true);
-    Made a = made_by("a", {edge_to(x)}, log), root = made_by("root", {edge_to(a.tensor), edge_to(y)}, log);
+    Made a = made_by("a", {edge_to(x)}, log),
+         root = made_by("root", {edge_to(a.tensor), edge_to(y)}, log);
     root.node->action = [](std::span<Tensor> in, std::span<Tensor> out) { out[1] = in[0]; };
     go_back(root.tensor);
     EXPECT_EQ(log, (Log{"root", "release root"}));
@@ -153,7 +157,9 @@ TEST(Walk, ANodeThatRaisesStopsTheWalkAndLeavesNothingBehind)
     const int64_t before = live_tensor_count();
     {
         Made a = made_by("a", {edge_to(x)}, log), b = made_by("b", {edge_to(a.tensor)}, log);
-        a.node->action = [](std::span<Tensor>, std::span<Tensor>) { fail(YOKE_E_STATE, "a does not want to"); };
+        a.node->action = [](std::span<Tensor>, std::span<Tensor>) {
+            fail(YOKE_E_STATE, "a does not want to");
+        };
         expect_error(YOKE_E_STATE, {"a does not want to"}, [&] { go_back(b.tensor); });
         EXPECT_TRUE(grad_enabled()) << "the mode is the caller's again";
     }

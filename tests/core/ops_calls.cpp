@@ -95,14 +95,16 @@ TEST(OpCalls, AStepOfTheOptimizerMarksWhatItHasWritten)
 
 TEST(OpCalls, ASavedParameterThatTheOptimizerChangedIsNamed)
 {
-    const Tensor p = vector_of({1, 2}, true), x = vector_of({3, 4}, true), m = vector_of({0, 0}), g = vector_of({1, 1});
+    const Tensor p = vector_of({1, 2}, true), x = vector_of({3, 4}, true), m = vector_of({0, 0}),
+                 g = vector_of({1, 1});
     const Tensor y = ops::sum(*ops::mul(*p, *x));
     yoke_tensor *params[] = {p.get()}, *grads[] = {g.get()}, *momenta[] = {m.get()};
     {
         const NoGrad no_grad;
         ops::sgd(params, grads, momenta, 0.5, 0.9, 0.0, false, true);
     }
-    expect_error(YOKE_E_STATE, {"backward of mul", "'x'", "_sgd has changed it", "clone()"}, [&] { go_back(y); });
+    expect_error(YOKE_E_STATE, {"backward of mul", "'x'", "_sgd has changed it", "clone()"},
+                 [&] { go_back(y); });
 }
 
 TEST(OpCalls, ANullOrAbsentTensorIsNamed)
@@ -113,7 +115,8 @@ TEST(OpCalls, ANullOrAbsentTensorIsNamed)
     const Tensor x = vector_of({1});
     yoke_tensor *list[] = {x.get(), nullptr};
     yoke_arg joined[] = {arg_tensors(TensorList(list, 2)), arg_int(0)};
-    expect_error(YOKE_E_VALUE, {"cat", "'tensors'", "NULL"}, [&] { run(YOKE_OP_CAT, joined, results); });
+    expect_error(YOKE_E_VALUE, {"cat", "'tensors'", "NULL"},
+                 [&] { run(YOKE_OP_CAT, joined, results); });
 }
 
 TEST(OpCalls, AFailedCallLeavesNoTensorBehind)

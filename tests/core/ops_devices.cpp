@@ -70,7 +70,8 @@ TEST(OpDevices, AnyOtherOpRefusesTensorsOfTwoDevicesAndNamesBoth)
 {
     test::in_fresh_process([] {
         const Tensor x = pair_on(fake_device(), 3, 4), y = pair_on(open_device("cpu"), 0, 0);
-        test::expect_error(YOKE_E_VALUE, {"add", "fake:0", "cpu", "to()"}, [&] { ops::add(*y, *x); });
+        test::expect_error(YOKE_E_VALUE, {"add", "fake:0", "cpu", "to()"},
+                           [&] { ops::add(*y, *x); });
         test::expect_error(YOKE_E_VALUE, {"add_", "fake:0", "cpu"}, [&] { ops::add_(*y, *x); });
         EXPECT_EQ(values_of(y), (std::vector<double>{0, 0}));
     });

@@ -59,7 +59,8 @@ TEST(OpTable, ArgumentsAndResultsStayWithinTheirBounds)
             if (!op.args[i].has_default) required = i + 1;
         }
         for (int i = 0; i < required; ++i)
-            EXPECT_FALSE(op.args[i].has_default) << op.name << ": '" << op.args[i].name << "' has a default before one without";
+            EXPECT_FALSE(op.args[i].has_default)
+                << op.name << ": '" << op.args[i].name << "' has a default before one without";
     }
 }
 
@@ -78,9 +79,11 @@ TEST(OpTable, WhatAnOpSavesAreItsTensorsAndResults)
     for (const OpDef &op : kOps) {
         const uint32_t results = ((1u << op.result_count) - 1) << 16;
         for (int i = 0; i < op.arg_count; ++i) {
-            EXPECT_EQ(op.saves[i] & ~(tensor_bits(op) | results), 0u) << op.name << ", for '" << op.args[i].name << "'";
+            EXPECT_EQ(op.saves[i] & ~(tensor_bits(op) | results), 0u)
+                << op.name << ", for '" << op.args[i].name << "'";
             if (!(tensor_bits(op) >> i & 1)) {
-                EXPECT_EQ(op.saves[i], 0u) << op.name << ": '" << op.args[i].name << "' is no tensor and wants no gradient";
+                EXPECT_EQ(op.saves[i], 0u) << op.name << ": '" << op.args[i].name
+                                           << "' is no tensor and wants no gradient";
             }
         }
         if (!op.vjp) {
@@ -97,7 +100,8 @@ TEST(OpTable, NamesAreUniqueAndInternalOnesBeginWithALine)
         EXPECT_TRUE(names.insert(op.name).second) << op.name;
         internal_seen |= op.name[0] == '_';
         EXPECT_EQ(internal_seen, op.name[0] == '_') << "public ops come first: " << op.name;
-        EXPECT_EQ(std::string(op.signature).rfind(std::string(op.name) + "(", 0), 0u) << op.signature;
+        EXPECT_EQ(std::string(op.signature).rfind(std::string(op.name) + "(", 0), 0u)
+            << op.signature;
         EXPECT_TRUE(std::string(op.doc).ends_with('.')) << op.name << ": " << op.doc;
     }
 }
@@ -112,7 +116,8 @@ TEST(OpTable, AViewLaunchesNothingAndHasNoKernel)
 #undef NO
     };
     for (int i = 0; i < YOKE_OP_COUNT; ++i)
-        EXPECT_EQ(has_kernel[i], kOps[i].cost == Cost::kBytes || kOps[i].cost == Cost::kGemm) << kOps[i].name;
+        EXPECT_EQ(has_kernel[i], kOps[i].cost == Cost::kBytes || kOps[i].cost == Cost::kGemm)
+            << kOps[i].name;
 }
 
 }  // namespace yoke

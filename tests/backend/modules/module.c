@@ -22,7 +22,10 @@ static yoke_status device_open(int32_t index, void **device)
     (void)device;
     return YOKE_E_INDEX;
 }
-static void device_close(void *device) { (void)device; }
+static void device_close(void *device)
+{
+    (void)device;
+}
 static yoke_status device_info(void *device, yoke_backend_device_info *info)
 {
     (void)device;
@@ -54,7 +57,8 @@ static yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_
     *free_bytes = *total_bytes = 0;
     return YOKE_OK;
 }
-static yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction, void *stream)
+static yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction,
+                        void *stream)
 {
     (void)device;
     (void)dst;
@@ -73,7 +77,10 @@ static yoke_status fill(void *device, void *dst, uint8_t value, uint64_t bytes, 
     (void)stream;
     return YOKE_OK;
 }
-static const char *build_info(void) { return "a module of the tests"; }
+static const char *build_info(void)
+{
+    return "a module of the tests";
+}
 static void after_fork(void) {}
 
 static const yoke_kernel_fn kernels[YOKE_OP_COUNT];
@@ -106,7 +113,8 @@ static yoke_backend table = {
 #define GET yoke_backend_get_v1
 #endif
 
-__attribute__((visibility("default"))) yoke_status GET(const yoke_host *host, const yoke_backend **out);
+__attribute__((visibility("default"))) yoke_status GET(const yoke_host *host,
+                                                       const yoke_backend **out);
 
 yoke_status GET(const yoke_host *host, const yoke_backend **out)
 {
@@ -129,7 +137,8 @@ yoke_status GET(const yoke_host *host, const yoke_backend **out)
 #elif defined WRONG_TABLE
     *out = 0;
 #elif defined WRONG_STATUS
-    return host->set_error(YOKE_E_UNAVAILABLE, 35, "the driver is older than this module; install a newer one");
+    return host->set_error(YOKE_E_UNAVAILABLE, 35,
+                           "the driver is older than this module; install a newer one");
 #endif
     return YOKE_OK;
 }

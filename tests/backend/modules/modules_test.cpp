@@ -39,40 +39,48 @@ TEST(Modules, AWholeModuleIsTaken)
 
 TEST(Modules, AModuleOfAnotherOpTableIsRefusedWithBothHashes)
 {
-    expect_refused("HASH", format(" was built from another op table (its hash 0123456789abcdef, ours %016llx)%s",
-                                  static_cast<unsigned long long>(YOKE_OP_TABLE_HASH), kRemedy));
+    expect_refused(
+        "HASH",
+        format(" was built from another op table (its hash 0123456789abcdef, ours %016llx)%s",
+               static_cast<unsigned long long>(YOKE_OP_TABLE_HASH), kRemedy));
 }
 
 TEST(Modules, AModuleOfAnotherContractIsRefusedWithBothNumbers)
 {
-    expect_refused("ABI", format(" speaks backend ABI 999, this library %d%s", YOKE_BACKEND_ABI, kRemedy));
-    expect_refused("SIZE", format(" has a backend table of 8 bytes, this library one of %zu%s", sizeof(yoke_backend), kRemedy));
+    expect_refused("ABI",
+                   format(" speaks backend ABI 999, this library %d%s", YOKE_BACKEND_ABI, kRemedy));
+    expect_refused("SIZE", format(" has a backend table of 8 bytes, this library one of %zu%s",
+                                  sizeof(yoke_backend), kRemedy));
 }
 
 TEST(Modules, AModuleOfAnotherKindOrNumberOfKernelsIsRefused)
 {
     expect_refused("KIND", std::string(" holds a backend of kind 'other', not 'test'") + kRemedy);
-    expect_refused("COUNT", format(" has 3 kernels, the op table %d ops%s", YOKE_OP_COUNT, kRemedy));
+    expect_refused("COUNT",
+                   format(" has 3 kernels, the op table %d ops%s", YOKE_OP_COUNT, kRemedy));
 }
 
 TEST(Modules, AModuleThatLacksAnEntryIsRefusedByItsName)
 {
     expect_refused("ENTRY", std::string(" lacks the entry 'copy', which it must have") + kRemedy);
-    expect_refused("GROUP", std::string(" lacks the entry 'host_free', which it must have") + kRemedy);
+    expect_refused("GROUP",
+                   std::string(" lacks the entry 'host_free', which it must have") + kRemedy);
     expect_refused("TABLE", std::string(" gave no table; ") + (kRemedy + 2));
 }
 
 TEST(Modules, ALibraryWithoutTheSymbolIsRefused)
 {
     expect_refused("SYMBOL",
-                   " has no symbol yoke_backend_get_v1: it is no backend module of this release; reinstall it");
+                   " has no symbol yoke_backend_get_v1: it is no backend module of this release; "
+                   "reinstall it");
 }
 
 TEST(Modules, AModuleThatGivesUpPassesItsReasonOn)
 {
     const Backend backend = open("STATUS");
     EXPECT_EQ(backend.table, nullptr);
-    EXPECT_NE(backend.reason.find("the driver is older than this module; install a newer one"), std::string::npos)
+    EXPECT_NE(backend.reason.find("the driver is older than this module; install a newer one"),
+              std::string::npos)
         << backend.reason;
 }
 
@@ -82,7 +90,8 @@ TEST(Modules, AFileThatIsNoLibraryIsRefused)
     EXPECT_EQ(backend.table, nullptr);
     EXPECT_TRUE(backend.defect);
     EXPECT_NE(backend.reason.find(path("TEXT")), std::string::npos) << backend.reason;
-    EXPECT_NE(backend.reason.find("reinstall the module or what it needs"), std::string::npos) << backend.reason;
+    EXPECT_NE(backend.reason.find("reinstall the module or what it needs"), std::string::npos)
+        << backend.reason;
 }
 
 TEST(Modules, AModuleThatIsNotThereIsNoDefect)
@@ -90,8 +99,10 @@ TEST(Modules, AModuleThatIsNotThereIsNoDefect)
     const Backend backend = open("NOWHERE");
     EXPECT_EQ(backend.table, nullptr);
     EXPECT_FALSE(backend.defect);
-    EXPECT_EQ(backend.reason, path("NOWHERE") + " is not there: this installation has no test module; build or install "
-                                                "Yoke with it");
+    EXPECT_EQ(backend.reason,
+              path("NOWHERE") +
+                  " is not there: this installation has no test module; build or install "
+                  "Yoke with it");
 }
 
 }  // namespace yoke
