@@ -52,16 +52,10 @@ private:
     std::unordered_map<void *, Block> blocks_;
 };
 
-LiveBlocks &raw_blocks()
-{
-    static LiveBlocks &made = *new LiveBlocks;
-    return made;
-}
-LiveBlocks &scratch_blocks()
-{
-    static LiveBlocks &made = *new LiveBlocks;
-    return made;
-}
+// Made while the library is loaded, never freed: of a static that is made at first use, a fork at that
+// moment would leave the child waiting for a thread that it does not have.
+LiveBlocks &raw_blocks = *new LiveBlocks;
+LiveBlocks &scratch_blocks = *new LiveBlocks;
 
 // A backend is C: what the allocator raises becomes a status here.
 yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out)
@@ -74,7 +68,7 @@ yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out
         return YOKE_OK;
     }
     try {
-        *out = scratch_blocks().alloc(*device, bytes, stream);
+        *out = scratch_blocks.alloc(*device, bytes, stream);
         return YOKE_OK;
     } catch (const Error &error) {
         return set_backend_error(error.status(), error.native_code(), error.what());
@@ -85,7 +79,7 @@ yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out
 
 void free_scratch(void *, void *pointer, void *)
 {
-    if (pointer) scratch_blocks().free(pointer);
+    if (pointer) scratch_blocks.free(pointer);
 }
 
 [[maybe_unused]] const bool hooked = (detail::scratch_hooks = {alloc_scratch, free_scratch}, true);
@@ -94,12 +88,12 @@ void free_scratch(void *, void *pointer, void *)
 
 void *raw_alloc(Device &device, uint64_t bytes, void *stream)
 {
-    return raw_blocks().alloc(device, bytes ? bytes : 1, stream);
+    return raw_blocks.alloc(device, bytes ? bytes : 1, stream);
 }
 
 void raw_free(void *pointer)
 {
-    if (pointer && !raw_blocks().free(pointer))
+    if (pointer && !raw_blocks.free(pointer))
         fail(YOKE_E_VALUE,
              "pointer %p is no live block: it was not given by alloc, or was freed already; free "
              "each block once",
