@@ -70,7 +70,8 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
         fail(YOKE_E_VALUE, "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a tensor of "
                            "one element has a gradient of 1 by itself",
              describe(root).c_str(), static_cast<long long>(root.numel));
-    if (gradient && (!same(gradient->shape(), root.shape()) || gradient->dtype != root.dtype))
+    if (gradient && (!same(gradient->shape(), root.shape()) || gradient->dtype != root.dtype ||
+                     gradient->device != root.device))
         fail(gradient->dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
              "backward: argument 'gradient' is %s, but the tensor is %s; they must agree", describe(*gradient).c_str(),
              describe(root).c_str());

@@ -28,6 +28,26 @@ inline constexpr DtypeInfo kDtypes[YOKE_DTYPE_COUNT] = {
 };
 } // namespace detail
 
+namespace detail::promotion
+{
+constexpr int8_t f64 = YOKE_F64, f32 = YOKE_F32, f16 = YOKE_F16, bf = YOKE_BF16, i64 = YOKE_I64, i32 = YOKE_I32,
+               i8 = YOKE_I8, u8 = YOKE_U8, bo = YOKE_BOOL;
+
+// Row and column in the order of the dtype numbers.
+inline constexpr int8_t kTable[YOKE_DTYPE_COUNT][YOKE_DTYPE_COUNT] = {
+    {},
+    {0, f64, f64, f64, f64, f64, f64, f64, f64, f64}, // f64
+    {0, f64, f32, f32, f32, f32, f32, f32, f32, f32}, // f32
+    {0, f64, f32, f16, f32, f16, f16, f16, f16, f16}, // f16
+    {0, f64, f32, f32, bf, bf, bf, bf, bf, bf},       // bf16
+    {0, f64, f32, f16, bf, i64, i64, i64, i64, i64},  // i64
+    {0, f64, f32, f16, bf, i64, i32, i32, i32, i32},  // i32
+    {0, f64, f32, f16, bf, i64, i32, i8, i32, i8},    // i8
+    {0, f64, f32, f16, bf, i64, i32, i32, u8, u8},    // u8
+    {0, f64, f32, f16, bf, i64, i32, i8, u8, bo},     // bool
+};
+} // namespace detail::promotion
+
 inline bool is_dtype(yoke_dtype dtype)
 {
     return dtype > YOKE_NONE && dtype < YOKE_DTYPE_COUNT;
@@ -57,7 +77,10 @@ void check_dtype(yoke_dtype dtype, const char *call);
 
 // The dtype of the result of two tensors. Integers with floats give that float, f16 with bf16 gives f32, u8 with i8
 // gives i32, bool gives way to all.
-yoke_dtype promote(yoke_dtype a, yoke_dtype b);
+inline yoke_dtype promote(yoke_dtype a, yoke_dtype b)
+{
+    return detail::promotion::kTable[a][b];
+}
 
 // The same for a tensor and a script scalar of kind BOOL, INT or FLOAT: the scalar is weak.
 yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind);

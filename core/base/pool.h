@@ -1,28 +1,64 @@
 // pool.h: memory for the small objects of the hot path (tensors, storages, tape nodes).
 //
-// Each thread keeps short free lists by size class, so that making and dropping a tensor costs neither a lock nor a call
-// to malloc. A block may be freed by another thread than took it. What a thread holds goes back to malloc when it ends.
+// Each thread keeps free lists by size class, so that making and dropping a tensor costs neither a lock nor a call to
+// malloc. A block may be freed by another thread than took it. What a thread holds goes back to malloc when it ends.
 #pragma once
 
-#include <cstddef>
+#include "core/base/thread_state.h"
+
+#include <cstring>
 
 namespace yoke
 {
 
-// Uninitialised memory of at least `bytes`, aligned to 16. Raises YOKE_E_OOM.
-void *pool_alloc(size_t bytes);
+namespace detail
+{
+void *pool_refill(size_t size_class);
+void pool_give_back(void *block) noexcept;
+
+// Sanitizers see every block by itself when nothing is kept.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kPoolKeeps = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kPoolKeeps = false;
+#else
+inline constexpr bool kPoolKeeps = true;
+#endif
+#else
+inline constexpr bool kPoolKeeps = true;
+#endif
+} // namespace detail
+
+// Uninitialised memory of at least `bytes` (not 0), aligned to 16. Raises YOKE_E_OOM.
+inline void *pool_alloc(size_t bytes)
+{
+    const size_t size_class = (bytes - 1) / PoolCache::kGranularity;
+    if (detail::kPoolKeeps && size_class < PoolCache::kClasses) [[likely]] {
+        PoolCache &cache = thread_state().pool;
+        if (void *block = cache.head[size_class]) [[likely]] {
+            memcpy(&cache.head[size_class], block, sizeof(void *));
+            cache.bytes[size_class] -= (size_class + 1) * PoolCache::kGranularity;
+            return block;
+        }
+    }
+    return detail::pool_refill(size_class);
+}
 
 // Returns a block; `bytes` is what pool_alloc was given.
-void pool_free(void *block, size_t bytes) noexcept;
-
-// The free lists of one thread; a member of ThreadState.
-struct PoolCache {
-    static constexpr size_t kGranularity = 64;
-    static constexpr size_t kClasses = 16; // up to 1 KiB
-    static constexpr unsigned kMaxPerClass = 256;
-    void *head[kClasses];
-    unsigned count[kClasses];
-    void clear() noexcept;
-};
+inline void pool_free(void *block, size_t bytes) noexcept
+{
+    const size_t size_class = (bytes - 1) / PoolCache::kGranularity;
+    if (detail::kPoolKeeps && size_class < PoolCache::kClasses) [[likely]] {
+        PoolCache &cache = thread_state().pool;
+        if (cache.bytes[size_class] < PoolCache::kMaxClassBytes) [[likely]] {
+            memcpy(block, &cache.head[size_class], sizeof(void *));
+            cache.head[size_class] = block;
+            cache.bytes[size_class] += (size_class + 1) * PoolCache::kGranularity;
+            return;
+        }
+    }
+    detail::pool_give_back(block);
+}
 
 } // namespace yoke

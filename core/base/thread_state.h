@@ -4,7 +4,7 @@
 // that unloading and thread exit never run destructors in an order that we do not control.
 #pragma once
 
-#include "core/base/pool.h"
+#include "core/base/pool_cache.h"
 #include "yoke/types.h"
 
 namespace yoke

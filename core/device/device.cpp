@@ -195,14 +195,10 @@ void synchronize(Device &device)
                   ("synchronize " + device.name).c_str());
 }
 
-yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name)
+void detail::fail_no_kernel(const Device &device, const char *op_name)
 {
-    check_usable(device);
-    const yoke_backend &backend = *device.backend;
-    if (op >= 0 && op < backend.kernel_count && backend.kernels[op]) [[likely]]
-        return backend.kernels[op];
     fail(YOKE_E_UNSUPPORTED, "%s has no kernel for %s; move its tensors to a device that has one",
-         backend.kind, op_name);
+         device.kind(), op_name);
 }
 
 void detail::fail_forked(const std::string &name)

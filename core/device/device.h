@@ -69,6 +69,7 @@ Device *find_device(const void *handle) noexcept;
 
 namespace detail {
 [[noreturn]] void fail_forked(const std::string &name);
+[[noreturn]] void fail_no_kernel(const Device &device, const char *op_name);
 }  // namespace detail
 
 // Raises YOKE_E_FORKED if the device's driver was left behind by a fork. Whatever gives work to a
@@ -80,6 +81,13 @@ inline void check_usable(const Device &device)
 }
 
 // The backend's table entry for a kernel; raises YOKE_E_UNSUPPORTED "<kind> has no kernel for <op>".
-yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name);
+inline yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name)
+{
+    check_usable(device);
+    const yoke_backend &backend = *device.backend;
+    if (op < 0 || op >= backend.kernel_count || !backend.kernels[op]) [[unlikely]]
+        detail::fail_no_kernel(device, op_name);
+    return backend.kernels[op];
+}
 
 }  // namespace yoke

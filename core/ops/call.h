@@ -19,6 +19,7 @@ template <class T, int Inline> class ShortList
             items_ = (many_ = std::make_unique<T[]>(count)).get();
     }
     void push_back(const T &value) { items_[size_++] = value; }
+    T &append() { return items_[size_++]; } // not set yet
     T *data() { return items_; }
     T *begin() { return items_; }
     T *end() { return items_ + size_; }
@@ -50,8 +51,8 @@ class Call
     void mark_written();
     void give(Tensor *results);
 
-    yoke_operand operand(const yoke_tensor *x, ArgType type) const;
-    yoke_operand scalar_operand(const yoke_arg &value) const;
+    void describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const;
+    void describe_scalar(yoke_operand &o, const yoke_arg &value) const;
     template <class Visit> void each_tensor(Visit visit) const;
 
     const OpDef &op_;

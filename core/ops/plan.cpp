@@ -49,7 +49,10 @@ void Plan::view(const yoke_tensor &x, IntList shape, const int64_t *strides, int
 {
     sources_[result_count_] = Source::kView;
     results_[result_count_] = make_view(x, shape, strides, offset);
-    results_[result_count_++]->is_view = true;
+    results_[result_count_]->is_view = true;
+    if (x.storage.present())
+        results_[result_count_]->node_rewrites = x.storage->rewrites.load(std::memory_order_relaxed);
+    ++result_count_;
 }
 
 void Plan::self(const yoke_tensor &x)
@@ -58,11 +61,9 @@ void Plan::self(const yoke_tensor &x)
     results_[result_count_++] = Tensor::share(const_cast<yoke_tensor *>(&x));
 }
 
-void Plan::cast(int arg, yoke_dtype dtype)
+void Plan::replace_by_cast(int arg, yoke_dtype dtype)
 {
-    yoke_arg &value = args_[arg];
-    if (value.kind == YOKE_ARG_TENSOR && value.v.tensor->dtype != dtype)
-        replace(arg, ops::cast(*value.v.tensor, dtype));
+    replace(arg, ops::cast(*args_[arg].v.tensor, dtype));
 }
 
 void Plan::cast_list(int arg, yoke_dtype dtype)

@@ -32,7 +32,11 @@ class Plan
     void self(const yoke_tensor &x);
 
     // Casts tensor argument `arg` unless it has that dtype already; recorded on the tape like any op.
-    void cast(int arg, yoke_dtype dtype);
+    void cast(int arg, yoke_dtype dtype)
+    {
+        if (args_[arg].kind == YOKE_ARG_TENSOR && args_[arg].v.tensor->dtype != dtype)
+            replace_by_cast(arg, dtype);
+    }
     // The same for every tensor of list argument `arg`.
     void cast_list(int arg, yoke_dtype dtype);
     // Replaces tensor argument `arg` and keeps the new one alive for the call.
@@ -46,6 +50,8 @@ class Plan
 
   private:
     friend class Call;
+    void replace_by_cast(int arg, yoke_dtype dtype);
+
     const OpDef &op_;
     yoke_arg *args_;
     Device &device_;

@@ -28,12 +28,12 @@ Tensor ones(const yoke_tensor &x)
 // A view whose base has been given new values by a recorded op since: the view's own history does not tell of them.
 void check_not_stale(const OpDef &op, const yoke_tensor &x)
 {
-    if (!x.is_view || node_of(x)->is_leaf())
+    if (!x.storage.present() || x.storage->rewrites.load(std::memory_order_relaxed) == x.node_rewrites)
         return;
-    if (x.storage->rewrites.load(std::memory_order_relaxed) != x.node_rewrites)
-        fail(YOKE_E_STATE, "%s: the tensor %s is a view (by %s) of memory that %s has changed in place since; take the view "
-                           "again",
-             op.name, describe(x).c_str(), node_of(x)->name(),
+    if (const Node *node = node_of(x); !node || !node->is_leaf())
+        fail(YOKE_E_STATE, "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the tape has "
+                           "recorded; take the view again",
+             op.name, describe(x).c_str(), node ? format(" (by %s)", node->name()).c_str() : "",
              x.storage->last_writer.load(std::memory_order_relaxed));
 }
 
@@ -131,10 +131,12 @@ void Call::collect_tensors()
     const bool recording = op_.vjp && grad_enabled();
     each_tensor([this, recording](int i, yoke_tensor *x) {
         tensors_.push_back(x);
-        if (recording && x && x->requires_grad()) {
+        if (!recording || !x)
+            return;
+        if (x->is_view) [[unlikely]]
             check_not_stale(op_, *x);
+        if (x->requires_grad())
             needs_ |= 1u << i;
-        }
     });
     if (needs_ && op_.mut_result >= 0)
         check_gradient_of_written(*args_[op_.mut_result].v.tensor);
@@ -151,33 +153,34 @@ void Call::check_gradient_of_written(const yoke_tensor &x)
              op_.name, op_.args[op_.mut_result].name);
 }
 
-yoke_operand Call::operand(const yoke_tensor *x, ArgType type) const
+void Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const
 {
-    yoke_operand o{};
-    if (!x)
-        return o;
+    if (!x) {
+        o = {};
+        return;
+    }
+    const ByteRange range = byte_range(*x);
     o.data = x->data;
     o.shape = x->shape_;
     o.strides = x->strides_;
     o.numel = x->numel;
     o.ndim = x->ndim;
     o.dtype = x->dtype;
-    o.flags = (is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ) |
-              (x->contiguous ? YOKE_OPERAND_CONTIGUOUS : 0);
-    const ByteRange range = byte_range(*x);
+    o.flags = access | (x->contiguous ? YOKE_OPERAND_CONTIGUOUS : 0);
+    o.reserved = 0;
     o.begin = range.begin;
     o.bytes = range.bytes;
-    return o;
+    o.immediate = 0;
 }
 
-yoke_operand Call::scalar_operand(const yoke_arg &value) const
+void Call::describe_scalar(yoke_operand &o, const yoke_arg &value) const
 {
-    yoke_operand o{};
+    o = {};
+    o.data = &o.immediate;
     o.numel = 1;
     o.dtype = plan_.scalar_dtype_;
     o.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
     o.immediate = scalar_bits(value, o.dtype);
-    return o;
 }
 
 void Call::launch()
@@ -189,24 +192,20 @@ void Call::launch()
     size_t next = 0;
     for (int i = 0; i < op_.arg_count; ++i) {
         const ArgType type = op_.args[i].type;
+        const uint32_t access = is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ;
         if (!is_tensor_type(type))
             params[param_count++] = args_[i];
         else if (is_scalar(args_[i]))
-            operands.push_back(scalar_operand(args_[i])), ++next;
+            describe_scalar(operands.append(), args_[i]), ++next;
         else
             for (int k = 0; k < (is_list_type(type) ? args_[i].count : 1); ++k)
-                operands.push_back(operand(tensors_[next++], type));
+                describe_operand(operands.append(), tensors_[next++], access);
     }
-    for (int k = 0; k < plan_.result_count_; ++k) {
-        operands.push_back(operand(plan_.results_[k].get(), ArgType::kMut));
-        operands[operands.size() - 1].flags &= ~YOKE_OPERAND_READ;
-    }
+    for (int k = 0; k < plan_.result_count_; ++k)
+        describe_operand(operands.append(), plan_.results_[k].get(), YOKE_OPERAND_WRITE);
     double bytes = 0;
-    for (yoke_operand &o : operands) {
+    for (const yoke_operand &o : operands)
         bytes += static_cast<double>(o.bytes);
-        if (o.flags & YOKE_OPERAND_SCALAR)
-            o.data = &o.immediate;
-    }
     Device &device = plan_.device_;
     const yoke_launch record{sizeof(yoke_launch), number_, operands.data(), params, static_cast<int32_t>(operands.size()),
                              param_count, device.handle, nullptr, op_.cost == Cost::kBytes ? bytes : plan_.work_};

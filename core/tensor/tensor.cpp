@@ -161,12 +161,10 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
     return t;
 }
 
-ByteRange byte_range(const yoke_tensor &x) noexcept
+ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 {
     if (x.numel == 0)
         return {x.data, 0};
-    if (x.contiguous)
-        return {x.data, x.nbytes()};
     int64_t lowest, highest;
     reach(x.shape(), x.strides_, &lowest, &highest);
     const auto size = static_cast<int64_t>(item_size(x.dtype));

@@ -58,7 +58,7 @@ struct yoke_tensor final : yoke::RefCounted {
     // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
     uint32_t output_index = 0; // which of the node's results this is
-    uint32_t node_rewrites = 0; // the storage's rewrites when the node was set
+    uint32_t node_rewrites = 0; // the storage's rewrites when the node was set or the view taken
 
     int64_t shape_[YOKE_MAX_NDIM];
     int64_t strides_[YOKE_MAX_NDIM];
@@ -108,7 +108,11 @@ struct ByteRange {
     const char *begin;
     uint64_t bytes;
 };
-ByteRange byte_range(const yoke_tensor &x) noexcept;
+ByteRange strided_byte_range(const yoke_tensor &x) noexcept;
+inline ByteRange byte_range(const yoke_tensor &x) noexcept
+{
+    return x.contiguous ? ByteRange{x.data, x.nbytes()} : strided_byte_range(x);
+}
 
 bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept;
 

@@ -289,6 +289,16 @@ def test_a_view_whose_base_was_changed_is_stale():
     assert yoke.slice(y, 0, 0, 1).tolist() == [[2.0, 2.0, 2.0]]
 
 
+def test_a_view_taken_before_a_recorded_change_does_not_lose_its_gradient_silently():
+    weight, buffer = to_yoke(np.ones((2, 3)), requires_grad=True), to_yoke(np.zeros((2, 3)))
+    row = yoke.slice(buffer, 0, 0, 1)
+    buffer.copy_(weight)
+    with pytest.raises(yoke.StateError, match="neg: .*copy_ has changed in place.*take the view again"):
+        yoke.neg(row)
+    with yoke.no_grad():
+        assert yoke.neg(row).tolist() == [[-1.0, -1.0, -1.0]]
+
+
 def test_a_view_of_a_weight_stays_usable_after_a_change_outside_the_record():
     weight = to_yoke(np.ones((2, 3)), requires_grad=True)
     turned = yoke.transpose(weight, 0, 1)
