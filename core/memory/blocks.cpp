@@ -136,6 +136,25 @@ ThreadCache *ThreadCache::of_thread() noexcept
     return static_cast<ThreadCache *>(thread.memory_cache);
 }
 
+bool ThreadCache::Bin::grow() noexcept
+{
+    const uint32_t wanted = capacity ? 2 * capacity : 16;
+    auto *longer = static_cast<void **>(realloc(items, wanted * sizeof(void *)));
+    if (!longer) return false;
+    items = longer;
+    capacity = wanted;
+    return true;
+}
+
+void ThreadCache::free_lists() noexcept
+{
+    for (Slot &slot : slots)
+        for (Bin &bin : slot.bins) {
+            free(bin.items);
+            bin = {};
+        }
+}
+
 void ThreadCache::drain(const Device *device) noexcept
 {
     for (Slot &slot : slots) {

@@ -113,14 +113,17 @@ inline DeviceMemory &memory_of(Device &device)
 
 struct ThreadCache {
     static constexpr int kDevices = 4;
-    static constexpr uint32_t kDepth = 14;             // blocks of one class
-    static constexpr uint64_t kMaxBytes = 256 * 1024;  // of one device
+    // Of one device. A garbage collector drops small tensors by the thousand: most should still be
+    // here when the script goes on.
+    static constexpr uint64_t kMaxBytes = 1024 * 1024;
 
     // Blocks of one class, all of one stream.
     struct Bin {
         void *stream;
-        uint64_t count;
-        void *items[kDepth];
+        uint32_t count;
+        uint32_t capacity;
+        void **items;  // beside the blocks, since a device's memory is not ours to write
+        bool grow() noexcept;
     };
     struct Slot {
         Device *device;  // null: nothing kept yet
@@ -135,6 +138,9 @@ struct ThreadCache {
     // A waiting block of that class, or nullptr; and the way back, false if there is no room.
     void *take(const Device &device, int index, void *stream) noexcept;
     bool keep(Device &device, void *block, int index, void *stream) noexcept;
+
+    // Frees the lists of a cache that has been drained.
+    void free_lists() noexcept;
 
     // Moves all blocks of a device (nullptr: of every one) to the devices' arenas.
     void drain(const Device *device) noexcept;
@@ -154,7 +160,7 @@ inline bool ThreadCache::keep(Device &device, void *block, int index, void *stre
     Slot &slot = slots[device.ordinal];
     Bin &bin = slot.bins[index];
     const uint64_t size = index_size(index);
-    if (bin.count == kDepth || slot.bytes + size > kMaxBytes) return false;
+    if (slot.bytes + size > kMaxBytes || (bin.count == bin.capacity && !bin.grow())) return false;
     if (bin.count == 0) {
         bin.stream = stream;
         slot.device = &device;

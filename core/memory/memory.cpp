@@ -102,6 +102,7 @@ void drop_thread_cache(void *pointer)
 {
     auto *cache = static_cast<ThreadCache *>(pointer);
     cache->drain(nullptr);
+    cache->free_lists();
     free(cache);
     if (caching.load() == 0) empty_cache(nullptr);
 }

@@ -86,10 +86,9 @@ Tensor Remembered::restore() const
 {
     if (!present)
         return nullptr;
-    Tensor x = Tensor::adopt(new yoke_tensor);
+    Tensor x = Tensor::adopt(new yoke_tensor(static_cast<size_t>(ndim)));
     x->device = device;
     x->dtype = dtype;
-    x->ndim = ndim;
     std::copy_n(dims, ndim, x->shape_);
     std::copy_n(dims + ndim, ndim, x->strides_);
     x->numel = 1;

@@ -4,7 +4,7 @@
 #include "core/memory/memory.h"
 
 #include <algorithm>
-#include <cstring>
+#include <memory>
 #include <new>
 
 namespace yoke
@@ -18,10 +18,9 @@ std::atomic<int64_t> live_tensors{0};
 // Fills everything that follows from shape and strides.
 Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, int64_t numel)
 {
-    Tensor t = Tensor::adopt(new yoke_tensor);
+    Tensor t = Tensor::adopt(new yoke_tensor(shape.size()));
     t->device = &device;
     t->dtype = dtype;
-    t->ndim = static_cast<int16_t>(shape.size());
     t->numel = numel;
     std::copy(shape.begin(), shape.end(), t->shape_);
     if (strides) {
@@ -82,20 +81,26 @@ Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
         pool_free(place, sizeof(Storage));
         throw;
     }
-    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, capacity, nullptr, nullptr));
+    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, capacity));
 }
 
 Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user)
 {
-    return Ref<Storage>::adopt(new (pool_alloc(sizeof(Storage))) Storage(device, data, bytes, 0, drop, user));
+    std::unique_ptr<Lender> lender(new Lender{drop, user});
+    void *place = pool_alloc(sizeof(Storage));
+    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, lender.release()));
 }
 
 void Storage::destroy() noexcept
 {
-    if (capacity_)
-        free_block(*device, data, capacity_, nullptr);
-    if (drop_)
-        drop_(user_);
+    if (!is_borrowed_) {
+        if (capacity_)
+            free_block(*device, data, capacity_, nullptr);
+    } else {
+        if (lender_->drop)
+            lender_->drop(lender_->user);
+        delete lender_;
+    }
     this->~Storage();
     pool_free(this, sizeof(Storage));
 }
@@ -218,7 +223,7 @@ std::string describe(const yoke_tensor &x)
 
 } // namespace yoke
 
-yoke_tensor::yoke_tensor() noexcept
+yoke_tensor::yoke_tensor(size_t axes) noexcept : ndim(static_cast<int16_t>(axes)), strides_(shape_ + axes)
 {
     yoke::live_tensors.fetch_add(1, std::memory_order_relaxed);
 }

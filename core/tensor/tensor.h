@@ -20,28 +20,40 @@ namespace yoke
 class Storage final : public RefCounted
 {
   public:
-    Device *const device;
-    void *const data;          // nullptr if bytes is 0
-    const uint64_t bytes;      // as asked for
+    // One cache line in all: a script drops these by the thousand.
     std::atomic<uint32_t> version{0}; // steps with every change in place
-    std::atomic<uint32_t> rewrites{0}; // steps with every such change that the tape has recorded
+    Device *const device;
+    void *const data;     // nullptr if bytes is 0
+    const uint64_t bytes; // as asked for
     std::atomic<const char *> last_writer{nullptr}; // the op that changed it last, for messages
+    std::atomic<uint32_t> rewrites{0}; // steps with every change in place that the tape has recorded
 
     static Ref<Storage> allocate(Device &device, uint64_t bytes);
     // Memory of the host program; drop(user) runs once when the last tensor is gone.
     static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user);
 
   private:
-    Storage(Device &d, void *p, uint64_t n, uint64_t capacity, yoke_drop_fn drop, void *user) noexcept
-        : device(&d), data(p), bytes(n), capacity_(capacity), drop_(drop), user_(user)
+    struct Lender {
+        yoke_drop_fn drop;
+        void *user;
+    };
+    Storage(Device &d, void *p, uint64_t n, uint64_t capacity) noexcept
+        : device(&d), data(p), bytes(n), is_borrowed_(false), capacity_(capacity)
+    {
+    }
+    Storage(Device &d, void *p, uint64_t n, Lender *lender) noexcept
+        : device(&d), data(p), bytes(n), is_borrowed_(true), lender_(lender)
     {
     }
     void destroy() noexcept override;
 
-    uint64_t capacity_; // of our own block; 0 for borrowed memory
-    yoke_drop_fn drop_;
-    void *user_;
+    bool is_borrowed_;
+    union {
+        uint64_t capacity_; // of our own block
+        Lender *lender_;    // of borrowed memory
+    };
 };
+static_assert(sizeof(Storage) == 64);
 
 } // namespace yoke
 
@@ -60,8 +72,8 @@ struct yoke_tensor final : yoke::RefCounted {
     uint32_t output_index = 0; // which of the node's results this is
     uint32_t node_rewrites = 0; // the storage's rewrites when the node was set or the view taken
 
-    int64_t shape_[YOKE_MAX_NDIM];
-    int64_t strides_[YOKE_MAX_NDIM];
+    int64_t *strides_ = nullptr;
+    int64_t shape_[2 * YOKE_MAX_NDIM]; // the strides follow the shape, so that both are in one cache line
 
     yoke::IntList shape() const noexcept { return {shape_, static_cast<size_t>(ndim)}; }
     yoke::IntList strides() const noexcept { return {strides_, static_cast<size_t>(ndim)}; }
@@ -71,7 +83,7 @@ struct yoke_tensor final : yoke::RefCounted {
     static void *operator new(size_t bytes) { return yoke::pool_alloc(bytes); }
     static void operator delete(void *block, size_t bytes) noexcept { yoke::pool_free(block, bytes); }
 
-    yoke_tensor() noexcept;
+    explicit yoke_tensor(size_t axes) noexcept;
     ~yoke_tensor() override;
 };
 

@@ -36,7 +36,7 @@ protected:
     {
         empty_cache(&device);
         if (void *cache = thread_state().memory_cache)
-            static_cast<ThreadCache *>(cache)->slots[device.ordinal] = {};
+            static_cast<ThreadCache *>(cache)->slots[device.ordinal].device = nullptr;
         delete device.memory.load();
         set_caching(was_caching_);
         EXPECT_EQ(fake.held, 0) << "a block was lost";
@@ -242,7 +242,7 @@ TEST_F(MemoryBlocks, AThreadKeepsOnlySoMuchForItself)
         reused = 1000 - (fake.allocs - before);
         for (void *block : again) free(block, 4096);
     }).join();
-    EXPECT_EQ(reused, 1000 - static_cast<int>(ThreadCache::kDepth));
+    EXPECT_EQ(reused, 1000 - static_cast<int>(ThreadCache::kMaxBytes / 4096));
 }
 
 TEST_F(MemoryBlocks, ManyThreadsNeverShareALiveBlock)
