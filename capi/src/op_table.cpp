@@ -104,6 +104,9 @@ void complete(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_ar
             fail(YOKE_E_VALUE, "%s: argument '%s' is missing: %s", def.name, spec.name,
                  def.signature);
         full[i] = given ? args[i] : spec.default_value;
+        // What most arguments are needs no further look.
+        if (full[i].kind == YOKE_ARG_TENSOR && spec.type <= ArgType::kMut && full[i].v.tensor)
+            continue;
         if (given) {
             check_arg(def, i, full[i]);
             check_pointers(def, spec, full[i]);

@@ -41,6 +41,7 @@ struct Binding {
     Scope *scopes;       /* the grad scopes that are open in any coroutine, newest first */
     int64_t fresh_bytes; /* allocated since the collector was last stepped */
     int64_t step_bytes;  /* at this many, it is stepped again */
+    int32_t fresh_tensors; /* made since the collector was last told of their host memory */
     int log_callback_ref;
     int32_t op_count;
     OpBinding ops[];
@@ -98,6 +99,10 @@ void yl_open_tensor(lua_State *L, Binding *b);
 
 void yl_step_collector(lua_State *L, Binding *b, yoke_tensor *made);
 
+/* Tells the collector of host memory behind tensors, so many of them at a time. */
+enum { YL_TENSORS_A_TELLING = 128 };
+void yl_tell_collector(lua_State *L, Binding *b);
+
 /* Counts a tensor that was just made, and steps the collector when enough have been. A tensor costs more
  * than its elements; kOverhead stands for the rest. A view of `source` (which may be NULL) costs no more
  * than that; whether it is one is looked up only where it matters. */
@@ -110,6 +115,7 @@ static inline void yl_count(lua_State *L, Binding *b, yoke_tensor *made, yoke_te
         bytes = 0;
     b->fresh_bytes += bytes + kOverhead;
     if (b->fresh_bytes >= b->step_bytes) yl_step_collector(L, b, made);
+    if (++b->fresh_tensors >= YL_TENSORS_A_TELLING) yl_tell_collector(L, b);
 }
 
 /* ---- scope.c: grad modes that belong to a coroutine -------------------------------------------------- */

@@ -26,3 +26,14 @@ void yl_step_collector(lua_State *L, Binding *b, yoke_tensor *made)
     const int64_t share = heap_kib * kHeapsPerCycle * (steps < kSteps ? steps : kSteps) / kSteps;
     lua_gc(L, LUA_GCSTEP, (int)(share > 0 ? share : 1));
 }
+
+/* What Lua is told that a tensor weighs beside its userdata. The whole truth (some 500 bytes of handle, storage and
+ * smallest block) would make it collect more often than tensors are worth; nothing would let dead tensors pile up until
+ * making the next one misses every cache. A loop of small additions was fastest in between. */
+enum { kToldBytes = 192 };
+
+void yl_tell_collector(lua_State *L, Binding *b)
+{
+    b->fresh_tensors = 0;
+    if (lua_gc(L, LUA_GCISRUNNING)) lua_gc(L, LUA_GCSTEP, YL_TENSORS_A_TELLING * kToldBytes / 1024);
+}
