@@ -49,7 +49,7 @@ class Walk
 
     bool retain_graph_, to_leaves_;
     std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
-    // Holds the node too: release_saved may drop the last edge to it.
+    // Holds the node too: another thread may drop the last tensor that leads to it meanwhile.
     struct Pending {
         Ref<Node> node;
         std::vector<Tensor> gradients;

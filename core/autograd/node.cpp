@@ -96,10 +96,9 @@ void set_requires_grad(yoke_tensor &x, bool required)
         fail(YOKE_E_TYPE, "%s: a tensor of dtype %s has no gradient; cast it to a floating dtype", call, name(x.dtype));
     if (required == x.requires_grad())
         return;
-    if (required)
+    if (required && !x.node.present())
         set_node(x, Ref<LeafNode>::adopt(new LeafNode), 0);
-    else
-        x.node = nullptr;
+    x.frozen = !required; // the leaf node stays: its gradient, and graphs recorded before, must not lose each other
 }
 
 bool is_leaf(const yoke_tensor &x) noexcept
@@ -109,14 +108,14 @@ bool is_leaf(const yoke_tensor &x) noexcept
 
 Tensor grad_of(const yoke_tensor &x, const char *call)
 {
-    if (!x.requires_grad())
+    if (!x.node.present())
         return nullptr;
     return leaf_of(x, call).grad();
 }
 
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call)
 {
-    if (!grad && !x.requires_grad())
+    if (!grad && !x.node.present())
         return;
     LeafNode &leaf = leaf_of(x, call);
     if (grad && (grad->dtype != x.dtype || grad->device != x.device || !same(grad->shape(), x.shape())))

@@ -1,7 +1,7 @@
 // error.h: how a failure travels through the core, and where its details are kept for the caller.
 //
-// Inside the core a failure is an exception of type Error, raised by fail(). capi/src/guard.h is the only place that
-// catches it; there it becomes a status code and the calling thread's last error. A message says what was asked, both
+// Inside the core a failure is an exception of type Error, raised by fail(). At the border of the C API,
+// capi/src/guard.h turns it into a status code and the calling thread's last error. A message says what was asked, both
 // values, and what to do.
 #pragma once
 

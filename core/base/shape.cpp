@@ -8,17 +8,17 @@ namespace yoke
 namespace
 {
 
-void check_ndim(size_t ndim)
+void check_ndim(size_t ndim, const char *call)
 {
     if (ndim > YOKE_MAX_NDIM)
-        fail(YOKE_E_VALUE, "%zu axes; a tensor has at most %d", ndim, YOKE_MAX_NDIM);
+        fail(YOKE_E_VALUE, "%s: %zu axes; a tensor has at most %d", call, ndim, YOKE_MAX_NDIM);
 }
 
 } // namespace
 
 Dims::Dims(IntList values)
 {
-    check_ndim(values.size());
+    check_ndim(values.size(), "shape");
     count_ = static_cast<int>(values.size());
     std::copy(values.begin(), values.end(), values_);
 }
@@ -30,7 +30,7 @@ void Dims::push_back(int64_t value)
 
 void Dims::insert(int position, int64_t value)
 {
-    check_ndim(static_cast<size_t>(count_) + 1);
+    check_ndim(static_cast<size_t>(count_) + 1, "shape");
     std::copy_backward(values_ + position, values_ + count_, values_ + count_ + 1);
     values_[position] = value;
     ++count_;
@@ -57,7 +57,7 @@ std::string to_string(IntList list)
 
 int64_t checked_numel(IntList shape, const char *call)
 {
-    check_ndim(shape.size());
+    check_ndim(shape.size(), call);
     int64_t numel = 1;
     bool overflow = false, empty = false;
     for (const int64_t size : shape) {
@@ -68,7 +68,7 @@ int64_t checked_numel(IntList shape, const char *call)
     }
     // Three bits of room, so that the byte size of the widest dtype fits too.
     overflow |= numel > (INT64_MAX >> 3);
-    if (overflow && !empty)
+    if (overflow) // of an empty shape too: its strides would not fit
         fail(YOKE_E_VALUE, "%s: shape %s has more elements than memory can address (%lld at most)", call,
              to_string(shape).c_str(), static_cast<long long>(INT64_MAX >> 3));
     return empty ? 0 : numel;

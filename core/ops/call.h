@@ -9,7 +9,7 @@
 namespace yoke
 {
 
-// A list of borrowed pointers that is short for nearly every call.
+// A list of plain values that is short for nearly every call.
 template <class T, int Inline> class ShortList
 {
   public:

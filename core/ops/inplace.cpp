@@ -42,6 +42,7 @@ void transfer(yoke_tensor &to, const yoke_tensor &from)
         synchronize(*from.device);
         check_backend(to.device->backend->copy(to.device->handle, to.data, from.data, from.nbytes(), YOKE_COPY_PEER, nullptr),
                       "copy_", to.device->name.c_str());
+        synchronize(*to.device); // `from` may be a temporary that is freed right after
         return;
     }
     std::vector<char> host(from.nbytes());
@@ -65,7 +66,6 @@ Tensor moved(const yoke_tensor &x, Device &to)
 void infer_copy_(CopyInplaceArgs a, Plan &plan)
 {
     check_broadcasts(a.src(), a.x(), "src", plan.name());
-    // Cast first where that makes the transfer smaller; the kernel casts on the way otherwise.
     if (a.src().device != a.x().device)
         plan.replace(a.kSrc, moved(a.src(), *a.x().device));
 }

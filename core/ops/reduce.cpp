@@ -92,7 +92,8 @@ void vjp_amax(AmaxArgs a, Backward &b)
 {
     // The kernel wants gradient and result with the reduced axes kept.
     Dims kept{a.x().shape()};
-    for (const int64_t axis : *a.axis())
+    const IntList axes = *a.axis();
+    for (const int64_t axis : axes)
         if (a.x().ndim > 0)
             kept[static_cast<int>(axis)] = 1;
     b.set(a.kX, ops::amax_backward(ops::reshape(b.grad(), kept), a.x(), ops::view(b.out(), kept)));

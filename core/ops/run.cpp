@@ -4,6 +4,7 @@
 #include "core/ops/call.h"
 #include "core/ops/ops.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace yoke
@@ -283,7 +284,7 @@ void run(int32_t number, yoke_arg *args, Tensor *results)
 namespace
 {
 
-// IEEE rounding by the compiler's own conversions; a script scalar is converted once a call, on the host.
+// A script scalar is rounded once, to nearest and even, on the host.
 uint16_t half_bits(double value)
 {
     const auto half = static_cast<_Float16>(value);
@@ -297,6 +298,10 @@ uint16_t bfloat_bits(double value)
     const auto single = static_cast<float>(value);
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
+    // Rounding twice must not move a value over the middle: the first time it is cut off, and an odd last bit remembers
+    // that something was lost.
+    if (const auto back = static_cast<double>(single); back != value && value == value)
+        bits = (bits - (std::abs(back) > std::abs(value))) | 1;
     if ((bits & 0x7FFFFFFF) > 0x7F800000)
         return static_cast<uint16_t>((bits >> 16) | 0x40); // keep NaN a NaN
     return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
@@ -312,7 +317,7 @@ template <class T> uint64_t bits_of(T value)
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
 {
     const double f = scalar_f64(value);
-    const int64_t i = value.kind == YOKE_ARG_FLOAT ? static_cast<int64_t>(f) : value.v.i;
+    const int64_t i = value.kind == YOKE_ARG_FLOAT ? 0 : value.v.i; // promotion gives a float a floating dtype
     switch (dtype) {
     case YOKE_F64:
         return bits_of(f);

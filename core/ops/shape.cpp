@@ -259,7 +259,8 @@ void infer_cat(CatArgs a, Plan &plan)
         if (x.ndim != first.ndim || !same(expected, shape))
             fail(YOKE_E_VALUE, "%s: tensor %zu has shape %s and tensor 0 %s; they may differ along axis %d alone",
                  plan.name(), i, to_string(x.shape()).c_str(), to_string(first.shape()).c_str(), axis);
-        shape[axis] += x.shape_[axis];
+        if (__builtin_add_overflow(shape[axis], x.shape_[axis], &shape[axis]))
+            fail(YOKE_E_VALUE, "%s: axis %d of the result has more elements than memory can address", plan.name(), axis);
     }
     plan.result(shape, dtype);
 }
@@ -287,6 +288,9 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
         int64_t largest = 0;
         const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);
         copy_to_host(top, &largest, sizeof largest, plan.name());
+        if (largest == INT64_MAX)
+            fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it", plan.name(),
+                 static_cast<long long>(largest));
         a.set_num_classes(std::max<int64_t>(largest, -1) + 1);
     }
     Dims shape{a.x().shape()};

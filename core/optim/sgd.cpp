@@ -148,7 +148,8 @@ void Sgd::step()
 void Sgd::step_group(Group &group, bool first)
 {
     const bool has_momentum = group.options.momentum != 0;
-    std::vector<Tensor> grads;
+    std::vector<Tensor> grads, fresh;
+    std::vector<size_t> chosen;
     std::vector<yoke_tensor *> params, grad_list, momenta;
     for (size_t i = 0; i < group.params.size(); ++i) {
         yoke_tensor &param = group.params[i];
@@ -157,17 +158,19 @@ void Sgd::step_group(Group &group, bool first)
         Tensor grad = grad_of(param, "SGD.step");
         if (!grad.present())
             continue;
-        if (first)
-            group.momenta[i] = make_state(param);
+        chosen.push_back(i);
         params.push_back(&param);
         grad_list.push_back(grads.emplace_back(std::move(grad)).get());
         if (has_momentum)
-            momenta.push_back(group.momenta[i].get());
+            momenta.push_back(first ? fresh.emplace_back(make_state(param)).get() : group.momenta[i].get());
     }
     if (params.empty())
         return;
     const SgdOptions &o = group.options;
     ops::sgd(params, grad_list, momenta, o.lr, o.momentum, o.weight_decay, o.nesterov, first);
+    // Only now: a step that failed must not leave momenta behind that nobody has written.
+    for (size_t k = 0; k < fresh.size(); ++k)
+        group.momenta[chosen[k]] = std::move(fresh[k]);
 }
 
 } // namespace yoke

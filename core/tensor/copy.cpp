@@ -38,6 +38,7 @@ void copy_from_host(yoke_tensor &x, const void *from, uint64_t bytes, const char
     check_backend(backend.copy(x.device->handle, x.data, from, bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr), call,
                   x.device->name.c_str());
     synchronize(*x.device); // the host may reuse its memory as soon as this returns
+    x.storage->last_writer.store(nullptr, std::memory_order_relaxed);
     x.storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 

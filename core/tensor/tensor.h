@@ -66,6 +66,7 @@ struct yoke_tensor final : yoke::RefCounted {
     int16_t ndim = 0;
     bool contiguous = true; // row-major without gaps
     bool is_view = false;   // made by a view op: other tensors see the same memory
+    bool frozen = false;    // a leaf that wants no gradient for now, but keeps what it has gathered
 
     // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
@@ -77,7 +78,7 @@ struct yoke_tensor final : yoke::RefCounted {
 
     yoke::IntList shape() const noexcept { return {shape_, static_cast<size_t>(ndim)}; }
     yoke::IntList strides() const noexcept { return {strides_, static_cast<size_t>(ndim)}; }
-    bool requires_grad() const noexcept { return node.present(); }
+    bool requires_grad() const noexcept { return node.present() && !frozen; }
     uint64_t nbytes() const noexcept { return static_cast<uint64_t>(numel) * yoke::item_size(dtype); }
 
     static void *operator new(size_t bytes) { return yoke::pool_alloc(bytes); }

@@ -68,10 +68,10 @@ def use(tree, folder, lua, python):
     program = folder / "use_c"
     run([os.environ.get("CC", "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", HERE / "use.c", f"-I{tree}/capi/include",
          f"-L{folder}/lib", "-lyoke", "-lm", f"-Wl,-rpath,{folder}/lib", "-o", program])
-    run([program])
     # The environment of the build that runs this test must not lend its own library.
     clean = {key: value for key, value in os.environ.items()
              if key not in ("PYTHONPATH", "LUA_PATH", "LUA_CPATH", "LD_LIBRARY_PATH")}
+    run([program], env=clean)
     run([folder / "env", python, "-B", HERE / "use.py"], env=clean)
     run([folder / "env", lua, HERE / "use.lua"], env=clean)
 

@@ -269,6 +269,25 @@ def test_grad_up_to_a_result_leaves_the_record_behind_it_for_later():
     np.testing.assert_allclose(to_numpy(x.grad), 3 * np.exp([1, 2]))
 
 
+def test_freezing_a_leaf_keeps_its_gradient_and_its_place_in_recorded_graphs():
+    x = leaf(1.0, 2.0)
+    loss = yoke.sum(x * 3)
+    yoke.sum(x * 2).backward()
+    x.requires_grad_(False)
+    assert x.grad.tolist() == [2.0, 2.0] and not (x * 2).requires_grad
+    x.requires_grad_(True)
+    loss.backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_a_bfloat16_scalar_is_rounded_once():
+    x = yoke.zeros((1,), dtype=yoke.bfloat16)
+    # 1 + 2^-8 lies in the middle of two values; a little more must go up, though float32 does not see it.
+    assert (x + (1 + 2.0**-8 + 2.0**-40)).tolist() == [1.0078125]
+    assert (x + (1 + 2.0**-8)).tolist() == [1.0]
+    assert (x + -(1 + 2.0**-8 + 2.0**-40)).tolist() == [-1.0078125]
+
+
 # ---- Views -----------------------------------------------------------------------------------------------------------
 
 
