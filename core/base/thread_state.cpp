@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <pthread.h>
+#include <utility>
 
 namespace yoke::detail
 {
@@ -15,23 +16,31 @@ namespace
 void end_of_thread(void *pointer)
 {
     auto *state = static_cast<ThreadState *>(pointer);
-    if (state->memory_cache && drop_memory_cache)
-        drop_memory_cache(state->memory_cache);
+    // Taken out first: what drops the cache may look here for one to empty.
+    void *cache = std::exchange(state->memory_cache, nullptr);
+    if (cache && drop_memory_cache)
+        drop_memory_cache(cache);
     state->pool.clear();
     if (current == state)
         current = nullptr;
     free(state);
 }
 
-pthread_key_t thread_key()
+struct EndKey {
+    bool made;
+    pthread_key_t key;
+};
+
+EndKey make_end_key()
 {
-    static const pthread_key_t key = [] {
-        pthread_key_t made = 0;
-        pthread_key_create(&made, end_of_thread);
-        return made;
-    }();
-    return key;
+    pthread_key_t key = 0;
+    const bool made = pthread_key_create(&key, end_of_thread) == 0;
+    return {made, key};
 }
+
+// Made while the library is loaded, so that no fork finds it half made. Until then, or where the process has no key
+// left, a thread's state is not freed at its end.
+EndKey end_key = make_end_key();
 
 } // namespace
 
@@ -42,7 +51,8 @@ ThreadState &make_thread_state()
     if (!state)
         abort();
     current = state;
-    pthread_setspecific(thread_key(), state);
+    if (end_key.made)
+        pthread_setspecific(end_key.key, state);
     return *state;
 }
 

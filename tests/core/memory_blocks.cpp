@@ -337,6 +337,28 @@ TEST(MemoryFork, AForkWhileOthersAllocateLeavesNoLockBehind)
     });
 }
 
+TEST(MemoryBlocksOfThreads, AThreadThatEndsAfterCachingWasTurnedOffGivesItsBlocksBack)
+{
+    test::in_fresh_process([] {
+        register_backend("fake", test::get_fake);
+        Device &device = open_device("fake");
+        set_caching(true);
+        std::atomic<int> step{0};
+        std::thread worker([&] {
+            for (int i = 0; i < 10; ++i) raw_free(raw_alloc(device, 1000, nullptr));
+            step = 1;
+            while (step != 2) std::this_thread::yield();
+        });
+        while (step != 1) std::this_thread::yield();
+        set_caching(false);
+        EXPECT_GT(memory_stats(device).reserved, 0) << "the worker keeps a block";
+        step = 2;
+        worker.join();
+        EXPECT_EQ(memory_stats(device).reserved, 0);
+        EXPECT_EQ(fake.held, 0);
+    });
+}
+
 TEST(MemoryScratch, ABackendGetsScratchThroughTheHostTable)
 {
     test::in_fresh_process([] {
