@@ -25,7 +25,10 @@ yoke_device *retained(Device &device)
 yoke_status yoke_device_open(const char *spec, yoke_device **out)
 {
     constexpr const char *call = "yoke_device_open";
-    return guard(call, [&] { need_out(out, call) = retained(open_device(spec ? spec : "auto")); });
+    return guard(call, [&] {
+        yoke_device *&place = need_out(out, call);
+        place = retained(open_device(spec ? spec : "auto"));
+    });
 }
 
 yoke_status yoke_device_get(const char *kind, int32_t index, yoke_device **out)
@@ -115,6 +118,7 @@ yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes, int64_t
         need(free_bytes, call, "free_bytes");
         need(total_bytes, call, "total_bytes");
         const Device &asked = device_or_current(device);
+        check_usable(asked);
         uint64_t free_now = 0, total = 0;
         check_backend(asked.backend->mem_info(asked.handle, &free_now, &total), short_name(call));
         *free_bytes = static_cast<int64_t>(free_now);
@@ -131,7 +135,10 @@ yoke_status yoke_set_device(yoke_device *device)
 yoke_status yoke_current_device(yoke_device **out)
 {
     constexpr const char *call = "yoke_current_device";
-    return guard(call, [&] { need_out(out, call) = retained(current_device()); });
+    return guard(call, [&] {
+        yoke_device *&place = need_out(out, call);
+        place = retained(current_device());
+    });
 }
 
 yoke_status yoke_device_synchronize(yoke_device *device)

@@ -1,5 +1,6 @@
 // The table of ops for hosts that bind without a generator: yoke_op_count, _info, _find, _invoke.
 #include "capi/src/guard.h"
+#include "core/base/fork.h"
 #include "core/ops/run.h"
 #include "yoke/runtime.h"
 
@@ -53,8 +54,8 @@ struct Catalogue {
 
 const Catalogue &catalogue()
 {
-    static const Catalogue &made = *new Catalogue;
-    return made;
+    static std::atomic<Catalogue *> made{nullptr};
+    return make_once(made, [] { return new Catalogue; });
 }
 
 const OpDef &need_op(int32_t op, const char *call)

@@ -3,6 +3,7 @@
 #include "capi/src/guard.h"
 #include "core/backend/registry.h"
 #include "core/base/config.h"
+#include "core/base/fork.h"
 #include "core/base/log.h"
 #include "core/memory/memory.h"
 
@@ -18,11 +19,12 @@ using namespace yoke::capi;
 namespace {
 
 constexpr int kStatusCount = YOKE_E_INTERNAL + 1;
+using StatusNames = std::array<std::string, kStatusCount + 1>;
 
 // "YOKE_E_DEVICE_LOST" -> "device_lost": the same name in fewer letters, for scripts.
-std::array<std::string, kStatusCount + 1> short_status_names()
+StatusNames short_status_names()
 {
-    std::array<std::string, kStatusCount + 1> names;
+    StatusNames names;
     for (int status = 0; status < kStatusCount; ++status) {
         std::string text = status_name(status);
         text.erase(0, status == YOKE_OK ? 5 : 7);
@@ -50,11 +52,14 @@ std::string make_build_info()
     return text;
 }
 
-// Waits for the device's work, looking again in growing steps up to a millisecond.
+// Waits for the device's work, looking again in growing steps up to a millisecond. A backend that
+// cannot be asked is waited for however long it takes. What a forked child left behind is passed over.
 void drain(Device &device, std::chrono::steady_clock::time_point deadline, double timeout_s,
            const char *call)
 {
     using std::chrono::microseconds;
+    if (!device.host && is_forked_child()) return;
+    if (!device.backend->stream_query) return synchronize(device);
     for (microseconds pause(20);; pause = std::min(pause * 2, microseconds(1000))) {
         int32_t idle = 1;
         check_backend(device.backend->stream_query(device.handle, nullptr, &idle), call);
@@ -78,8 +83,8 @@ const char *yoke_build_info(void)
 {
     const char *text = guard_value("yoke_build_info", static_cast<const char *>(nullptr), [] {
         // Never destroyed: a host may still print it while the process ends.
-        static const std::string &made = *new std::string(make_build_info());
-        return made.c_str();
+        static std::atomic<std::string *> made{nullptr};
+        return make_once(made, [] { return new std::string(make_build_info()); }).c_str();
     });
     return text ? text : last_error()->message;
 }
@@ -92,7 +97,8 @@ const yoke_error *yoke_last_error(void)
 const char *yoke_status_name(yoke_status status)
 {
     return guard_value("yoke_status_name", "unknown", [&] {
-        static const auto &names = *new auto(short_status_names());
+        static std::atomic<StatusNames *> made{nullptr};
+        const auto &names = make_once(made, [] { return new StatusNames(short_status_names()); });
         const bool known = status >= 0 && status < kStatusCount;
         return names[static_cast<size_t>(known ? status : kStatusCount)].c_str();
     });

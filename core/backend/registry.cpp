@@ -35,21 +35,22 @@ Entry *find(std::string_view kind) noexcept
     return nullptr;
 }
 
+// Adds a kind unless it is there. Whoever adds one meanwhile moves the front, and the list is read again.
 void add(const char *kind, yoke_backend_get_fn get) noexcept
 {
-    Entry *entry = new Entry{kind, get, {}, {}, {}, entries.load()};
-    while (!entries.compare_exchange_weak(entry->next, entry)) {
+    Entry *made = nullptr;
+    for (Entry *front = entries.load(); !find(kind);) {
+        if (!made) made = new Entry{kind, get, {}, {}, {}, nullptr};
+        made->next = front;
+        if (entries.compare_exchange_strong(front, made)) return;
     }
+    delete made;
 }
 
+// At every look-up rather than once, since nobody may wait here for another thread: see fork.h.
 void add_modules() noexcept
 {
-    static const bool added = [] {
-        for (const char *kind : kModules)
-            if (!find(kind)) add(kind, nullptr);
-        return true;
-    }();
-    (void)added;
+    for (const char *kind : kModules) add(kind, nullptr);
 }
 
 void tell_backends_of_fork()
@@ -62,7 +63,6 @@ void tell_backends_of_fork()
 void open(Entry &entry)
 {
     on_fork_child(tell_backends_of_fork);
-    mark_process_used();
     static const char here = 0;
     entry.backend = entry.get ? detail::open_table(entry.kind, entry.get, "the embedded backend")
                               : detail::open_module(entry.kind, folder_of_code(&here));
@@ -76,7 +76,7 @@ void open(Entry &entry)
 
 void register_backend(const char *kind, yoke_backend_get_fn get) noexcept
 {
-    if (!find(kind)) add(kind, get);
+    add(kind, get);
 }
 
 const Backend &backend_of(std::string_view kind)
@@ -86,6 +86,7 @@ const Backend &backend_of(std::string_view kind)
     if (!entry)
         fail(YOKE_E_VALUE, "there is no device kind '%s'; the kinds are %s",
              std::string(kind).c_str(), join(known_kinds()).c_str());
+    mark_process_used();  // before the turn is taken: a child must not wait for a thread it lacks
     entry->once.run(entry->kind, [&] { open(*entry); });
     return entry->backend;
 }

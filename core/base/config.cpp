@@ -79,14 +79,17 @@ struct Entry {
 struct State {
     Mutex mutex{LockRank::kConfig};
     Entry entries[kKeyCount];
-    std::deque<std::string> kept;  // every text ever handed out
-    const char *keep(std::string_view text) { return kept.emplace_back(text).c_str(); }
+    std::deque<std::string> kept;  // every text ever handed out, once
+    const char *keep(std::string_view text)
+    {
+        for (const std::string &known : kept)
+            if (known == text) return known.c_str();
+        return kept.emplace_back(text).c_str();
+    }
 };
-State &state()
-{
-    static State &made = *new State;  // never destroyed: threads may outlive static destructors
-    return made;
-}
+// Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
+// outlive static destructors.
+State &state = *new State;
 
 size_t index_of(std::string_view key) noexcept
 {
@@ -127,7 +130,7 @@ void check_value(size_t i, std::string_view value)
 // Without `strict` an unreadable value counts as absent and stays unused.
 const char *read(size_t i, bool use, bool strict = true)
 {
-    State &all = state();
+    State &all = state;
     const std::lock_guard lock(all.mutex);
     Entry &entry = all.entries[i];
     if (entry.used || entry.set) {
@@ -169,7 +172,7 @@ void set_config(std::string_view key, std::string_view value)
 {
     const size_t i = known_index(key);
     if (!value.empty()) check_value(i, value);
-    State &all = state();
+    State &all = state;
     const std::lock_guard lock(all.mutex);
     Entry &entry = all.entries[i];
     if (entry.used)
@@ -191,8 +194,8 @@ void warn_of_late_changes()
         const char *now = variable(i);
         std::string was;
         {
-            const std::lock_guard lock(state().mutex);
-            Entry &entry = state().entries[i];
+            const std::lock_guard lock(state.mutex);
+            Entry &entry = state.entries[i];
             const bool same = std::string_view(now ? now : "") == (entry.value ? entry.value : "");
             if (!entry.used || entry.set || entry.warned || same) continue;
             entry.warned = true;

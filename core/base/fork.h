@@ -62,6 +62,19 @@ private:
     std::mutex mutex_;
 };
 
+// A value made at first use and kept for ever. Two threads may both make it; the first one is kept. So
+// no thread waits for another here, which in a forked child may not exist.
+template <class T, class F>
+T &make_once(std::atomic<T *> &place, F &&make)
+{
+    if (T *known = place.load(std::memory_order_acquire)) return *known;
+    T *made = make();
+    T *first = nullptr;
+    if (place.compare_exchange_strong(first, made)) return *made;
+    delete made;
+    return *first;
+}
+
 // True in a child of the process in which the library was first used.
 bool is_forked_child() noexcept;
 

@@ -34,11 +34,9 @@ struct State {
     Mutex mutex{LockRank::kLog};
     Ref<Sink> sink;
 };
-State &state()
-{
-    static State &made = *new State;
-    return made;
-}
+// Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
+// outlive static destructors.
+State &state = *new State;
 
 // So that a library that nobody listens to takes no lock.
 std::atomic<bool> listened{false};
@@ -65,8 +63,8 @@ void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
 {
     Ref<Sink> sink = Ref<Sink>::adopt(new Sink(fn, user, drop));
     {
-        const std::lock_guard lock(state().mutex);
-        std::swap(state().sink, sink);
+        const std::lock_guard lock(state.mutex);
+        std::swap(state.sink, sink);
         listened.store(fn != nullptr);
     }
     // The old sink leaves here, outside the lock: its drop may call anything.
@@ -82,8 +80,8 @@ void log(LogLevel level, const char *format, ...) noexcept
     va_end(args);
     Ref<Sink> sink;
     {
-        const std::lock_guard lock(state().mutex);
-        sink = state().sink;
+        const std::lock_guard lock(state.mutex);
+        sink = state.sink;
     }
     if (sink.present()) sink->say(level, message);
 }

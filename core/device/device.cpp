@@ -27,20 +27,18 @@ struct State {
     std::vector<Device *> devices;       // by ordinal
     std::vector<std::string *> reasons;  // of kinds that may not be used, kept for the callers
 };
-State &state()
-{
-    static State &made = *new State;
-    return made;
-}
+// Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
+// outlive static destructors.
+State &state = *new State;
 
 Kind &entry_of(std::string_view name)
 {
-    const std::lock_guard lock(state().mutex);
-    for (Kind *kind : state().kinds)
+    const std::lock_guard lock(state.mutex);
+    for (Kind *kind : state.kinds)
         if (kind->name == name) return *kind;
     Kind *kind = new Kind;
     kind->name = name;
-    state().kinds.push_back(kind);
+    state.kinds.push_back(kind);
     return *kind;
 }
 
@@ -63,10 +61,10 @@ Device *open_one(const Kind &kind, const yoke_backend &backend, int32_t index)
 
 void publish(Kind &kind, const std::vector<Device *> &devices)
 {
-    const std::lock_guard lock(state().mutex);
+    const std::lock_guard lock(state.mutex);
     for (Device *device : devices) {
-        device->ordinal = static_cast<int32_t>(state().devices.size());
-        state().devices.push_back(device);
+        device->ordinal = static_cast<int32_t>(state.devices.size());
+        state.devices.push_back(device);
     }
     kind.devices = devices;
 }
@@ -87,19 +85,15 @@ void open_devices(Kind &kind, const yoke_backend &backend)
     publish(kind, devices);
 }
 
-const std::string &forked_reason()
-{
-    static const std::string &text = *new std::string(
-        "this process was forked from one that uses Yoke, and a driver does not survive a fork; "
-        "start it with spawn or exec, or fork before the first use");
-    return text;
-}
+constexpr const char *kForkedReason =
+    "this process was forked from one that uses Yoke, and a driver does not survive a fork; start it "
+    "with spawn or exec, or fork before the first use";
 
 void open_kind(Kind &kind)
 {
     check_config();
     if (kind.name != kHostKind && is_forked_child()) {
-        kind.reason = forked_reason();
+        kind.reason = kForkedReason;
         kind.defect = true;
         return;
     }
@@ -121,6 +115,7 @@ const Kind &opened(std::string_view name)
 {
     if (!is_known_kind(name)) backend_of(name);  // raises, with the kinds that there are
     Kind &kind = entry_of(name);
+    mark_process_used();  // before the turn is taken: a child must not wait for a thread it lacks
     kind.once.run(kind.name.c_str(), [&] { open_kind(kind); });
     return kind;
 }
@@ -159,13 +154,13 @@ const char *why_unavailable(std::string_view name)
         const std::string text =
             format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
                    join(chosen.kinds, ",").c_str(), std::string(name).c_str());
-        const std::lock_guard lock(state().mutex);
-        for (const std::string *reason : state().reasons)
+        const std::lock_guard lock(state.mutex);
+        for (const std::string *reason : state.reasons)
             if (*reason == text) return reason->c_str();
-        return state().reasons.emplace_back(new std::string(text))->c_str();
+        return state.reasons.emplace_back(new std::string(text))->c_str();
     }
     const Kind &kind = opened(name);
-    if (kind.name != kHostKind && is_forked_child()) return forked_reason().c_str();
+    if (kind.name != kHostKind && is_forked_child()) return kForkedReason;
     return kind.reason.c_str();
 }
 
@@ -176,14 +171,14 @@ bool is_defect(std::string_view name)
 
 std::vector<Device *> opened_devices()
 {
-    const std::lock_guard lock(state().mutex);
-    return state().devices;
+    const std::lock_guard lock(state.mutex);
+    return state.devices;
 }
 
 Device *find_device(const void *handle) noexcept
 {
-    const std::lock_guard lock(state().mutex);
-    for (Device *device : state().devices)
+    const std::lock_guard lock(state.mutex);
+    for (Device *device : state.devices)
         if (device->handle == handle) return device;
     return nullptr;
 }
@@ -203,7 +198,7 @@ void detail::fail_no_kernel(const Device &device, const char *op_name)
 
 void detail::fail_forked(const std::string &name)
 {
-    fail(YOKE_E_FORKED, "%s: %s", name.c_str(), forked_reason().c_str());
+    fail(YOKE_E_FORKED, "%s: %s", name.c_str(), kForkedReason);
 }
 
 }  // namespace yoke

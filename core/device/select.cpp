@@ -22,16 +22,21 @@ std::atomic<Device *> process_default{nullptr};
     fail(YOKE_E_VALUE, "device spec '%s' %s; use one of %s", spec.c_str(), why, allowed.c_str());
 }
 
+struct Skipped {
+    Mutex mutex{LockRank::kOther};
+    std::vector<std::string> told;
+};
+// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+Skipped &skipped = *new Skipped;
+
 // Says once for each kind why it is not used.
 void tell_skipped(const std::string &kind, const char *reason)
 {
-    static Mutex &mutex = *new Mutex(LockRank::kOther);
-    static std::vector<std::string> &told = *new std::vector<std::string>;
     {
-        const std::lock_guard lock(mutex);
-        for (const std::string &each : told)
+        const std::lock_guard lock(skipped.mutex);
+        for (const std::string &each : skipped.told)
             if (each == kind) return;
-        told.push_back(kind);
+        skipped.told.push_back(kind);
     }
     log(is_defect(kind) ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s",
         kind.c_str(), reason);

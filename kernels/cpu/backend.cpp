@@ -3,6 +3,12 @@
 
 namespace yoke::cpu {
 
+static void after_fork()
+{
+    threads_after_fork();
+    vmm_after_fork();
+}
+
 static yoke_backend g_backend = {
     .struct_size = sizeof(yoke_backend),
     .abi = YOKE_BACKEND_ABI,
@@ -45,7 +51,7 @@ static yoke_backend g_backend = {
     .launch = nullptr,
     .comm = nullptr,
     .build_info = build_info,
-    .after_fork = threads_after_fork,
+    .after_fork = after_fork,
 };
 
 }  // namespace yoke::cpu

@@ -30,6 +30,7 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
                  void *stream);
 yoke_status fill(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream);
 
+void vmm_after_fork();
 yoke_status vmm_granularity(void *device, uint64_t *bytes);
 yoke_status vmm_reserve(void *device, uint64_t bytes, void **address);
 yoke_status vmm_release(void *device, void *address, uint64_t bytes);

@@ -25,6 +25,12 @@ constexpr uint64_t kChunkMark = 0x6b6e7568632e7970u;
 static std::mutex g_mutex;
 static Chunk *g_mapped = nullptr;
 
+// The thread that held the lock at the fork does not exist in the child.
+void vmm_after_fork()
+{
+    new (&g_mutex) std::mutex;
+}
+
 static void *reserve_pages(void *address, uint64_t bytes)
 {
     int fixed = address ? MAP_FIXED : 0;
