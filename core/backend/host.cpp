@@ -42,9 +42,19 @@ void host_scratch_free(void *device, void *pointer, void *stream)
     if (scratch_hooks.free) scratch_hooks.free(device, pointer, stream);
 }
 
+// Unreadable counts were refused when the backend opened; what is left is a thread without memory.
+int32_t host_num_threads() noexcept
+{
+    try {
+        return num_threads();
+    } catch (...) {
+        return 1;
+    }
+}
+
 constexpr yoke_host kHost = {
     sizeof(yoke_host), YOKE_BACKEND_ABI, host_set_error,     host_log,
-    host_config,       num_threads,      host_scratch_alloc, host_scratch_free,
+    host_config,       host_num_threads, host_scratch_alloc, host_scratch_free,
 };
 
 }  // namespace
