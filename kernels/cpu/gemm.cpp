@@ -32,6 +32,14 @@ static bool normalise(const Matrix &matrix, int64_t batch, int64_t rows, int64_t
     return out[0] >= 0;
 }
 
+static yoke_status fail_onednn(dnnl_status_t status, const Product &product)
+{
+    yoke_status code = status == dnnl_out_of_memory ? YOKE_E_OOM : YOKE_E_INTERNAL;
+    return fail(code, "oneDNN failed (status %d) on a product of %lld x %lld by %lld x %lld",
+                (int)status, (long long)product.m, (long long)product.k, (long long)product.k,
+                (long long)product.n);
+}
+
 static yoke_status execute(GemmEntry *entry, const Product &product)
 {
     dnnl_memory_set_data_handle(entry->a, product.a.data);
@@ -44,11 +52,7 @@ static yoke_status execute(GemmEntry *entry, const Product &product)
     if (entry->bias) dnnl_memory_set_data_handle(entry->bias, const_cast<void *>(product.bias));
     dnnl_status_t status =
         dnnl_primitive_execute(entry->primitive, gemm_stream(), entry->bias ? 4 : 3, args);
-    if (status == dnnl_success) return YOKE_OK;
-    yoke_status code = status == dnnl_out_of_memory ? YOKE_E_OOM : YOKE_E_INTERNAL;
-    return fail(code, "oneDNN failed (status %d) on a product of %lld x %lld by %lld x %lld",
-                (int)status, (long long)product.m, (long long)product.k, (long long)product.k,
-                (long long)product.n);
+    return status == dnnl_success ? YOKE_OK : fail_onednn(status, product);
 }
 
 yoke_status gemm_onednn(const Product &product, bool *done)
@@ -69,8 +73,10 @@ yoke_status gemm_onednn(const Product &product, bool *done)
     key.threads = team_size();
     set_team(key.threads);
     try {
-        GemmEntry *entry = find_gemm(key);
-        if (!entry || !entry->primitive) return YOKE_OK;
+        GemmEntry *entry = nullptr;
+        dnnl_status_t status = find_gemm(key, &entry);
+        if (status != dnnl_success) return fail_onednn(status, product);
+        if (!entry->primitive) return YOKE_OK;
         *done = true;
         return execute(entry, product);
     } catch (const std::bad_alloc &) {

@@ -19,15 +19,16 @@ struct GemmCache {
 
 static pthread_once_t g_once = PTHREAD_ONCE_INIT;
 static pthread_key_t g_key;
+static dnnl_status_t g_start = dnnl_success;
 static dnnl_engine_t g_engine;  // one for the process, kept to its end
 static thread_local GemmCache *t_cache;
 
 static void clear(GemmEntry *entry)
 {
-    dnnl_primitive_destroy(entry->primitive);
-    dnnl_memory_destroy(entry->a);
-    dnnl_memory_destroy(entry->b);
-    dnnl_memory_destroy(entry->c);
+    if (entry->primitive) dnnl_primitive_destroy(entry->primitive);
+    if (entry->a) dnnl_memory_destroy(entry->a);
+    if (entry->b) dnnl_memory_destroy(entry->b);
+    if (entry->c) dnnl_memory_destroy(entry->c);
     if (entry->bias) dnnl_memory_destroy(entry->bias);
     memset(static_cast<void *>(entry), 0, sizeof(*entry));
 }
@@ -45,23 +46,25 @@ static void destroy_cache(void *pointer)
 
 static void start()
 {
-    if (dnnl_engine_create(&g_engine, dnnl_cpu, 0) != dnnl_success) g_engine = nullptr;
-    if (pthread_key_create(&g_key, destroy_cache)) g_engine = nullptr;
+    g_start = dnnl_engine_create(&g_engine, dnnl_cpu, 0);
+    if (g_start == dnnl_success && pthread_key_create(&g_key, destroy_cache))
+        g_start = dnnl_out_of_memory;
 }
 
-static GemmCache *make_cache()
+static dnnl_status_t make_cache()
 {
     pthread_once(&g_once, start);
-    if (!g_engine) return nullptr;
+    if (g_start != dnnl_success) return g_start;
     GemmCache *cache = new (std::nothrow) GemmCache();
-    if (!cache) return nullptr;
-    if (dnnl_stream_create(&cache->stream, g_engine, dnnl_stream_default_flags) != dnnl_success) {
+    if (!cache) return dnnl_out_of_memory;
+    dnnl_status_t status = dnnl_stream_create(&cache->stream, g_engine, dnnl_stream_default_flags);
+    if (status != dnnl_success) {
         delete cache;
-        return nullptr;
+        return status;
     }
     pthread_setspecific(g_key, cache);
     t_cache = cache;
-    return cache;
+    return dnnl_success;
 }
 
 static uint64_t hash(const GemmKey &key)
@@ -73,7 +76,7 @@ static uint64_t hash(const GemmKey &key)
 }
 
 // One operand's description: two axes, or three in a batch, along which a stride of 0 means broadcast.
-static bool describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows, int64_t columns,
+static dnnl_status_t describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows, int64_t columns,
                      const int64_t *strides)
 {
     bool batched = key.batch > 1;
@@ -82,60 +85,79 @@ static bool describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows, 
     const dnnl_dims_t steps = {shared ? rows * columns : strides[0], strides[1], strides[2]};
     dnnl_data_type_t type = key.dtype == YOKE_BF16 ? dnnl_bf16 : dnnl_f32;
     int skip = batched ? 0 : 1;
-    return dnnl_memory_desc_init_by_strides(out, 3 - skip, dims + skip, type, steps + skip) ==
-           dnnl_success;
+    return dnnl_memory_desc_init_by_strides(out, 3 - skip, dims + skip, type, steps + skip);
 }
 
-static bool make_memory(dnnl_memory_t *out, const dnnl_memory_desc_t *desc)
-{
-    return dnnl_memory_create(out, desc, g_engine, DNNL_MEMORY_NONE) == dnnl_success;
-}
+// The operands of a product as oneDNN sees them.
+struct Descs {
+    dnnl_memory_desc_t a, b, c, bias;
+};
 
-static void make_entry(GemmEntry *entry, const GemmKey &key)
+static dnnl_status_t describe_all(Descs *out, const GemmKey &key)
 {
-    dnnl_memory_desc_t a, b, c, bias = {};
     const int64_t flat[3] = {0, key.n, 1};
-    if (!describe(&a, key, key.m, key.k, key.a) || !describe(&b, key, key.k, key.n, key.b) ||
-        !describe(&c, key, key.m, key.n, key.c) ||
-        (key.bias && !describe(&bias, key, 1, key.n, flat)))
-        return;
+    dnnl_status_t status = describe(&out->a, key, key.m, key.k, key.a);
+    if (!status) status = describe(&out->b, key, key.k, key.n, key.b);
+    if (!status) status = describe(&out->c, key, key.m, key.n, key.c);
+    if (!status && key.bias) status = describe(&out->bias, key, 1, key.n, flat);
+    return status;
+}
+
+static dnnl_status_t make_primitive(dnnl_primitive_t *out, const GemmKey &key, const Descs &descs)
+{
     dnnl_matmul_desc_t desc;
     dnnl_primitive_desc_t primitive_desc = nullptr;
-    if (dnnl_matmul_desc_init(&desc, &a, &b, key.bias ? &bias : nullptr, &c) != dnnl_success ||
-        dnnl_primitive_desc_create(&primitive_desc, &desc, nullptr, g_engine, nullptr) !=
-            dnnl_success)
-        return;
-    GemmEntry made = {};
-    bool good = dnnl_primitive_create(&made.primitive, primitive_desc) == dnnl_success &&
-                make_memory(&made.a, &a) && make_memory(&made.b, &b) && make_memory(&made.c, &c) &&
-                (!key.bias || make_memory(&made.bias, &bias));
+    dnnl_status_t status = dnnl_matmul_desc_init(&desc, &descs.a, &descs.b,
+                                                 key.bias ? &descs.bias : nullptr, &descs.c);
+    if (!status)
+        status = dnnl_primitive_desc_create(&primitive_desc, &desc, nullptr, g_engine, nullptr);
+    if (status) return status;
+    status = dnnl_primitive_create(out, primitive_desc);
     dnnl_primitive_desc_destroy(primitive_desc);
-    if (!good) return clear(&made);
-    entry->primitive = made.primitive;
-    entry->a = made.a;
-    entry->b = made.b;
-    entry->c = made.c;
-    entry->bias = made.bias;
+    return status;
 }
 
-GemmEntry *find_gemm(const GemmKey &key)
+static dnnl_status_t make_memory(dnnl_memory_t *out, const dnnl_memory_desc_t &desc)
 {
-    GemmCache *cache = t_cache ? t_cache : make_cache();
-    if (!cache) return nullptr;
+    return dnnl_memory_create(out, &desc, g_engine, DNNL_MEMORY_NONE);
+}
+
+static dnnl_status_t make_entry(GemmEntry *entry, const GemmKey &key)
+{
+    Descs descs = {};
+    dnnl_status_t status = describe_all(&descs, key);
+    if (!status) status = make_primitive(&entry->primitive, key, descs);
+    if (!status) status = make_memory(&entry->a, descs.a);
+    if (!status) status = make_memory(&entry->b, descs.b);
+    if (!status) status = make_memory(&entry->c, descs.c);
+    if (!status && key.bias) status = make_memory(&entry->bias, descs.bias);
+    if (status) clear(entry);
+    bool cannot = status == dnnl_unimplemented || status == dnnl_invalid_arguments;
+    return cannot ? dnnl_success : status;
+}
+
+dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out)
+{
+    dnnl_status_t status = t_cache ? dnnl_success : make_cache();
+    if (status) return status;
+    GemmCache *cache = t_cache;
     GemmEntry *set = cache->entries[hash(key) % kSets], *oldest = set;
     for (int way = 0; way < kWays; way++) {
         GemmEntry *entry = set + way;
         if (entry->used && memcmp(&entry->key, &key, sizeof(key)) == 0) {
             entry->used = ++cache->clock;
-            return entry;
+            *out = entry;
+            return dnnl_success;
         }
         if (entry->used < oldest->used) oldest = entry;
     }
-    if (oldest->primitive) clear(oldest);
+    clear(oldest);
+    status = make_entry(oldest, key);
+    if (status) return status;
     oldest->key = key;
     oldest->used = ++cache->clock;
-    make_entry(oldest, key);
-    return oldest;
+    *out = oldest;
+    return dnnl_success;
 }
 
 dnnl_stream_t gemm_stream()

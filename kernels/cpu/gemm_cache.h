@@ -25,8 +25,9 @@ struct GemmEntry {
     dnnl_memory_t a, b, c, bias;
 };
 
-// The calling thread's entry for the key, made if need be. Null where no memory is left.
-GemmEntry *find_gemm(const GemmKey &key);
+// The calling thread's entry for the key, made if need be. What oneDNN cannot do is an entry without a primitive;
+// any other failure is returned and leaves no entry behind.
+dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out);
 
 // The calling thread's stream of oneDNN; after find_gemm.
 dnnl_stream_t gemm_stream();
