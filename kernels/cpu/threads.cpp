@@ -19,14 +19,10 @@ void threads_after_fork()
 
 #ifdef _OPENMP
 
-// What this thread last asked of OpenMP; asking costs more than looking.
-static thread_local int t_team = 0;
-
 void set_team(int threads)
 {
-    if (t_team == threads) return;
-    omp_set_num_threads(threads);
-    t_team = threads;
+    // Compared with what OpenMP has now, since the host may set the number for itself.
+    if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
 int team_size()
