@@ -81,7 +81,8 @@ inline yoke_arg to_ints(const int64_t *items, int64_t count)
 }
 inline yoke_arg to_optional_ints(const int64_t *items, int64_t count)
 {
-    return items ? to_ints(items, count) : make_arg(YOKE_ARG_NONE);
+    // NULL with a count is no absent list but a lost one.
+    return items || count ? to_ints(items, count) : make_arg(YOKE_ARG_NONE);
 }
 inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
 {

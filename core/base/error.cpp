@@ -99,8 +99,12 @@ std::string take_backend_error(yoke_status status, const char *what)
     ErrorRecord &record = thread_state().backend_error;
     // A backend that returned a failure without a message must not make us report an older one.
     const bool told = record.error.status == status && record.message[0] != '\0';
-    std::string text = told ? std::string(what) + ": " + record.message
-                            : format("%s failed with %s", what, status_name(status));
+    // Kernels name their op themselves.
+    const size_t length = strlen(what);
+    const bool named = told && strncmp(record.message, what, length) == 0 && record.message[length] == ':';
+    std::string text = named  ? std::string(record.message)
+                       : told ? std::string(what) + ": " + record.message
+                              : format("%s failed with %s", what, status_name(status));
     record.error.status = YOKE_OK;
     record.message[0] = '\0';
     return text;

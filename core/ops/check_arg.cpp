@@ -101,6 +101,9 @@ void check_arg(const OpDef &op, int arg, yoke_arg &value)
         value = spec.default_value;
         return;
     }
+    if (spec.type == ArgType::kDtype && value.kind == YOKE_ARG_INT && (value.v.i < 0 || value.v.i >= YOKE_DTYPE_COUNT))
+        fail(YOKE_E_TYPE, "%s: argument '%s' is %lld; a dtype is a number from 0 (none) to %d", op.name, spec.name,
+             static_cast<long long>(value.v.i), YOKE_DTYPE_COUNT - 1);
     if (!accepts(spec.type, value))
         fail(YOKE_E_TYPE, "%s: argument '%s' is %s; it takes %s", op.name, spec.name, given(value.kind),
              wanted(spec.type));

@@ -99,7 +99,7 @@ void Call::check_written()
                 fail(YOKE_E_STATE, "%s: argument '%s' is a leaf that requires grad and cannot change in place while the "
                                    "tape records; use no_grad(), or an op that returns a new tensor",
                      op_.name, op_.args[i].name);
-            for (int d = 0; d < x.ndim; ++d)
+            for (int d = 0; d < x.ndim && x.numel; ++d)
                 if (x.strides_[d] == 0 && x.shape_[d] > 1)
                     fail(YOKE_E_VALUE, "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; "
                                        "clone() it first",

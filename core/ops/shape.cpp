@@ -288,10 +288,13 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
         int64_t largest = 0;
         const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);
         copy_to_host(top, &largest, sizeof largest, plan.name());
+        if (largest < 0)
+            fail(YOKE_E_INDEX, "%s: the largest index is %lld; indices must be 0 or more", plan.name(),
+                 static_cast<long long>(largest));
         if (largest == INT64_MAX)
             fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it", plan.name(),
                  static_cast<long long>(largest));
-        a.set_num_classes(std::max<int64_t>(largest, -1) + 1);
+        a.set_num_classes(largest + 1);
     }
     Dims shape{a.x().shape()};
     shape.push_back(a.num_classes());

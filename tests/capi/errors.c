@@ -85,8 +85,9 @@ static void a_failure_belongs_to_its_thread(void)
 {
     pthread_t thread;
     int clean = 0;
-    yoke_device *device = NULL;
+    yoke_device *device = (yoke_device *)&clean;
     FAILS(yoke_device_open("abacus", &device), YOKE_E_VALUE, "abacus");
+    CHECK(device == NULL); /* never an older handle */
     CHECK(pthread_create(&thread, NULL, look_at_own_error, &clean) == 0);
     pthread_join(thread, NULL);
     CHECK(clean);

@@ -280,6 +280,17 @@ def test_freezing_a_leaf_keeps_its_gradient_and_its_place_in_recorded_graphs():
     assert x.grad.tolist() == [5.0, 5.0]
 
 
+def test_gradients_of_empty_tensors_add_up_where_one_is_expanded():
+    x = yoke.zeros((0, 4)).requires_grad_()
+    yoke.sum(yoke.sum(x - x * x, 1) * yoke.zeros((0,))).backward()
+    assert x.grad.shape == (0, 4)
+
+
+def test_one_hot_refuses_negative_indices_where_it_has_to_guess_the_number_of_classes():
+    with pytest.raises(yoke.IndexError, match="one_hot: the largest index is -1"):
+        yoke.one_hot(yoke.tensor([-1, -3]))
+
+
 def test_a_bfloat16_scalar_is_rounded_once():
     x = yoke.zeros((1,), dtype=yoke.bfloat16)
     # 1 + 2^-8 lies in the middle of two values; a little more must go up, though float32 does not see it.

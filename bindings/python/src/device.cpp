@@ -158,8 +158,14 @@ void bind_threads(py::module_ &module)
             check(yoke_set_num_threads(static_cast<int32_t>(std::max<int64_t>(count, INT32_MIN))));
         },
         py::arg("n"), "CPU threads that one op may use, in the whole process; 0 is the default.");
-    module.def("get_num_threads", yoke_get_num_threads,
-               "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the "
+    module.def(
+        "get_num_threads",
+        [] {
+            const int32_t count = yoke_get_num_threads();
+            if (count < 0) require(raise_last_error() != nullptr);
+            return count;
+        },
+        "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the "
                "processors granted.");
 }
 
