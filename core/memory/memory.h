@@ -6,7 +6,7 @@
 // thread first, without a lock. Sizes are rounded to the device's alignment, 64 bytes at least, and
 // from 4 KiB to eight classes for each power of two. When the device has no memory left, everything
 // that waits is given back and the request is tried once more; what other threads keep for
-// themselves (256 KiB each at most) stays with them until they end. With caching off
+// themselves (1 MiB a device each at most) stays with them until they end. With caching off
 // (YOKE_NO_CACHING=1) every free reaches the backend.
 #pragma once
 
@@ -33,10 +33,12 @@ void free_block(Device &device, void *block, uint64_t capacity, void *stream) no
 MemoryStats memory_stats(Device &device);
 void reset_peak_memory_stats(Device &device);
 
-// Gives all waiting blocks of the device (of all devices: nullptr) back to the backend.
+// Gives the waiting blocks of the device (of all devices: nullptr) back to the backend, save those that
+// other threads keep for themselves.
 void empty_cache(Device *device);
 
-// Turning it off gives back what waits, as empty_cache does.
+// Turning it off gives back what waits, as empty_cache does; other threads give theirs back when they
+// end.
 void set_caching(bool enabled);
 bool is_caching();
 

@@ -79,8 +79,9 @@ YOKE_API yoke_status yoke_current_device(yoke_device **out);
  * asynchronous work surfaces here. [any-thread] */
 YOKE_API yoke_status yoke_device_synchronize(yoke_device *device);
 
-/* CPU threads that an op called from this thread may use; 0 goes back to the default. One number of
- * threads gives the same bits each time. Errors: VALUE for a negative number. [any-thread] */
+/* CPU threads that an op may use, for the whole process: ops of every thread, from their next call on.
+ * 0 goes back to the default. One number of threads gives the same bits each time.
+ * Errors: VALUE for a negative number or one above 1024. [any-thread] */
 YOKE_API yoke_status yoke_set_num_threads(int32_t count);
 
 /* That number. The default is YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors granted to

@@ -37,11 +37,13 @@ YOKE_API int64_t yoke_live_tensor_count(void);
 
 /* ---- The cache ------------------------------------------------------------------------------------- */
 
-/* Gives every cached block back to the driver. Live blocks stay. [any-thread] */
+/* Gives cached blocks back to the driver. Live blocks stay, and so do the small ones (up to 4 KiB, in
+ * all up to 1 MiB a device) that another thread keeps for itself until it ends. [any-thread] */
 YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 
-/* Caching on (1) or off (0), for all devices. Off: reserved equals allocated, and every free reaches
- * the driver. YOKE_NO_CACHING=1 starts with it off. [any-thread] */
+/* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
+ * equals allocated once other threads that keep small blocks have ended. YOKE_NO_CACHING=1 starts with
+ * it off. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 
 /* 1 while freed blocks are kept. [any-thread] */
