@@ -59,8 +59,11 @@ PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
     }
     if (bytes > kGilBytes) return nullptr;
     yoke_tensor *out = nullptr;
-    const yoke_status status =
-        with_retry([&] { return yoke_op_invoke(spec.id, args, kCount, &out, 1); });
+    const yoke_status status = yoke_op_invoke(spec.id, args, kCount, &out, 1);
+    // A collection may run finalizers that close x or y, so only the general path, which holds them,
+    // collects and tries again.
+    if (status == YOKE_E_OOM) [[unlikely]]
+        return nullptr;
     // Ops that change nothing hand their argument back: so does Python, as the very same object.
     if (status == YOKE_OK && args[0].kind == YOKE_ARG_TENSOR && out == args[0].v.tensor) {
         yoke_tensor_release(out);
