@@ -32,6 +32,7 @@ yoke_tensor *from_tensor(PyObject *data, const MakeOptions &options)
     yoke_tensor *source = tensor_argument(data, {options.call, "data"});
     yoke_tensor *detached = nullptr;
     if (!source) return nullptr;
+    const Hold hold(source);
     if (yoke_tensor_detach(source, &detached)) return raise_last_error(), nullptr;
     yoke_tensor *out = converted(detached, options.device, options.dtype);
     if (!out || yoke_shares_memory(out, source) != 1) return out;
