@@ -56,10 +56,12 @@ public:
 
     void step()
     {
-        const yoke_status status = with_retry([&] {
+        // No second try after OOM: what a step has already changed would be changed again.
+        yoke_status status = YOKE_OK;
+        {
             const ReleaseGil release;
-            return yoke_optimizer_step(handle_);
-        });
+            status = yoke_optimizer_step(handle_);
+        }
         check(status);
     }
 
