@@ -148,11 +148,19 @@ static yoke_arg convert_ints(lua_State *L, Target target, ArgType type, int inde
     return value;
 }
 
-static yoke_arg convert_tensors(lua_State *L, Target target, int index, yoke_tensor **tensors)
+static yoke_arg convert_tensors(lua_State *L, Target target, int index, Lists *lists)
 {
     yoke_arg value = {YOKE_ARG_TENSORS, 0, {NULL}};
     if (lua_type(L, index) != LUA_TTABLE) yl_wrong_type(L, target, index, kTypes[kTensors].wanted);
-    value.count = (int32_t)lua_rawlen(L, index);
+    /* A finalizer may have appended to the list after the room was sized. */
+    const lua_Unsigned count = lua_rawlen(L, index);
+    if (count > lists->room || count > INT32_MAX)
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
+                 "argument '%s' has %I items where there is room for %I; a finalizer must not "
+                 "append to a list while a call reads it",
+                 target.name, (lua_Integer)count, (lua_Integer)lists->room);
+    yoke_tensor **tensors = lists->tensors;
+    value.count = (int32_t)count;
     for (int32_t i = 0; i < value.count; ++i) {
         lua_rawgeti(L, index, i + 1);
         yoke_tensor **box = yl_test_tensor(L, target.binding, -1);
@@ -164,6 +172,8 @@ static yoke_arg convert_tensors(lua_State *L, Target target, int index, yoke_ten
         lua_pop(L, 1);
     }
     value.v.tensors = tensors;
+    lists->tensors += count;
+    lists->room -= count;
     return value;
 }
 
@@ -195,8 +205,7 @@ static int convert_int(lua_State *L, int index, yoke_arg *value)
     return exact;
 }
 
-yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists,
-                    yoke_tensor **tensors)
+yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists)
 {
     yoke_arg value = {YOKE_ARG_NONE, 0, {NULL}};
     int served = 0;
@@ -215,7 +224,7 @@ yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists 
             value.v.tensor = yl_need_tensor(L, target, index);
             return value;
         case kTensors:
-            return convert_tensors(L, target, index, tensors);
+            return convert_tensors(L, target, index, lists);
         case kInt:
         case kOptionalInt:
             served = convert_int(L, index, &value);

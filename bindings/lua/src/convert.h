@@ -34,21 +34,22 @@ typedef struct Target {
     const char *name;
 } Target;
 
-/* Room for the ints of all lists in one call, so that nothing is allocated while handles are held. Lists
+/* Room for the items of all lists in one call, so that nothing is allocated while handles are held. Lists
  * of ints are shapes and axes, so there is more of it than any call that can succeed needs. */
 #define YL_MAX_INTS (4 * YOKE_MAX_NDIM)
 typedef struct Lists {
     int64_t items[YL_MAX_INTS];
     int used;
+    yoke_tensor **tensors; /* where the next list of tensors goes, */
+    size_t room;           /* and how many find room there */
 } Lists;
 
 /* The type that the op table spells `text`; kArgTypeCount for one that this binding does not know. */
 ArgType yl_arg_type(const char *text);
 
 /* Converts the value at `index`; nil is NONE. Raises for a value that does not serve; allocates nothing
- * otherwise. Lists of tensors go to `tensors`, which must have room for them. */
-yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists,
-                    yoke_tensor **tensors);
+ * otherwise. Lists go to `lists`; one that outgrew its room since that was sized is an error. */
+yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists);
 
 /* The live tensor at `index`. */
 yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index);

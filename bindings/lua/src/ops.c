@@ -13,7 +13,6 @@ typedef struct Call {
     yoke_arg args[YL_MAX_ARGS];
     Lists lists;
     yoke_tensor *room[kListRoom]; /* for lists of tensors, used one after the other */
-    yoke_tensor **next_room;
     int32_t count;
 } Call;
 
@@ -31,9 +30,7 @@ static inline void convert(lua_State *L, const OpBinding *op, int i, int index, 
         call->args[i] = (yoke_arg){YOKE_ARG_TENSOR, 0, {*box}};
         return;
     }
-    call->args[i] = yl_convert(L, target_of(op, i), (ArgType)op->types[i], index, &call->lists,
-                               call->next_room);
-    if (call->args[i].kind == YOKE_ARG_TENSORS) call->next_room += call->args[i].count;
+    call->args[i] = yl_convert(L, target_of(op, i), (ArgType)op->types[i], index, &call->lists);
 }
 
 static int argument_of(const OpBinding *op, const char *name)
@@ -91,14 +88,16 @@ static int too_many(lua_State *L, const OpBinding *op, int given)
                     op->op->signature);
 }
 
-/* Room for all lists of tensors in the arguments: the C stack, or a userdata where that is too small.
- * Found before any tensor is looked at, as it may run finalizers. */
-static yoke_tensor **find_room(lua_State *L, int given, yoke_tensor **room)
+/* Finds room for all lists of tensors in the arguments: the C stack, or a userdata where that is too
+ * small. Before any tensor is looked at, as it may run finalizers. */
+static void find_room(lua_State *L, int given, Call *call)
 {
     size_t needed = 0;
     for (int i = 1; i <= given; ++i)
         if (lua_type(L, i) == LUA_TTABLE) needed += lua_rawlen(L, i);
-    return needed <= kListRoom ? room : lua_newuserdatauv(L, needed * sizeof *room, 0);
+    const int fits = needed <= kListRoom;
+    call->lists.room = fits ? (size_t)kListRoom : needed;
+    call->lists.tensors = fits ? call->room : lua_newuserdatauv(L, needed * sizeof *call->room, 0);
 }
 
 static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
@@ -121,14 +120,13 @@ static int op_call(lua_State *L)
     yoke_tensor **boxes[YL_MAX_RESULTS], *results[YL_MAX_RESULTS];
     for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor(L, b);
     Call call;
-    yoke_tensor **room = op->has_lists ? find_room(L, given, call.room) : NULL;
     for (int attempt = 0;; ++attempt) {
-        call.next_room = room;
+        if (op->has_lists) find_room(L, given, &call);
         convert_all(L, op, given, keywords, &call);
         const yoke_status status = invoke(L, op, &call, results);
         if (!status) break;
         if (status != YOKE_E_OOM || attempt) return yl_raise_last(L, b);
-        lua_gc(L, LUA_GCCOLLECT, 0); /* may close arguments: they are converted again */
+        lua_gc(L, LUA_GCCOLLECT, 0); /* may close arguments: all is converted again */
     }
     for (int i = 0; i < result_count; ++i) *boxes[i] = results[i];
 

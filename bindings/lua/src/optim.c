@@ -70,8 +70,9 @@ static int add_group(lua_State *L)
     const int has_options = lua_type(L, 3) == LUA_TTABLE;
     if (has_options) read_options(L, b, 3, &options);
     Lists lists = {.used = 0};
-    yoke_tensor **params = lua_newuserdatauv(L, (lua_rawlen(L, 2) + 1) * sizeof *params, 0);
-    const yoke_arg list = yl_convert(L, target, kTensors, 2, &lists, params);
+    lists.room = lua_rawlen(L, 2);
+    lists.tensors = lua_newuserdatauv(L, (lists.room + 1) * sizeof *lists.tensors, 0);
+    const yoke_arg list = yl_convert(L, target, kTensors, 2, &lists);
     optimizer = need_optimizer(L, b, "add_group");
     yl_check(
         L, b,
