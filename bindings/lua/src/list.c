@@ -68,17 +68,28 @@ static void look(lua_State *L, Nest *nest, int axis)
     if (kind > nest->kind) nest->kind = kind;
 }
 
-/* Writes the leaves, row-major, as `kind` asks. look() has seen them all. */
+static void need_type(lua_State *L, Nest *nest, int wanted)
+{
+    if (!wanted)
+        yl_raise(L, nest->binding, YOKE_E_TYPE, "tensor",
+                 "argument 'data' changed during the call: a %s stands where it had another value",
+                 luaL_typename(L, -1));
+}
+
+/* Writes the leaves, row-major, as `kind` asks. look() has seen them all, but the buffer was allocated
+ * since, which may have run finalizers that changed the tables. */
 static void write_leaves(lua_State *L, Nest *nest, int axis)
 {
+    const int type = lua_type(L, -1), is_bool = type == LUA_TBOOLEAN;
     if (axis < nest->ndim) {
+        need_type(L, nest, type == LUA_TTABLE);
         for (int64_t i = 0; i < nest->shape[axis]; ++i, lua_pop(L, 1)) {
             lua_rawgeti(L, -1, i + 1);
             write_leaves(L, nest, axis + 1);
         }
         return;
     }
-    const int is_bool = lua_type(L, -1) == LUA_TBOOLEAN;
+    need_type(L, nest, is_bool || type == LUA_TNUMBER);
     if (nest->kind == kBoolLeaf) {
         *nest->next++ = (char)lua_toboolean(L, -1);
     } else if (nest->kind == kIntLeaf) {
@@ -133,7 +144,8 @@ static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype 
     yoke_tensor *source = yl_tensor_arg(L, b, 1, "tensor", "data");
     YL_CALL(L, b, source, yoke_tensor_detach(source, detached));
     YL_CALL(L, b, NULL, yoke_tensor_to(*detached, device, dtype, moved));
-    const int is_copy = !yoke_shares_memory(*moved, source);
+    /* Not `source`: a finalizer may have closed it by now. */
+    const int is_copy = !yoke_shares_memory(*moved, *detached);
     if (is_copy) {
         *box = *moved;
         *moved = NULL;
@@ -303,7 +315,7 @@ static int frombuffer(lua_State *L)
     yl_string_arg(L, b, 1, call, "bytes");
     const char *data = lua_tolstring(L, 1, &bytes);
     yoke_tensor **box = yl_new_tensor(L, b);
-    const yoke_arg axes = yl_convert(L, shape, kInts, 2, &lists, NULL);
+    const yoke_arg axes = yl_convert(L, shape, kInts, 2, &lists);
     const yoke_dtype kind = yl_need_dtype(L, dtype, 3);
     yoke_device *where = lua_gettop(L) > 4 ? yl_need_device(L, device, 4) : NULL;
     YL_CALL(L, b, NULL,
