@@ -34,6 +34,28 @@ static struct {
     int states;    /* that have Yoke loaded */
 } hub = {PTHREAD_MUTEX_INITIALIZER, NULL, 0};
 
+/* In the child of a fork. A thread that is not there may have held the lock: it would never open, and
+ * what it changed is half done, so messages are dropped; the list of queues is whole at every moment.
+ * Taking the lock before the fork instead would deadlock with a thread that logs while it holds a lock
+ * of the library's. */
+static void mend_after_fork(void)
+{
+    if (pthread_mutex_trylock(&hub.lock) == 0) {
+        pthread_mutex_unlock(&hub.lock);
+        return;
+    }
+    pthread_mutex_init(&hub.lock, NULL);
+    for (Queue *queue = hub.queues; queue; queue = queue->next) {
+        queue->first = queue->last = NULL;
+        queue->count = 0;
+    }
+}
+
+static void guard_fork(void)
+{
+    pthread_atfork(NULL, NULL, mend_after_fork);
+}
+
 static const char *const kLevels[] = {"error", "warn", "info", "debug"};
 
 static const char *level_name(int32_t level)
@@ -174,6 +196,8 @@ void yl_open_log(lua_State *L, Binding *b)
     yl_set_functions(L, b, functions);
     lua_pushboolean(L, 0);
     b->log_callback_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    static pthread_once_t guarded = PTHREAD_ONCE_INIT;
+    pthread_once(&guarded, guard_fork);
     pthread_mutex_lock(&hub.lock);
     const int first = hub.states++ == 0;
     pthread_mutex_unlock(&hub.lock);

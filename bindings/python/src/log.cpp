@@ -4,8 +4,11 @@
 
 #include "yoke/runtime.h"
 
+#include <pthread.h>
+
 #include <deque>
 #include <mutex>
+#include <new>
 #include <string>
 
 namespace yoke_python {
@@ -27,6 +30,17 @@ struct Queue {
     std::mutex mutex;
     std::deque<Line> lines;
 } &queue = *new Queue;
+
+// In the child of a fork. A thread that is not there may have held the mutex: it would never open, and
+// its lines may be half written, so a new queue stands in for both. Taking it before the fork instead
+// would deadlock with a thread that logs while it holds a lock of the library's.
+void mend_after_fork()
+{
+    if (queue.mutex.try_lock())
+        queue.mutex.unlock();
+    else
+        new (&queue) Queue;
+}
 
 bool take(Line *out)
 {
@@ -86,6 +100,8 @@ bool drain_log()
 
 bool init_log()
 {
+    static const int guarded = pthread_atfork(nullptr, nullptr, mend_after_fork);
+    if (guarded) return PyErr_NoMemory() != nullptr;
     return yoke_log_set_callback(receive, nullptr, nullptr) == YOKE_OK ||
            raise_last_error() != nullptr;
 }
