@@ -16,6 +16,16 @@ namespace {
 using test::expect_error;
 using test::in_fresh_process;
 
+TEST(Config, AKeyThatIsOnlyLookedAtKeepsOneCopyOfItsText)
+{
+    test::in_fresh_process([] {
+        setenv("YOKE_DEVICE", "cpu", 1);
+        const char *first = peek_config("YOKE_DEVICE");
+        ASSERT_STREQ(first, "cpu");
+        EXPECT_EQ(peek_config("YOKE_DEVICE"), first);
+    });
+}
+
 TEST(Config, AnUnknownKeyIsRefusedWithTheOneThatWasMeant)
 {
     expect_error(YOKE_E_VALUE, {"'YOKE_PLATFORM'", "did you mean 'YOKE_PLATFORMS'"},
