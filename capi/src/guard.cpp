@@ -9,8 +9,7 @@ yoke_status keep_exception(const char *call) noexcept
     try {
         throw;
     } catch (const Error &error) {
-        store_last_error(error.status(), call, error.what(), error.native_code(),
-                         error.device());
+        store_last_error(error.status(), call, error.what(), error.native_code(), error.device());
         return error.status();
     } catch (const std::bad_alloc &) {
         store_last_error(YOKE_E_OOM, call,

@@ -5,16 +5,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 bool solely_owned(const Tensor &x)
 {
-    return x->use_count() == 1 && x->storage->use_count() == 1 && x->nbytes() == x->storage->bytes &&
-           byte_range(*x).bytes == x->nbytes();
+    return x->use_count() == 1 && x->storage->use_count() == 1 &&
+           x->nbytes() == x->storage->bytes && byte_range(*x).bytes == x->nbytes();
 }
 
 struct Later {
@@ -22,9 +20,8 @@ struct Later {
 };
 
 // One run over the graph.
-class Walk
-{
-  public:
+class Walk {
+public:
     Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves) {}
 
     void seed(yoke_tensor &root, const yoke_tensor *gradient);
@@ -33,7 +30,7 @@ class Walk
     void run();
     Tensor captured(size_t i) { return std::move(captures_[i].gradient); }
 
-  private:
+private:
     struct Capture {
         Node *node;
         uint32_t index;
@@ -64,17 +61,21 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
 {
     Node *node = node_of(root);
     if (!node)
-        fail(YOKE_E_STATE, "backward: the tensor %s does not require grad and no recorded op made it; nothing to do",
+        fail(YOKE_E_STATE,
+             "backward: the tensor %s does not require grad and no recorded op made it; nothing to "
+             "do",
              describe(root).c_str());
     if (!gradient && root.numel != 1)
-        fail(YOKE_E_VALUE, "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a tensor of "
-                           "one element has a gradient of 1 by itself",
+        fail(YOKE_E_VALUE,
+             "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a "
+             "tensor of "
+             "one element has a gradient of 1 by itself",
              describe(root).c_str(), static_cast<long long>(root.numel));
     if (gradient && (!same(gradient->shape(), root.shape()) || gradient->dtype != root.dtype ||
                      gradient->device != root.device))
         fail(gradient->dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-             "backward: argument 'gradient' is %s, but the tensor is %s; they must agree", describe(*gradient).c_str(),
-             describe(root).c_str());
+             "backward: argument 'gradient' is %s, but the tensor is %s; they must agree",
+             describe(*gradient).c_str(), describe(root).c_str());
     roots_.push_back(node);
     contribute(*node, root.output_index, gradient ? alias(*gradient) : tape_ops.ones_like(root));
 }
@@ -101,52 +102,46 @@ void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
 void Walk::mark_needed()
 {
     std::unordered_set<const Node *> wanted, seen;
-    for (const Capture &capture : captures_)
-        wanted.insert(capture.node);
+    for (const Capture &capture : captures_) wanted.insert(capture.node);
     std::vector<const Node *> order;
     std::vector<const Node *> stack(roots_.begin(), roots_.end());
     while (!stack.empty()) {
         const Node *node = stack.back();
         stack.pop_back();
-        if (!seen.insert(node).second)
-            continue;
+        if (!seen.insert(node).second) continue;
         order.push_back(node);
         for (const Edge &edge : node->edges())
-            if (edge.node.present())
-                stack.push_back(edge.node.get());
+            if (edge.node.present()) stack.push_back(edge.node.get());
     }
     // Older nodes first: by then it is known of every edge whether it leads anywhere.
-    std::sort(order.begin(), order.end(), [](const Node *a, const Node *b) { return a->sequence < b->sequence; });
+    std::sort(order.begin(), order.end(),
+              [](const Node *a, const Node *b) { return a->sequence < b->sequence; });
     for (const Node *node : order) {
-        if (wanted.contains(node) || leads_on(*node))
-            needed_.insert(node);
+        if (wanted.contains(node) || leads_on(*node)) needed_.insert(node);
     }
 }
 
 bool Walk::leads_on(const Node &node) const
 {
     for (const Edge &edge : node.edges())
-        if (edge.node.present() && needed_.contains(edge.node.get()))
-            return true;
+        if (edge.node.present() && needed_.contains(edge.node.get())) return true;
     return false;
 }
 
 void Walk::run_node(Node &node, std::vector<Tensor> gradients)
 {
     for (Capture &capture : captures_)
-        if (capture.node == &node)
-            capture.gradient = gradients[capture.index];
+        if (capture.node == &node) capture.gradient = gradients[capture.index];
     const auto edges = node.edges();
     // A captured input may be the end of the way: what lies behind it is neither run nor freed.
-    if (!to_leaves_ && !leads_on(node))
-        return;
+    if (!to_leaves_ && !leads_on(node)) return;
     Tensor outputs[8];
     std::vector<Tensor> many(edges.size() > 8 ? edges.size() : 0);
-    std::span<Tensor> out = many.empty() ? std::span<Tensor>(outputs, edges.size()) : std::span<Tensor>(many);
+    std::span<Tensor> out =
+        many.empty() ? std::span<Tensor>(outputs, edges.size()) : std::span<Tensor>(many);
     node.backward(gradients, out);
     gradients.clear();
-    if (!retain_graph_)
-        node.release_saved();
+    if (!retain_graph_) node.release_saved();
     for (size_t i = 0; i < edges.size(); ++i)
         if (edges[i].node.present() && out[i].present() && needed(*edges[i].node))
             contribute(*edges[i].node, edges[i].index, std::move(out[i]));
@@ -155,40 +150,42 @@ void Walk::run_node(Node &node, std::vector<Tensor> gradients)
 void Walk::run()
 {
     NoGrad no_grad;
-    if (!to_leaves_)
-        mark_needed();
+    if (!to_leaves_) mark_needed();
     while (!queue_.empty()) {
         Node *node = queue_.top();
         queue_.pop();
         auto taken = pending_.extract(node);
-        if (needed(*node))
-            run_node(*node, std::move(taken.mapped().gradients));
+        if (needed(*node)) run_node(*node, std::move(taken.mapped().gradients));
     }
 }
 
-void seed_all(Walk &walk, std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients)
+void seed_all(Walk &walk, std::span<yoke_tensor *const> roots,
+              std::span<yoke_tensor *const> gradients)
 {
     NoGrad no_grad;
     for (size_t i = 0; i < roots.size(); ++i)
         walk.seed(*roots[i], i < gradients.size() ? gradients[i] : nullptr);
 }
 
-} // namespace
+}  // namespace
 
-void backward(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients, bool retain_graph)
+void backward(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients,
+              bool retain_graph)
 {
     Walk walk(retain_graph, true);
     seed_all(walk, roots, gradients);
     walk.run();
 }
 
-std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> root_gradients,
+std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots,
+                              std::span<yoke_tensor *const> root_gradients,
                               std::span<yoke_tensor *const> inputs, bool retain_graph)
 {
     Walk walk(retain_graph, false);
     for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i]->requires_grad())
-            fail(YOKE_E_STATE, "grad: input %zu, %s, does not require grad", i, describe(*inputs[i]).c_str());
+            fail(YOKE_E_STATE, "grad: input %zu, %s, does not require grad", i,
+                 describe(*inputs[i]).c_str());
         walk.capture(*inputs[i]);
     }
     seed_all(walk, roots, root_gradients);
@@ -197,8 +194,10 @@ std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots, std::span<yok
     for (size_t i = 0; i < inputs.size(); ++i) {
         Tensor found = walk.captured(i);
         if (!found.present())
-            fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i, describe(*inputs[i]).c_str());
-        results.push_back(own_gradient(std::move(found))); // the caller may change one, and the others stay
+            fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i,
+                 describe(*inputs[i]).c_str());
+        results.push_back(
+            own_gradient(std::move(found)));  // the caller may change one, and the others stay
     }
     return results;
 }
@@ -206,8 +205,7 @@ std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots, std::span<yok
 Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place)
 {
     NoGrad no_grad;
-    if (!in_place && !solely_owned(a))
-        return tape_ops.add(*a, b);
+    if (!in_place && !solely_owned(a)) return tape_ops.add(*a, b);
     tape_ops.add_(*a, b);
     return a;
 }
@@ -218,4 +216,4 @@ Tensor own_gradient(Tensor gradient)
     return solely_owned(gradient) ? gradient : tape_ops.clone(*gradient);
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -3,12 +3,9 @@
 #include "core/autograd/backward.h"
 #include "core/base/thread_state.h"
 
+namespace yoke {
 
-namespace yoke
-{
-
-namespace
-{
+namespace {
 
 std::atomic<uint64_t> next_sequence{1};
 
@@ -16,12 +13,13 @@ LeafNode &leaf_of(const yoke_tensor &x, const char *call)
 {
     Node *node = node_of(x);
     if (!node || !node->is_leaf())
-        fail(YOKE_E_STATE, "%s: the tensor %s %s; only leaves hold a gradient", call, describe(x).c_str(),
+        fail(YOKE_E_STATE, "%s: the tensor %s %s; only leaves hold a gradient", call,
+             describe(x).c_str(),
              node ? format("was made by %s", node->name()).c_str() : "does not require grad");
     return *static_cast<LeafNode *>(node);
 }
 
-} // namespace
+}  // namespace
 
 Node::Node() noexcept : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
@@ -32,8 +30,7 @@ void Node::destroy() noexcept
     thread_local bool freeing __attribute__((tls_model("initial-exec"))) = false;
     next_dead_ = waiting;
     waiting = this;
-    if (freeing)
-        return;
+    if (freeing) return;
     freeing = true;
     while (Node *node = waiting) {
         waiting = node->next_dead_;
@@ -46,7 +43,7 @@ void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)
 {
     std::lock_guard lock(mutex_);
     if (grad_.present())
-        grad_ = add_gradients(grad_, *gradients[0], true); // not moved: a failure must not lose it
+        grad_ = add_gradients(grad_, *gradients[0], true);  // not moved: a failure must not lose it
     else
         grad_ = own_gradient(std::move(gradients[0]));
 }
@@ -88,17 +85,18 @@ void set_requires_grad(yoke_tensor &x, bool required)
     constexpr const char *call = "requires_grad_";
     if (!is_leaf(x)) {
         if (!required)
-            fail(YOKE_E_STATE, "%s: the tensor %s was made by %s and takes part in autograd; use detach()", call,
+            fail(YOKE_E_STATE,
+                 "%s: the tensor %s was made by %s and takes part in autograd; use detach()", call,
                  describe(x).c_str(), node_of(x)->name());
         return;
     }
     if (required && !is_floating(x.dtype))
-        fail(YOKE_E_TYPE, "%s: a tensor of dtype %s has no gradient; cast it to a floating dtype", call, name(x.dtype));
-    if (required == x.requires_grad())
-        return;
-    if (required && !x.node.present())
-        set_node(x, Ref<LeafNode>::adopt(new LeafNode), 0);
-    x.frozen = !required; // the leaf node stays: its gradient, and graphs recorded before, must not lose each other
+        fail(YOKE_E_TYPE, "%s: a tensor of dtype %s has no gradient; cast it to a floating dtype",
+             call, name(x.dtype));
+    if (required == x.requires_grad()) return;
+    if (required && !x.node.present()) set_node(x, Ref<LeafNode>::adopt(new LeafNode), 0);
+    x.frozen =
+        !required;  // the leaf node stays: its gradient, and graphs recorded before, must not lose each other
 }
 
 bool is_leaf(const yoke_tensor &x) noexcept
@@ -108,20 +106,20 @@ bool is_leaf(const yoke_tensor &x) noexcept
 
 Tensor grad_of(const yoke_tensor &x, const char *call)
 {
-    if (!x.node.present())
-        return nullptr;
+    if (!x.node.present()) return nullptr;
     return leaf_of(x, call).grad();
 }
 
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call)
 {
-    if (!grad && !x.node.present())
-        return;
+    if (!grad && !x.node.present()) return;
     LeafNode &leaf = leaf_of(x, call);
-    if (grad && (grad->dtype != x.dtype || grad->device != x.device || !same(grad->shape(), x.shape())))
-        fail(grad->dtype != x.dtype ? YOKE_E_TYPE : YOKE_E_VALUE, "%s: the gradient is %s, its tensor %s; they must agree",
-             call, describe(*grad).c_str(), describe(x).c_str());
+    if (grad &&
+        (grad->dtype != x.dtype || grad->device != x.device || !same(grad->shape(), x.shape())))
+        fail(grad->dtype != x.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+             "%s: the gradient is %s, its tensor %s; they must agree", call,
+             describe(*grad).c_str(), describe(x).c_str());
     leaf.set_grad(grad ? alias(*grad) : Tensor());
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -9,8 +9,7 @@
 
 #include <mutex>
 
-namespace yoke
-{
+namespace yoke {
 
 class Node;
 
@@ -20,13 +19,12 @@ struct Edge {
     uint32_t index = 0;
 };
 
-class Node : public RefCounted
-{
-  public:
+class Node : public RefCounted {
+public:
     // Made later means a greater number, so a node's number exceeds those of all nodes behind its edges.
     const uint64_t sequence;
 
-    virtual const char *name() const noexcept = 0; // of the op, for messages
+    virtual const char *name() const noexcept = 0;  // of the op, for messages
     virtual int output_count() const noexcept { return 1; }
     virtual bool is_leaf() const noexcept { return false; }
     virtual std::span<const Edge> edges() const noexcept { return {}; }
@@ -37,19 +35,18 @@ class Node : public RefCounted
     // Forgets what backward reads.
     virtual void release_saved() noexcept {}
 
-  protected:
+protected:
     Node() noexcept;
-    void destroy() noexcept override; // keeps a list instead of recursing
+    void destroy() noexcept override;  // keeps a list instead of recursing
     virtual void free_node() noexcept { delete this; }
 
-  private:
+private:
     Node *next_dead_ = nullptr;
 };
 
 // Collects the gradient of a leaf tensor.
-class LeafNode final : public Node
-{
-  public:
+class LeafNode final : public Node {
+public:
     const char *name() const noexcept override { return "leaf"; }
     bool is_leaf() const noexcept override { return true; }
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
@@ -57,8 +54,8 @@ class LeafNode final : public Node
     Tensor grad() const;
     void set_grad(Tensor grad);
 
-  private:
-    mutable std::mutex mutex_; // two threads may run backward over shared parameters
+private:
+    mutable std::mutex mutex_;  // two threads may run backward over shared parameters
     Tensor grad_;
 };
 
@@ -73,17 +70,16 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept;
 // ---- Grad mode of the calling thread -----------------------------------------------------------------
 
 bool grad_enabled() noexcept;
-bool set_grad_enabled(bool enabled) noexcept; // returns what it was
+bool set_grad_enabled(bool enabled) noexcept;  // returns what it was
 
-class NoGrad
-{
-  public:
+class NoGrad {
+public:
     NoGrad() noexcept : before_(set_grad_enabled(false)) {}
     ~NoGrad() { set_grad_enabled(before_); }
     NoGrad(const NoGrad &) = delete;
     NoGrad &operator=(const NoGrad &) = delete;
 
-  private:
+private:
     bool before_;
 };
 
@@ -95,4 +91,4 @@ bool is_leaf(const yoke_tensor &x) noexcept;
 Tensor grad_of(const yoke_tensor &x, const char *call);
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call);
 
-} // namespace yoke
+}  // namespace yoke

@@ -47,12 +47,14 @@ typedef struct yoke_host {
 
 #define YOKE_OPERAND_READ 1u
 #define YOKE_OPERAND_WRITE 2u
-#define YOKE_OPERAND_SCALAR 4u     /* a script scalar: its value stands in `immediate`, already of dtype `dtype` */
+#define YOKE_OPERAND_SCALAR \
+    4u /* a script scalar: its value stands in `immediate`, already of dtype `dtype` */
 #define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
 
 /* One tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
 typedef struct yoke_operand {
-    void *data;             /* the first element; of a scalar, the address of `immediate`; unspecified if numel is 0 */
+    void *
+        data; /* the first element; of a scalar, the address of `immediate`; unspecified if numel is 0 */
     const int64_t *shape;   /* ndim of them; borrowed for the call */
     const int64_t *strides; /* in elements */
     int64_t numel;
@@ -120,17 +122,22 @@ typedef struct yoke_backend_comm {
     uint32_t reserved;
     /* `id` is 128 bytes that rank 0 made with unique_id and every rank of one communicator passes alike. */
     yoke_status (*unique_id)(void *id);
-    yoke_status (*init)(void *device, const void *id, int32_t rank, int32_t size, double timeout_s, void **comm);
+    yoke_status (*init)(void *device, const void *id, int32_t rank, int32_t size, double timeout_s,
+                        void **comm);
     yoke_status (*abort)(void *comm); /* any thread; pending calls end with YOKE_E_CANCELLED */
     void (*destroy)(void *comm);
-    yoke_status (*all_reduce)(void *comm, const void *in, void *out, int64_t count, yoke_dtype dtype, int32_t op,
-                              void *stream);
-    yoke_status (*broadcast)(void *comm, void *data, int64_t count, yoke_dtype dtype, int32_t root, void *stream);
-    yoke_status (*all_gather)(void *comm, const void *in, void *out, int64_t count, yoke_dtype dtype, void *stream);
-    yoke_status (*reduce_scatter)(void *comm, const void *in, void *out, int64_t count, yoke_dtype dtype, int32_t op,
-                                  void *stream);
-    yoke_status (*send)(void *comm, const void *in, int64_t count, yoke_dtype dtype, int32_t peer, void *stream);
-    yoke_status (*recv)(void *comm, void *out, int64_t count, yoke_dtype dtype, int32_t peer, void *stream);
+    yoke_status (*all_reduce)(void *comm, const void *in, void *out, int64_t count,
+                              yoke_dtype dtype, int32_t op, void *stream);
+    yoke_status (*broadcast)(void *comm, void *data, int64_t count, yoke_dtype dtype, int32_t root,
+                             void *stream);
+    yoke_status (*all_gather)(void *comm, const void *in, void *out, int64_t count,
+                              yoke_dtype dtype, void *stream);
+    yoke_status (*reduce_scatter)(void *comm, const void *in, void *out, int64_t count,
+                                  yoke_dtype dtype, int32_t op, void *stream);
+    yoke_status (*send)(void *comm, const void *in, int64_t count, yoke_dtype dtype, int32_t peer,
+                        void *stream);
+    yoke_status (*recv)(void *comm, void *out, int64_t count, yoke_dtype dtype, int32_t peer,
+                        void *stream);
     yoke_status (*group_start)(void *comm);
     yoke_status (*group_end)(void *comm);
     yoke_status (*async_error)(void *comm); /* YOKE_OK while healthy */
@@ -186,13 +193,15 @@ typedef struct yoke_backend {
     yoke_status (*event_create)(void *device, uint32_t flags, void **event);
     yoke_status (*event_destroy)(void *device, void *event);
     yoke_status (*event_record)(void *device, void *event, void *stream);
-    yoke_status (*event_wait)(void *device, void *event, void *stream); /* the stream waits; the caller does not */
+    yoke_status (*event_wait)(void *device, void *event,
+                              void *stream); /* the stream waits; the caller does not */
     yoke_status (*event_query)(void *device, void *event, int32_t *reached);
     yoke_status (*event_synchronize)(void *device, void *event);
     yoke_status (*event_elapsed)(void *device, void *start, void *end, double *seconds);
 
     /* Copies and fills of plain bytes, ordered on the stream. Ranges do not overlap. For PEER, `device` owns dst. */
-    yoke_status (*copy)(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction, void *stream);
+    yoke_status (*copy)(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction,
+                        void *stream);
     yoke_status (*fill)(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream);
 
     /* Kernels by op number; a null one is reported as "cuda has no kernel for <op>". `launch`, where it is not null,

@@ -2,34 +2,33 @@
 
 #include "core/base/error.h"
 
-namespace yoke
-{
+namespace yoke {
 
 yoke_dtype dtype_from_name(std::string_view text)
 {
     for (yoke_dtype d = 1; d < YOKE_DTYPE_COUNT; ++d)
-        if (text == info(d).name || text == info(d).brief)
-            return d;
+        if (text == info(d).name || text == info(d).brief) return d;
     return YOKE_NONE;
 }
 
 void check_dtype(yoke_dtype dtype, const char *call)
 {
     if (!is_dtype(dtype))
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %d; a dtype is a number from 1 (YOKE_F64) to %d (YOKE_BOOL)", call,
-             dtype, YOKE_DTYPE_COUNT - 1);
+        fail(YOKE_E_TYPE,
+             "%s: argument 'dtype' is %d; a dtype is a number from 1 (YOKE_F64) to %d (YOKE_BOOL)",
+             call, dtype, YOKE_DTYPE_COUNT - 1);
 }
 
 yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind)
 {
     switch (scalar_kind) {
-    case YOKE_ARG_FLOAT:
-        return is_floating(tensor) ? tensor : YOKE_F32;
-    case YOKE_ARG_INT:
-        return tensor == YOKE_BOOL ? YOKE_I64 : tensor;
-    default:
-        return tensor;
+        case YOKE_ARG_FLOAT:
+            return is_floating(tensor) ? tensor : YOKE_F32;
+        case YOKE_ARG_INT:
+            return tensor == YOKE_BOOL ? YOKE_I64 : tensor;
+        default:
+            return tensor;
     }
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -6,47 +6,44 @@
 #include <cstddef>
 #include <string_view>
 
-namespace yoke
-{
+namespace yoke {
 
 struct DtypeInfo {
-    const char *name;  // "float32"
-    const char *brief; // "f32"
-    uint8_t size;      // bytes
+    const char *name;   // "float32"
+    const char *brief;  // "f32"
+    uint8_t size;       // bytes
     bool floating;
-    bool integral; // i64 i32 i8 u8; bool is neither
+    bool integral;  // i64 i32 i8 u8; bool is neither
 };
 
-namespace detail
-{
+namespace detail {
 inline constexpr DtypeInfo kDtypes[YOKE_DTYPE_COUNT] = {
-    {"none", "none", 0, false, false},      {"float64", "f64", 8, true, false},
-    {"float32", "f32", 4, true, false},     {"float16", "f16", 2, true, false},
-    {"bfloat16", "bf16", 2, true, false},   {"int64", "i64", 8, false, true},
-    {"int32", "i32", 4, false, true},       {"int8", "i8", 1, false, true},
-    {"uint8", "u8", 1, false, true},        {"bool", "bool", 1, false, false},
+    {"none", "none", 0, false, false},    {"float64", "f64", 8, true, false},
+    {"float32", "f32", 4, true, false},   {"float16", "f16", 2, true, false},
+    {"bfloat16", "bf16", 2, true, false}, {"int64", "i64", 8, false, true},
+    {"int32", "i32", 4, false, true},     {"int8", "i8", 1, false, true},
+    {"uint8", "u8", 1, false, true},      {"bool", "bool", 1, false, false},
 };
-} // namespace detail
+}  // namespace detail
 
-namespace detail::promotion
-{
-constexpr int8_t f64 = YOKE_F64, f32 = YOKE_F32, f16 = YOKE_F16, bf = YOKE_BF16, i64 = YOKE_I64, i32 = YOKE_I32,
-               i8 = YOKE_I8, u8 = YOKE_U8, bo = YOKE_BOOL;
+namespace detail::promotion {
+constexpr int8_t f64 = YOKE_F64, f32 = YOKE_F32, f16 = YOKE_F16, bf = YOKE_BF16, i64 = YOKE_I64,
+                 i32 = YOKE_I32, i8 = YOKE_I8, u8 = YOKE_U8, bo = YOKE_BOOL;
 
 // Row and column in the order of the dtype numbers.
 inline constexpr int8_t kTable[YOKE_DTYPE_COUNT][YOKE_DTYPE_COUNT] = {
     {},
-    {0, f64, f64, f64, f64, f64, f64, f64, f64, f64}, // f64
-    {0, f64, f32, f32, f32, f32, f32, f32, f32, f32}, // f32
-    {0, f64, f32, f16, f32, f16, f16, f16, f16, f16}, // f16
-    {0, f64, f32, f32, bf, bf, bf, bf, bf, bf},       // bf16
-    {0, f64, f32, f16, bf, i64, i64, i64, i64, i64},  // i64
-    {0, f64, f32, f16, bf, i64, i32, i32, i32, i32},  // i32
-    {0, f64, f32, f16, bf, i64, i32, i8, i32, i8},    // i8
-    {0, f64, f32, f16, bf, i64, i32, i32, u8, u8},    // u8
-    {0, f64, f32, f16, bf, i64, i32, i8, u8, bo},     // bool
+    {0, f64, f64, f64, f64, f64, f64, f64, f64, f64},  // f64
+    {0, f64, f32, f32, f32, f32, f32, f32, f32, f32},  // f32
+    {0, f64, f32, f16, f32, f16, f16, f16, f16, f16},  // f16
+    {0, f64, f32, f32, bf, bf, bf, bf, bf, bf},        // bf16
+    {0, f64, f32, f16, bf, i64, i64, i64, i64, i64},   // i64
+    {0, f64, f32, f16, bf, i64, i32, i32, i32, i32},   // i32
+    {0, f64, f32, f16, bf, i64, i32, i8, i32, i8},     // i8
+    {0, f64, f32, f16, bf, i64, i32, i32, u8, u8},     // u8
+    {0, f64, f32, f16, bf, i64, i32, i8, u8, bo},      // bool
 };
-} // namespace detail::promotion
+}  // namespace detail::promotion
 
 inline bool is_dtype(yoke_dtype dtype)
 {
@@ -85,4 +82,4 @@ inline yoke_dtype promote(yoke_dtype a, yoke_dtype b)
 // The same for a tensor and a script scalar of kind BOOL, INT or FLOAT: the scalar is weak.
 yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind);
 
-} // namespace yoke
+}  // namespace yoke

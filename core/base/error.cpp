@@ -7,11 +7,9 @@
 #include <cstring>
 #include <utility>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 std::string vformat(const char *format, va_list args)
 {
@@ -25,23 +23,35 @@ std::string vformat(const char *format, va_list args)
 }
 
 constexpr const char *kStatusNames[] = {
-    "YOKE_OK",         "YOKE_E_VALUE",       "YOKE_E_TYPE",        "YOKE_E_INDEX",   "YOKE_E_CLOSED",
-    "YOKE_E_STATE",    "YOKE_E_UNSUPPORTED", "YOKE_E_OOM",         "YOKE_E_UNAVAILABLE",
-    "YOKE_E_DEVICE_LOST", "YOKE_E_TIMEOUT",  "YOKE_E_CANCELLED",   "YOKE_E_COMM",    "YOKE_E_CHECKPOINT",
-    "YOKE_E_IO",       "YOKE_E_FORKED",      "YOKE_E_INTERNAL",
+    "YOKE_OK",
+    "YOKE_E_VALUE",
+    "YOKE_E_TYPE",
+    "YOKE_E_INDEX",
+    "YOKE_E_CLOSED",
+    "YOKE_E_STATE",
+    "YOKE_E_UNSUPPORTED",
+    "YOKE_E_OOM",
+    "YOKE_E_UNAVAILABLE",
+    "YOKE_E_DEVICE_LOST",
+    "YOKE_E_TIMEOUT",
+    "YOKE_E_CANCELLED",
+    "YOKE_E_COMM",
+    "YOKE_E_CHECKPOINT",
+    "YOKE_E_IO",
+    "YOKE_E_FORKED",
+    "YOKE_E_INTERNAL",
 };
 
 // Cuts at a character boundary, so that a long message stays valid UTF-8.
 void copy_text(char *to, size_t capacity, const char *from) noexcept
 {
     size_t n = strnlen(from, capacity - 1);
-    while (n > 0 && from[n] != '\0' && (static_cast<unsigned char>(from[n]) & 0xC0) == 0x80)
-        --n;
+    while (n > 0 && from[n] != '\0' && (static_cast<unsigned char>(from[n]) & 0xC0) == 0x80) --n;
     memcpy(to, from, n);
     to[n] = '\0';
 }
 
-} // namespace
+}  // namespace
 
 void fail(yoke_status status, const char *format, ...)
 {
@@ -67,21 +77,21 @@ const char *status_name(yoke_status status) noexcept
     return status >= 0 && static_cast<size_t>(status) < count ? kStatusNames[status] : "YOKE_E_?";
 }
 
-void store_last_error(yoke_status status, const char *call, const char *message, int64_t native_code,
-                      const char *device) noexcept
+void store_last_error(yoke_status status, const char *call, const char *message,
+                      int64_t native_code, const char *device) noexcept
 {
     ErrorRecord &record = thread_state().last_error;
     copy_text(record.message, sizeof record.message, message);
     copy_text(record.call, sizeof record.call, call);
     copy_text(record.device, sizeof record.device, device);
-    record.error = {sizeof(yoke_error), status, record.message, record.device, record.call, native_code, nullptr};
+    record.error = {sizeof(yoke_error), status,      record.message, record.device,
+                    record.call,        native_code, nullptr};
 }
 
 const yoke_error *last_error() noexcept
 {
     yoke_error &error = thread_state().last_error.error;
-    if (error.struct_size == 0)
-        error = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
+    if (error.struct_size == 0) error = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
     return &error;
 }
 
@@ -101,7 +111,8 @@ std::string take_backend_error(yoke_status status, const char *what)
     const bool told = record.error.status == status && record.message[0] != '\0';
     // Kernels name their op themselves.
     const size_t length = strlen(what);
-    const bool named = told && strncmp(record.message, what, length) == 0 && record.message[length] == ':';
+    const bool named =
+        told && strncmp(record.message, what, length) == 0 && record.message[length] == ':';
     std::string text = named  ? std::string(record.message)
                        : told ? std::string(what) + ": " + record.message
                               : format("%s failed with %s", what, status_name(status));
@@ -117,4 +128,4 @@ void rethrow_backend_error(yoke_status status, const char *what, const char *dev
     throw Error(status, take_backend_error(status, what), native, device);
 }
 
-} // namespace yoke
+}  // namespace yoke

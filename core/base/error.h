@@ -10,14 +10,15 @@
 #include <exception>
 #include <string>
 
-namespace yoke
-{
+namespace yoke {
 
-class Error : public std::exception
-{
-  public:
+class Error : public std::exception {
+public:
     Error(yoke_status status, std::string message, int64_t native_code = 0, std::string device = {})
-        : status_(status), native_code_(native_code), message_(std::move(message)), device_(std::move(device))
+        : status_(status),
+          native_code_(native_code),
+          message_(std::move(message)),
+          device_(std::move(device))
     {
     }
     yoke_status status() const noexcept { return status_; }
@@ -26,14 +27,16 @@ class Error : public std::exception
     // The device on which it happened, "cuda:1"; "" for what has no device.
     const char *device() const noexcept { return device_.c_str(); }
 
-  private:
+private:
     yoke_status status_;
     int64_t native_code_;
     std::string message_, device_;
 };
 
 // Raises Error with a printf-style message.
-[[noreturn]] __attribute__((format(printf, 2, 3), cold, noinline)) void fail(yoke_status status, const char *format, ...);
+[[noreturn]] __attribute__((format(printf, 2, 3), cold, noinline)) void fail(yoke_status status,
+                                                                             const char *format,
+                                                                             ...);
 
 // printf into a std::string, for parts of messages.
 __attribute__((format(printf, 1, 2), cold)) std::string format(const char *format, ...);
@@ -42,18 +45,20 @@ __attribute__((format(printf, 1, 2), cold)) std::string format(const char *forma
 const char *status_name(yoke_status status) noexcept;
 
 // The calling thread's last error. Storing never allocates and never fails; long messages are cut.
-void store_last_error(yoke_status status, const char *call, const char *message, int64_t native_code,
-                      const char *device = "") noexcept;
+void store_last_error(yoke_status status, const char *call, const char *message,
+                      int64_t native_code, const char *device = "") noexcept;
 const yoke_error *last_error() noexcept;
 
 // A backend entry failed after it called host->set_error: raises what it stored there.
-[[noreturn]] void rethrow_backend_error(yoke_status status, const char *what, const char *device = "");
+[[noreturn]] void rethrow_backend_error(yoke_status status, const char *what,
+                                        const char *device = "");
 
 // The message of the same failure, for callers that do not raise; it is forgotten here.
 std::string take_backend_error(yoke_status status, const char *what);
 
 // What host->set_error is: keeps the message until rethrow_backend_error picks it up.
-yoke_status set_backend_error(yoke_status status, int64_t native_code, const char *message) noexcept;
+yoke_status set_backend_error(yoke_status status, int64_t native_code,
+                              const char *message) noexcept;
 
 inline void check_backend(yoke_status status, const char *what, const char *device = "")
 {
@@ -61,4 +66,4 @@ inline void check_backend(yoke_status status, const char *what, const char *devi
         rethrow_backend_error(status, what, device);
 }
 
-} // namespace yoke
+}  // namespace yoke

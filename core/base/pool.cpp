@@ -4,15 +4,13 @@
 
 #include <cstdlib>
 
-namespace yoke
-{
+namespace yoke {
 
 void *detail::pool_refill(size_t size_class)
 {
     const size_t bytes = (size_class + 1) * PoolCache::kGranularity;
     void *block = malloc(bytes);
-    if (!block)
-        fail(YOKE_E_OOM, "no host memory for an object of %zu bytes", bytes);
+    if (!block) fail(YOKE_E_OOM, "no host memory for an object of %zu bytes", bytes);
     return block;
 }
 
@@ -32,4 +30,4 @@ void PoolCache::clear() noexcept
     }
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -8,11 +8,9 @@
 
 #include <cstring>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace detail
-{
+namespace detail {
 void *pool_refill(size_t size_class);
 void pool_give_back(void *block) noexcept;
 
@@ -28,7 +26,7 @@ inline constexpr bool kPoolKeeps = true;
 #else
 inline constexpr bool kPoolKeeps = true;
 #endif
-} // namespace detail
+}  // namespace detail
 
 // Uninitialised memory of at least `bytes` (not 0), aligned to 16. Raises YOKE_E_OOM.
 inline void *pool_alloc(size_t bytes)
@@ -61,4 +59,4 @@ inline void pool_free(void *block, size_t bytes) noexcept
     detail::pool_give_back(block);
 }
 
-} // namespace yoke
+}  // namespace yoke

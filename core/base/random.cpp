@@ -2,14 +2,12 @@
 
 #include <atomic>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 // Until a host seeds, runs repeat, as they do in PyTorch.
-constexpr uint64_t kDefaultSeed = 0x59'6f'6b'65; // "Yoke"
+constexpr uint64_t kDefaultSeed = 0x59'6f'6b'65;  // "Yoke"
 
 // The epoch of a thread that seeded itself: whatever other threads do, its stream goes on.
 constexpr uint64_t kOwnSeed = UINT64_MAX;
@@ -26,7 +24,7 @@ uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-} // namespace
+}  // namespace
 
 void manual_seed(uint64_t seed) noexcept
 {
@@ -54,4 +52,4 @@ RandomState reserve_random(int64_t elements) noexcept
     return taken;
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -6,8 +6,7 @@
 
 #include "core/base/thread_state.h"
 
-namespace yoke
-{
+namespace yoke {
 
 // Starts the calling thread's stream at the seed, and anew those of threads that never seeded themselves.
 void manual_seed(uint64_t seed) noexcept;
@@ -15,4 +14,4 @@ void manual_seed(uint64_t seed) noexcept;
 // Takes the counters that a draw of `elements` uses, and moves the calling thread's stream behind them.
 RandomState reserve_random(int64_t elements) noexcept;
 
-} // namespace yoke
+}  // namespace yoke

@@ -8,12 +8,10 @@
 #include <cstdint>
 #include <utility>
 
-namespace yoke
-{
+namespace yoke {
 
-class RefCounted
-{
-  public:
+class RefCounted {
+public:
     RefCounted(const RefCounted &) = delete;
     RefCounted &operator=(const RefCounted &) = delete;
 
@@ -21,37 +19,39 @@ class RefCounted
     void release() const noexcept
     {
         // The sole owner needs no read-modify-write: nobody else can retain an object they hold no reference to.
-        if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        if (refs_.load(std::memory_order_acquire) == 1 ||
+            refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             const_cast<RefCounted *>(this)->destroy();
     }
     uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }
 
-  protected:
+protected:
     RefCounted() noexcept = default;
     virtual ~RefCounted() = default;
     // Ends the object; overridden by types whose memory comes from a pool.
     virtual void destroy() noexcept { delete this; }
 
-  private:
+private:
     mutable std::atomic<uint32_t> refs_{1};
 };
 
-template <class T> class Ref
-{
-  public:
+template <class T>
+class Ref {
+public:
     Ref() noexcept = default;
     Ref(std::nullptr_t) noexcept {}
     Ref(const Ref &other) noexcept : object_(other.object_)
     {
-        if (object_)
-            object_->retain();
+        if (object_) object_->retain();
     }
     Ref(Ref &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-    template <class U> Ref(Ref<U> other) noexcept : object_(other.detach()) {}
+    template <class U>
+    Ref(Ref<U> other) noexcept : object_(other.detach())
+    {
+    }
     ~Ref()
     {
-        if (object_)
-            object_->release();
+        if (object_) object_->release();
     }
     Ref &operator=(Ref other) noexcept
     {
@@ -69,8 +69,7 @@ template <class T> class Ref
     // Adds a reference to a borrowed object.
     static Ref share(T *object) noexcept
     {
-        if (object)
-            object->retain();
+        if (object) object->retain();
         return adopt(object);
     }
     // Gives the reference up to the caller.
@@ -84,8 +83,8 @@ template <class T> class Ref
     bool present() const noexcept { return object_ != nullptr; }
     friend bool operator==(const Ref &a, std::nullptr_t) noexcept { return a.object_ == nullptr; }
 
-  private:
+private:
     T *object_ = nullptr;
 };
 
-} // namespace yoke
+}  // namespace yoke

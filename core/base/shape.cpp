@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 void check_ndim(size_t ndim, const char *call)
 {
@@ -14,7 +12,7 @@ void check_ndim(size_t ndim, const char *call)
         fail(YOKE_E_VALUE, "%s: %zu axes; a tensor has at most %d", call, ndim, YOKE_MAX_NDIM);
 }
 
-} // namespace
+}  // namespace
 
 Dims::Dims(IntList values)
 {
@@ -50,8 +48,7 @@ bool same(IntList a, IntList b)
 std::string to_string(IntList list)
 {
     std::string text = "[";
-    for (size_t i = 0; i < list.size(); ++i)
-        text += (i ? ", " : "") + std::to_string(list[i]);
+    for (size_t i = 0; i < list.size(); ++i) text += (i ? ", " : "") + std::to_string(list[i]);
     return text + "]";
 }
 
@@ -68,9 +65,9 @@ int64_t checked_numel(IntList shape, const char *call)
     }
     // Three bits of room, so that the byte size of the widest dtype fits too.
     overflow |= numel > (INT64_MAX >> 3);
-    if (overflow) // of an empty shape too: its strides would not fit
-        fail(YOKE_E_VALUE, "%s: shape %s has more elements than memory can address (%lld at most)", call,
-             to_string(shape).c_str(), static_cast<long long>(INT64_MAX >> 3));
+    if (overflow)  // of an empty shape too: its strides would not fit
+        fail(YOKE_E_VALUE, "%s: shape %s has more elements than memory can address (%lld at most)",
+             call, to_string(shape).c_str(), static_cast<long long>(INT64_MAX >> 3));
     return empty ? 0 : numel;
 }
 
@@ -87,8 +84,7 @@ bool is_contiguous(IntList shape, const int64_t *strides)
 {
     int64_t step = 1;
     for (size_t i = shape.size(); i-- > 0;) {
-        if (shape[i] == 0)
-            return true;
+        if (shape[i] == 0) return true;
         if (shape[i] != 1 && strides[i] != step)
             return std::find(shape.begin(), shape.end(), 0) != shape.end();
         step *= shape[i];
@@ -100,8 +96,10 @@ int normalize_axis(int64_t axis, int ndim, const char *call)
 {
     const int64_t limit = std::max(ndim, 1);
     if (axis < -limit || axis >= limit)
-        fail(YOKE_E_INDEX, "%s: axis %lld is out of range for a tensor of %d axes; use %lld to %lld", call,
-             static_cast<long long>(axis), ndim, static_cast<long long>(-limit), static_cast<long long>(limit - 1));
+        fail(YOKE_E_INDEX,
+             "%s: axis %lld is out of range for a tensor of %d axes; use %lld to %lld", call,
+             static_cast<long long>(axis), ndim, static_cast<long long>(-limit),
+             static_cast<long long>(limit - 1));
     return static_cast<int>(axis < 0 ? axis + limit : axis);
 }
 
@@ -114,14 +112,13 @@ Dims normalize_axes(const IntList *axes, int ndim, const char *call)
         for (const int64_t axis : *axes) {
             bool &flag = chosen[normalize_axis(axis, ndim, call)];
             if (flag)
-                fail(YOKE_E_VALUE, "%s: axis %lld appears twice in %s", call, static_cast<long long>(axis),
-                     to_string(*axes).c_str());
+                fail(YOKE_E_VALUE, "%s: axis %lld appears twice in %s", call,
+                     static_cast<long long>(axis), to_string(*axes).c_str());
             flag = true;
         }
     Dims result;
     for (int i = 0; i < ndim; ++i)
-        if (chosen[i])
-            result.push_back(i);
+        if (chosen[i]) result.push_back(i);
     return result;
 }
 
@@ -132,10 +129,11 @@ Dims broadcast(IntList a, IntList b, const char *call)
     const int shift = static_cast<int>(longer.size() - shorter.size());
     for (size_t i = 0; i < shorter.size(); ++i) {
         int64_t &size = result[static_cast<int>(i) + shift];
-        if (size == shorter[i] || shorter[i] == 1)
-            continue;
+        if (size == shorter[i] || shorter[i] == 1) continue;
         if (size != 1)
-            fail(YOKE_E_VALUE, "%s: shapes %s and %s do not broadcast: axis %d has %lld and %lld; sizes must be equal or 1",
+            fail(YOKE_E_VALUE,
+                 "%s: shapes %s and %s do not broadcast: axis %d has %lld and %lld; sizes must be "
+                 "equal or 1",
                  call, to_string(a).c_str(), to_string(b).c_str(), static_cast<int>(i) + shift,
                  static_cast<long long>(size), static_cast<long long>(shorter[i]));
         size = shorter[i];
@@ -145,13 +143,11 @@ Dims broadcast(IntList a, IntList b, const char *call)
 
 bool broadcasts_to(IntList from, IntList to)
 {
-    if (from.size() > to.size())
-        return false;
+    if (from.size() > to.size()) return false;
     const size_t shift = to.size() - from.size();
     for (size_t i = 0; i < from.size(); ++i)
-        if (from[i] != to[i + shift] && from[i] != 1)
-            return false;
+        if (from[i] != to[i + shift] && from[i] != 1) return false;
     return true;
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -10,22 +10,19 @@
 #include <span>
 #include <string>
 
-namespace yoke
-{
+namespace yoke {
 
 using IntList = std::span<const int64_t>;
 
 // At most YOKE_MAX_NDIM integers, by value.
-class Dims
-{
-  public:
+class Dims {
+public:
     Dims() = default;
     explicit Dims(IntList values);
     Dims(std::initializer_list<int64_t> values) : Dims(IntList(values.begin(), values.size())) {}
     Dims(int ndim, int64_t value) : count_(ndim)
     {
-        for (int i = 0; i < ndim; ++i)
-            values_[i] = value;
+        for (int i = 0; i < ndim; ++i) values_[i] = value;
     }
 
     int size() const { return count_; }
@@ -40,7 +37,7 @@ class Dims
     void erase(int position);
     operator IntList() const { return {values_, static_cast<size_t>(count_)}; }
 
-  private:
+private:
     int count_ = 0;
     int64_t values_[YOKE_MAX_NDIM];
 };
@@ -69,4 +66,4 @@ Dims broadcast(IntList a, IntList b, const char *call);
 // True if `from` broadcasts to exactly `to`.
 bool broadcasts_to(IntList from, IntList to);
 
-} // namespace yoke
+}  // namespace yoke

@@ -1,28 +1,24 @@
 #include "core/base/thread_state.h"
 
-#include <cstdlib>
 #include <pthread.h>
+#include <cstdlib>
 #include <utility>
 
-namespace yoke::detail
-{
+namespace yoke::detail {
 
 thread_local ThreadState *current __attribute__((tls_model("initial-exec"))) = nullptr;
 void (*drop_memory_cache)(void *cache) = nullptr;
 
-namespace
-{
+namespace {
 
 void end_of_thread(void *pointer)
 {
     auto *state = static_cast<ThreadState *>(pointer);
     // Taken out first: what drops the cache may look here for one to empty.
     void *cache = std::exchange(state->memory_cache, nullptr);
-    if (cache && drop_memory_cache)
-        drop_memory_cache(cache);
+    if (cache && drop_memory_cache) drop_memory_cache(cache);
     state->pool.clear();
-    if (current == state)
-        current = nullptr;
+    if (current == state) current = nullptr;
     free(state);
 }
 
@@ -42,18 +38,16 @@ EndKey make_end_key()
 // left, a thread's state is not freed at its end.
 EndKey end_key = make_end_key();
 
-} // namespace
+}  // namespace
 
 ThreadState &make_thread_state()
 {
     // A process that cannot find 16 KiB cannot even report it: this is the one place where there is no status to give.
     auto *state = static_cast<ThreadState *>(calloc(1, sizeof(ThreadState)));
-    if (!state)
-        abort();
+    if (!state) abort();
     current = state;
-    if (end_key.made)
-        pthread_setspecific(end_key.key, state);
+    if (end_key.made) pthread_setspecific(end_key.key, state);
     return *state;
 }
 
-} // namespace yoke::detail
+}  // namespace yoke::detail

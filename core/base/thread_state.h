@@ -7,8 +7,7 @@
 #include "core/base/pool_cache.h"
 #include "yoke/types.h"
 
-namespace yoke
-{
+namespace yoke {
 
 struct ErrorRecord {
     yoke_error error;
@@ -25,24 +24,23 @@ struct RandomState {
 
 struct ThreadState {
     // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
-    int32_t grad_disabled;      // 0: the tape records
-    int32_t host_threads;       // threads for CPU work as set by this thread; 0: the process default
-    yoke_device *device;        // null: the process default
-    RandomState random;         // valid if random_epoch equals the process's seeding epoch
+    int32_t grad_disabled;  // 0: the tape records
+    int32_t host_threads;   // threads for CPU work as set by this thread; 0: the process default
+    yoke_device *device;    // null: the process default
+    RandomState random;     // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
     PoolCache pool;
-    void *memory_cache;         // small device blocks kept by core/memory
+    void *memory_cache;  // small device blocks kept by core/memory
 };
 
-namespace detail
-{
+namespace detail {
 extern thread_local ThreadState *current __attribute__((tls_model("initial-exec")));
 ThreadState &make_thread_state();
 // core/memory registers how to return memory_cache when a thread ends.
 extern void (*drop_memory_cache)(void *cache);
-} // namespace detail
+}  // namespace detail
 
 inline ThreadState &thread_state()
 {
@@ -50,4 +48,4 @@ inline ThreadState &thread_state()
     return state ? *state : detail::make_thread_state();
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -86,7 +86,8 @@ void open_devices(Kind &kind, const yoke_backend &backend)
 }
 
 constexpr const char *kForkedReason =
-    "this process was forked from one that uses Yoke, and a driver does not survive a fork; start it "
+    "this process was forked from one that uses Yoke, and a driver does not survive a fork; start "
+    "it "
     "with spawn or exec, or fork before the first use";
 
 void open_kind(Kind &kind)

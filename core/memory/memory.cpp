@@ -68,12 +68,16 @@ std::string human(int64_t bytes)
     std::string room = "how much is free is not known";
     if (device.backend->mem_info(device.handle, &free_bytes, &total) == YOKE_OK)
         room = human(free_bytes) + " of " + human(total) + " are free";
-    throw Error(YOKE_E_OOM, format(
-         "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s "
-         "reserved there, %s; drop tensors that are no longer needed or use a smaller batch (%s)",
-         device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
-         human(stats.allocated).c_str(), human(stats.reserved).c_str(), room.c_str(),
-         backend_message.c_str()), 0, device.name);
+    throw Error(
+        YOKE_E_OOM,
+        format(
+            "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s "
+            "reserved there, %s; drop tensors that are no longer needed or use a smaller batch "
+            "(%s)",
+            device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
+            human(stats.allocated).c_str(), human(stats.reserved).c_str(), room.c_str(),
+            backend_message.c_str()),
+        0, device.name);
 }
 
 // From the backend; when it has none left, what waits is given back and it is asked once more.

@@ -10,12 +10,12 @@
 #include <optional>
 #include <string_view>
 
-namespace yoke
-{
+namespace yoke {
 
 inline bool is_scalar(const yoke_arg &value)
 {
-    return value.kind == YOKE_ARG_BOOL || value.kind == YOKE_ARG_INT || value.kind == YOKE_ARG_FLOAT;
+    return value.kind == YOKE_ARG_BOOL || value.kind == YOKE_ARG_INT ||
+           value.kind == YOKE_ARG_FLOAT;
 }
 inline double scalar_f64(const yoke_arg &value)
 {
@@ -74,17 +74,15 @@ inline yoke_arg arg_string(const char *text)
 }
 inline yoke_arg arg_device(yoke_device *device)
 {
-    if (!device)
-        return arg_none();
+    if (!device) return arg_none();
     yoke_arg arg{YOKE_ARG_DEVICE, 0, {}};
     arg.v.device = device;
     return arg;
 }
 
 // What an `operand` argument takes: a tensor, or a script scalar.
-class Operand
-{
-  public:
+class Operand {
+public:
     Operand(const yoke_tensor &x) : value_(arg_tensor(x)) {}
     Operand(const Tensor &x) : value_(arg_tensor(*x)) {}
     Operand(double x) : value_(arg_float(x)) {}
@@ -92,13 +90,12 @@ class Operand
     Operand(const yoke_arg &x) : value_(x) {}
     const yoke_arg &arg() const { return value_; }
 
-  private:
+private:
     yoke_arg value_;
 };
 
-class Args
-{
-  public:
+class Args {
+public:
     explicit Args(yoke_arg *values) : values_(values) {}
 
     const yoke_arg &value(int i) const { return values_[i]; }
@@ -107,8 +104,14 @@ class Args
 
     const yoke_tensor &tensor(int i) const { return *values_[i].v.tensor; }
     yoke_tensor &mut(int i) const { return *values_[i].v.tensor; }
-    const yoke_tensor *tensor_or_null(int i) const { return absent(i) ? nullptr : values_[i].v.tensor; }
-    TensorList tensors(int i) const { return {values_[i].v.tensors, static_cast<size_t>(values_[i].count)}; }
+    const yoke_tensor *tensor_or_null(int i) const
+    {
+        return absent(i) ? nullptr : values_[i].v.tensor;
+    }
+    TensorList tensors(int i) const
+    {
+        return {values_[i].v.tensors, static_cast<size_t>(values_[i].count)};
+    }
     int64_t integer(int i) const { return values_[i].v.i; }
     std::optional<int64_t> optional_integer(int i) const
     {
@@ -121,7 +124,10 @@ class Args
     }
     double real(int i) const { return scalar_f64(values_[i]); }
     bool boolean(int i) const { return values_[i].v.i != 0; }
-    yoke_dtype dtype_of(int i) const { return absent(i) ? YOKE_NONE : static_cast<yoke_dtype>(values_[i].v.i); }
+    yoke_dtype dtype_of(int i) const
+    {
+        return absent(i) ? YOKE_NONE : static_cast<yoke_dtype>(values_[i].v.i);
+    }
     std::string_view string(int i) const { return values_[i].v.string; }
     Device *device_or_null(int i) const { return absent(i) ? nullptr : values_[i].v.device; }
 
@@ -130,8 +136,8 @@ class Args
     void set_ints(int i, IntList v) { values_[i] = arg_ints(v); }
     void set_dtype_of(int i, yoke_dtype v) { values_[i] = arg_int(v); }
 
-  protected:
+protected:
     yoke_arg *values_;
 };
 
-} // namespace yoke
+}  // namespace yoke

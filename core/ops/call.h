@@ -6,40 +6,37 @@
 
 #include <memory>
 
-namespace yoke
-{
+namespace yoke {
 
 // A list of plain values that is short for nearly every call.
-template <class T, int Inline> class ShortList
-{
-  public:
+template <class T, int Inline>
+class ShortList {
+public:
     void reserve(size_t count)
     {
-        if (count > Inline)
-            items_ = (many_ = std::make_unique<T[]>(count)).get();
+        if (count > Inline) items_ = (many_ = std::make_unique<T[]>(count)).get();
     }
     void push_back(const T &value) { items_[size_++] = value; }
-    T &append() { return items_[size_++]; } // not set yet
+    T &append() { return items_[size_++]; }  // not set yet
     T *data() { return items_; }
     T *begin() { return items_; }
     T *end() { return items_ + size_; }
     size_t size() const { return size_; }
     T &operator[](size_t i) { return items_[i]; }
 
-  private:
+private:
     size_t size_ = 0;
     T inline_[Inline];
     T *items_ = inline_;
     std::unique_ptr<T[]> many_;
 };
 
-class Call
-{
-  public:
+class Call {
+public:
     Call(const OpDef &op, int32_t number, yoke_arg *args);
     void execute(Tensor *results);
 
-  private:
+private:
     // The steps of execute, in this order.
     static Device &find_device(const OpDef &op, const yoke_arg *args);
     void check_written();
@@ -53,14 +50,16 @@ class Call
 
     void describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const;
     void describe_scalar(yoke_operand &o, const yoke_arg &value) const;
-    template <class Visit> void each_tensor(Visit visit) const;
+    template <class Visit>
+    void each_tensor(Visit visit) const;
 
     const OpDef &op_;
     const int32_t number_;
     yoke_arg *args_;
     Plan plan_;
-    ShortList<yoke_tensor *, kMaxArgs> tensors_; // in launch order; absent optional ones and scalars are null
-    uint32_t needs_ = 0;                   // a bit for each argument that wants a gradient
+    ShortList<yoke_tensor *, kMaxArgs>
+        tensors_;         // in launch order; absent optional ones and scalars are null
+    uint32_t needs_ = 0;  // a bit for each argument that wants a gradient
 };
 
-} // namespace yoke
+}  // namespace yoke

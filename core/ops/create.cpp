@@ -3,11 +3,9 @@
 
 #include <cmath>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 Tensor made(IntList shape, yoke_dtype dtype, Device *device, const char *call)
 {
@@ -30,18 +28,21 @@ Tensor made_like(const yoke_tensor &x, yoke_dtype dtype, Device *device, const c
 // What a script's number becomes when no dtype is given.
 yoke_dtype dtype_of_scalar(const yoke_arg &value)
 {
-    return value.kind == YOKE_ARG_FLOAT ? YOKE_F32 : value.kind == YOKE_ARG_BOOL ? YOKE_BOOL : YOKE_I64;
+    return value.kind == YOKE_ARG_FLOAT  ? YOKE_F32
+           : value.kind == YOKE_ARG_BOOL ? YOKE_BOOL
+                                         : YOKE_I64;
 }
 
 // Integers beyond 2^53 are counted exactly; the caller has seen that the steps lead from start to stop.
 int64_t exact_count(int64_t start, int64_t stop, int64_t step)
 {
-    const auto from = static_cast<uint64_t>(step > 0 ? start : stop), to = static_cast<uint64_t>(step > 0 ? stop : start);
+    const auto from = static_cast<uint64_t>(step > 0 ? start : stop),
+               to = static_cast<uint64_t>(step > 0 ? stop : start);
     const uint64_t pace = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
     return static_cast<int64_t>((to - from) / pace + ((to - from) % pace != 0));
 }
 
-} // namespace
+}  // namespace
 
 Tensor compose_empty(EmptyArgs a)
 {
@@ -86,16 +87,22 @@ Tensor compose_full_like(FullLikeArgs a)
 
 Tensor compose_arange(ArangeArgs a)
 {
-    const yoke_arg start = a.stop() ? a.start() : arg_int(0), stop = a.stop() ? *a.stop() : a.start();
-    const bool floating = start.kind == YOKE_ARG_FLOAT || stop.kind == YOKE_ARG_FLOAT || a.step().kind == YOKE_ARG_FLOAT;
+    const yoke_arg start = a.stop() ? a.start() : arg_int(0),
+                   stop = a.stop() ? *a.stop() : a.start();
+    const bool floating = start.kind == YOKE_ARG_FLOAT || stop.kind == YOKE_ARG_FLOAT ||
+                          a.step().kind == YOKE_ARG_FLOAT;
     const double step = scalar_f64(a.step()), span = scalar_f64(stop) - scalar_f64(start);
-    if (!(std::isfinite(span) && std::isfinite(step)) || step == 0 || (span != 0 && (span > 0) != (step > 0)))
-        fail(YOKE_E_VALUE, "arange: from %g to %g in steps of %g leads nowhere", scalar_f64(start), scalar_f64(stop), step);
+    if (!(std::isfinite(span) && std::isfinite(step)) || step == 0 ||
+        (span != 0 && (span > 0) != (step > 0)))
+        fail(YOKE_E_VALUE, "arange: from %g to %g in steps of %g leads nowhere", scalar_f64(start),
+             scalar_f64(stop), step);
     const double length = std::ceil(span / step);
     if (length >= 0x1p62)
-        fail(YOKE_E_VALUE, "arange: from %g in steps of %g to %g takes %g elements, more than memory can address",
+        fail(YOKE_E_VALUE,
+             "arange: from %g in steps of %g to %g takes %g elements, more than memory can address",
              scalar_f64(start), step, scalar_f64(stop), length);
-    const int64_t count = floating ? static_cast<int64_t>(length) : exact_count(start.v.i, stop.v.i, a.step().v.i);
+    const int64_t count =
+        floating ? static_cast<int64_t>(length) : exact_count(start.v.i, stop.v.i, a.step().v.i);
     const yoke_dtype dtype = a.dtype() != YOKE_NONE ? a.dtype() : floating ? YOKE_F32 : YOKE_I64;
     Tensor x = made({&count, 1}, dtype, a.device(), "arange");
     ops::arange_internal(x, start, a.step());
@@ -106,11 +113,13 @@ Tensor compose_linspace(LinspaceArgs a)
 {
     const int64_t steps = a.steps();
     if (steps < 0)
-        fail(YOKE_E_VALUE, "linspace: argument 'steps' is %lld; it must not be negative", static_cast<long long>(steps));
+        fail(YOKE_E_VALUE, "linspace: argument 'steps' is %lld; it must not be negative",
+             static_cast<long long>(steps));
     Tensor x = made({&steps, 1}, a.dtype(), a.device(), "linspace");
     const double start = scalar_f64(a.start()), stop = scalar_f64(a.stop());
-    ops::arange_internal(x, start, steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0.0);
-    if (steps > 1) // the last value is what was asked for, not what rounding made of it
+    ops::arange_internal(x, start,
+                         steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0.0);
+    if (steps > 1)  // the last value is what was asked for, not what rounding made of it
         ops::fill_(make_view(x, {}, nullptr, steps - 1), stop);
     return x;
 }
@@ -125,4 +134,4 @@ Tensor compose_eye(EyeArgs a)
 void infer_arange_internal(ArangeInternalArgs, Plan &) {}
 void infer_eye_internal(EyeInternalArgs, Plan &) {}
 
-} // namespace yoke
+}  // namespace yoke

@@ -1,17 +1,16 @@
 #include "core/ops/family.h"
 
-namespace yoke
-{
+namespace yoke {
 
 Tensor sum_to(const Tensor &gradient, IntList shape)
 {
     const IntList from = gradient->shape();
-    if (same(from, shape))
-        return gradient;
+    if (same(from, shape)) return gradient;
     Dims axes;
     const int extra = static_cast<int>(from.size() - shape.size());
     for (int i = 0; i < static_cast<int>(from.size()); ++i)
-        if (i < extra || (shape[static_cast<size_t>(i - extra)] == 1 && from[static_cast<size_t>(i)] != 1))
+        if (i < extra ||
+            (shape[static_cast<size_t>(i - extra)] == 1 && from[static_cast<size_t>(i)] != 1))
             axes.push_back(i);
     return ops::reshape(ops::sum(gradient, IntList(axes), true), shape);
 }
@@ -19,15 +18,13 @@ Tensor sum_to(const Tensor &gradient, IntList shape)
 Tensor expand_reduced(const yoke_tensor &reduced, const Dims &axes, IntList shape)
 {
     Dims kept{shape};
-    for (const int64_t axis : axes)
-        kept[static_cast<int>(axis)] = 1;
+    for (const int64_t axis : axes) kept[static_cast<int>(axis)] = 1;
     return ops::expand(ops::view(reduced, kept), shape);
 }
 
 yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x)
 {
-    if (is_floating(x.dtype))
-        return x.dtype;
+    if (is_floating(x.dtype)) return x.dtype;
     plan.cast(arg, YOKE_F32);
     return YOKE_F32;
 }
@@ -35,13 +32,15 @@ yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x)
 void check_floating(const yoke_tensor &x, const char *call, const char *arg)
 {
     if (!is_floating(x.dtype))
-        fail(YOKE_E_TYPE, "%s: argument '%s' is %s; it takes a floating dtype: cast it first", call, arg, name(x.dtype));
+        fail(YOKE_E_TYPE, "%s: argument '%s' is %s; it takes a floating dtype: cast it first", call,
+             arg, name(x.dtype));
 }
 
 void check_index(const yoke_tensor &x, const char *call, const char *arg)
 {
     if (x.dtype != YOKE_I64 && x.dtype != YOKE_I32)
-        fail(YOKE_E_TYPE, "%s: argument '%s' is %s; it takes int64 or int32: cast it first", call, arg, name(x.dtype));
+        fail(YOKE_E_TYPE, "%s: argument '%s' is %s; it takes int64 or int32: cast it first", call,
+             arg, name(x.dtype));
 }
 
-} // namespace yoke
+}  // namespace yoke

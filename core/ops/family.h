@@ -5,8 +5,7 @@
 #include "core/ops/ops.h"
 #include "core/ops/plan.h"
 
-namespace yoke
-{
+namespace yoke {
 
 // The gradient of a broadcast: summed over the axes along which `shape` was stretched.
 Tensor sum_to(const Tensor &gradient, IntList shape);
@@ -21,4 +20,4 @@ yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x);
 void check_floating(const yoke_tensor &x, const char *call, const char *arg);
 void check_index(const yoke_tensor &x, const char *call, const char *arg);
 
-} // namespace yoke
+}  // namespace yoke

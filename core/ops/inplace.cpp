@@ -4,31 +4,36 @@
 
 #include <vector>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
-void check_broadcasts(const yoke_tensor &from, const yoke_tensor &to, const char *arg, const char *call)
+void check_broadcasts(const yoke_tensor &from, const yoke_tensor &to, const char *arg,
+                      const char *call)
 {
     if (!broadcasts_to(from.shape(), to.shape()))
-        fail(YOKE_E_VALUE, "%s: argument '%s' of shape %s does not broadcast to the %s that is written", call, arg,
-             to_string(from.shape()).c_str(), to_string(to.shape()).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: argument '%s' of shape %s does not broadcast to the %s that is written", call,
+             arg, to_string(from.shape()).c_str(), to_string(to.shape()).c_str());
 }
 
 Tensor moved(const yoke_tensor &x, Device &to);
 
 // Carries the gradient of what was moved back to where it came from.
-class MoveNode final : public Node
-{
-  public:
-    explicit MoveNode(const yoke_tensor &x) : edge_{Ref<Node>::share(node_of(x)), x.output_index}, from_(*x.device) {}
+class MoveNode final : public Node {
+public:
+    explicit MoveNode(const yoke_tensor &x)
+        : edge_{Ref<Node>::share(node_of(x)), x.output_index}, from_(*x.device)
+    {
+    }
     const char *name() const noexcept override { return "copy_"; }
     std::span<const Edge> edges() const noexcept override { return {&edge_, 1}; }
-    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override { out[0] = moved(*gradients[0], from_); }
+    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
+    {
+        out[0] = moved(*gradients[0], from_);
+    }
 
-  private:
+private:
     const Edge edge_;
     Device &from_;
 };
@@ -36,13 +41,13 @@ class MoveNode final : public Node
 // Through host memory unless both belong to one backend.
 void transfer(yoke_tensor &to, const yoke_tensor &from)
 {
-    if (from.numel == 0)
-        return;
+    if (from.numel == 0) return;
     if (from.device->backend == to.device->backend) {
         synchronize(*from.device);
-        check_backend(to.device->backend->copy(to.device->handle, to.data, from.data, from.nbytes(), YOKE_COPY_PEER, nullptr),
+        check_backend(to.device->backend->copy(to.device->handle, to.data, from.data, from.nbytes(),
+                                               YOKE_COPY_PEER, nullptr),
                       "copy_", to.device->name.c_str());
-        synchronize(*to.device); // `from` may be a temporary that is freed right after
+        synchronize(*to.device);  // `from` may be a temporary that is freed right after
         return;
     }
     std::vector<char> host(from.nbytes());
@@ -61,21 +66,18 @@ Tensor moved(const yoke_tensor &x, Device &to)
     return copy;
 }
 
-} // namespace
+}  // namespace
 
 void infer_copy_(CopyInplaceArgs a, Plan &plan)
 {
     check_broadcasts(a.src(), a.x(), "src", plan.name());
-    if (a.src().device != a.x().device)
-        plan.replace(a.kSrc, moved(a.src(), *a.x().device));
+    if (a.src().device != a.x().device) plan.replace(a.kSrc, moved(a.src(), *a.x().device));
 }
 
 void vjp_copy_(CopyInplaceArgs a, Backward &b)
 {
-    if (b.needs(a.kX))
-        b.set(a.kX, ops::zeros_like(b.grad()));
-    if (b.needs(a.kSrc))
-        b.set(a.kSrc, sum_to(ops::cast(b.grad(), a.src().dtype), a.src().shape()));
+    if (b.needs(a.kX)) b.set(a.kX, ops::zeros_like(b.grad()));
+    if (b.needs(a.kSrc)) b.set(a.kSrc, sum_to(ops::cast(b.grad(), a.src().dtype), a.src().shape()));
 }
 
 void infer_fill_(FillInplaceArgs, Plan &) {}
@@ -92,10 +94,10 @@ void infer_add_(AddInplaceArgs a, Plan &plan)
     const yoke_dtype result =
         is_tensor ? promote(x.dtype, a.y().v.tensor->dtype) : promote_scalar(x.dtype, a.y().kind);
     if (is_floating(result) && !is_floating(x.dtype))
-        fail(YOKE_E_TYPE, "%s: the sum has dtype %s, which does not fit into the %s that is written; use add", plan.name(),
-             name(result), name(x.dtype));
-    if (is_tensor)
-        check_broadcasts(*a.y().v.tensor, x, "y", plan.name());
+        fail(YOKE_E_TYPE,
+             "%s: the sum has dtype %s, which does not fit into the %s that is written; use add",
+             plan.name(), name(result), name(x.dtype));
+    if (is_tensor) check_broadcasts(*a.y().v.tensor, x, "y", plan.name());
     plan.cast(a.kY, x.dtype);
     plan.scalar_dtype(x.dtype);
 }
@@ -103,8 +105,7 @@ void infer_add_(AddInplaceArgs a, Plan &plan)
 void vjp_add_(AddInplaceArgs a, Backward &b)
 {
     b.set(a.kX, b.grad());
-    if (b.needs(a.kY))
-        b.set(a.kY, sum_to(b.grad(), a.y().v.tensor->shape()));
+    if (b.needs(a.kY)) b.set(a.kY, sum_to(b.grad(), a.y().v.tensor->shape()));
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -5,18 +5,17 @@
 #include "core/base/refcount.h"
 #include "yoke/types.h"
 
-namespace yoke
-{
+namespace yoke {
 
-class Plan;     // core/ops/plan.h
-class Backward; // core/ops/op_node.h
+class Plan;      // core/ops/plan.h
+class Backward;  // core/ops/op_node.h
 using Tensor = Ref<yoke_tensor>;
 
 enum class ArgType : uint8_t {
     kTensor,
     kOptionalTensor,
-    kOperand, // a tensor or a script scalar
-    kMut,     // a tensor that is written
+    kOperand,  // a tensor or a script scalar
+    kMut,      // a tensor that is written
     kTensors,
     kMuts,
     kInt,
@@ -46,9 +45,9 @@ inline bool is_written(ArgType type)
 }
 
 enum class ResultKind : uint8_t {
-    kTensor, // differentiable
-    kPlain,  // not differentiable
-    kSaved,  // kept for the vjp, not returned
+    kTensor,  // differentiable
+    kPlain,   // not differentiable
+    kSaved,   // kept for the vjp, not returned
 };
 
 enum class AutocastClass : uint8_t { kLow, kF32, kF32UnlessDtype, kPromote, kError, kNone };
@@ -66,16 +65,17 @@ constexpr int kMaxResults = 3;
 
 struct OpDef {
     const char *name;
-    const char *signature; // its line up to the results
+    const char *signature;  // its line up to the results
     const char *doc;
     const char *family;
     const ArgSpec *args;
     int arg_count;
     ResultKind results[kMaxResults];
-    int result_count;       // all, with the saved ones
-    int returned_count;     // what the caller gets
-    int mut_result;         // the index of the `mut` argument that is returned itself, or -1
-    uint32_t saves[kMaxArgs]; // what is kept if argument k wants a gradient: bit i is argument i, bit 16 + i is result i
+    int result_count;    // all, with the saved ones
+    int returned_count;  // what the caller gets
+    int mut_result;      // the index of the `mut` argument that is returned itself, or -1
+    uint32_t saves
+        [kMaxArgs];  // what is kept if argument k wants a gradient: bit i is argument i, bit 16 + i is result i
     AutocastClass autocast;
     Cost cost;
     void (*infer)(yoke_arg *args, Plan &plan);
@@ -85,4 +85,4 @@ struct OpDef {
 
 extern const OpDef kOps[YOKE_OP_COUNT];
 
-} // namespace yoke
+}  // namespace yoke

@@ -2,15 +2,13 @@
 
 #include "core/ops/args.h"
 
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 #include <new>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 size_t aligned(size_t bytes)
 {
@@ -21,8 +19,7 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
 {
     new (&slot) Remembered{};
     slot.present = x != nullptr;
-    if (!x)
-        return;
+    if (!x) return;
     slot.device = x->device;
     slot.dtype = x->dtype;
     slot.ndim = x->ndim;
@@ -37,19 +34,18 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
     }
 }
 
-} // namespace
+}  // namespace
 
 // Where the arrays of a node lie in its one block of memory.
 struct NodeLayout {
     size_t args, edges, remembered, dims, ints, strings, bytes;
 
-    NodeLayout(const OpDef &op, const yoke_arg *a, TensorList tensors, std::span<const Tensor> results)
+    NodeLayout(const OpDef &op, const yoke_arg *a, TensorList tensors,
+               std::span<const Tensor> results)
     {
         size_t dim_count = 0, int_count = 0, string_bytes = 0;
-        for (const yoke_tensor *x : tensors)
-            dim_count += x ? 2 * static_cast<size_t>(x->ndim) : 0;
-        for (const Tensor &x : results)
-            dim_count += 2 * static_cast<size_t>(x->ndim);
+        for (const yoke_tensor *x : tensors) dim_count += x ? 2 * static_cast<size_t>(x->ndim) : 0;
+        for (const Tensor &x : results) dim_count += 2 * static_cast<size_t>(x->ndim);
         for (int i = 0; i < op.arg_count; ++i) {
             int_count += a[i].kind == YOKE_ARG_INTS ? static_cast<size_t>(a[i].count) : 0;
             string_bytes += a[i].kind == YOKE_ARG_STRING ? strlen(a[i].v.string) + 1 : 0;
@@ -84,24 +80,22 @@ struct NodeLayout {
 
 Tensor Remembered::restore() const
 {
-    if (!present)
-        return nullptr;
+    if (!present) return nullptr;
     Tensor x = Tensor::adopt(new yoke_tensor(static_cast<size_t>(ndim)));
     x->device = device;
     x->dtype = dtype;
     std::copy_n(dims, ndim, x->shape_);
     std::copy_n(dims + ndim, ndim, x->strides_);
     x->numel = 1;
-    for (const int64_t size : x->shape())
-        x->numel *= size;
+    for (const int64_t size : x->shape()) x->numel *= size;
     x->contiguous = is_contiguous(x->shape(), x->strides_);
     x->storage = storage;
     x->data = data;
     return x;
 }
 
-Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tensors, std::span<const Tensor> results,
-                         uint32_t needs)
+Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tensors,
+                         std::span<const Tensor> results, uint32_t needs)
 {
     const NodeLayout layout(op, args, tensors, results);
     char *block = static_cast<char *>(pool_alloc(layout.bytes));
@@ -113,17 +107,18 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
 
     uint32_t saves = 0;
     for (int i = 0; i < op.arg_count; ++i)
-        if (needs >> i & 1)
-            saves |= op.saves[i];
+        if (needs >> i & 1) saves |= op.saves[i];
     auto *dims = reinterpret_cast<int64_t *>(block + layout.dims);
     for (int i = 0; i < op.arg_count; ++i) {
-        const int items = is_list_type(op.args[i].type) ? args[i].count : is_tensor_type(op.args[i].type);
+        const int items =
+            is_list_type(op.args[i].type) ? args[i].count : is_tensor_type(op.args[i].type);
         for (int k = 0; k < items; ++k, ++node->tensor_count_) {
             const yoke_tensor *x = tensors[static_cast<size_t>(node->tensor_count_)];
             remember(node->remembered_[node->tensor_count_], x, saves >> i & 1, dims);
             new (&node->edges_[node->tensor_count_]) Edge{};
             if (x && x->requires_grad())
-                node->edges_[node->tensor_count_] = {Ref<Node>::share(node_of(*x)), x->output_index};
+                node->edges_[node->tensor_count_] = {Ref<Node>::share(node_of(*x)),
+                                                     x->output_index};
         }
     }
     for (const Tensor &x : results) {
@@ -135,10 +130,8 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
 
 OpNode::~OpNode()
 {
-    for (int i = 0; i < tensor_count_; ++i)
-        edges_[i].~Edge();
-    for (int i = 0; i < tensor_count_ + result_count_; ++i)
-        remembered_[i].~Remembered();
+    for (int i = 0; i < tensor_count_; ++i) edges_[i].~Edge();
+    for (int i = 0; i < tensor_count_ + result_count_; ++i) remembered_[i].~Remembered();
 }
 
 void OpNode::free_node() noexcept
@@ -150,16 +143,16 @@ void OpNode::free_node() noexcept
 
 void OpNode::release_saved() noexcept
 {
-    for (int i = 0; i < tensor_count_ + result_count_; ++i)
-        remembered_[i].storage = nullptr;
+    for (int i = 0; i < tensor_count_ + result_count_; ++i) remembered_[i].storage = nullptr;
     freed_ = true;
 }
 
 void OpNode::backward(std::span<Tensor> gradients, std::span<Tensor> out)
 {
     if (freed_)
-        fail(YOKE_E_STATE, "backward: the graph through '%s' was freed by an earlier backward; give that one "
-                           "retain_graph=true to go through it twice",
+        fail(YOKE_E_STATE,
+             "backward: the graph through '%s' was freed by an earlier backward; give that one "
+             "retain_graph=true to go through it twice",
              name());
     Backward b(*this, gradients, out);
     op_.vjp(b.args_, b);
@@ -178,11 +171,9 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
         const ArgSpec &spec = node.op_.args[i];
         args_[i] = node.args_[i];
         first_slot_[i] = next;
-        if (!is_tensor_type(spec.type))
-            continue;
+        if (!is_tensor_type(spec.type)) continue;
         const int items = is_list_type(spec.type) ? args_[i].count : 1;
-        for (int k = 0; k < items; ++k)
-            check_unchanged(node.remembered_[next + k], spec.name);
+        for (int k = 0; k < items; ++k) check_unchanged(node.remembered_[next + k], spec.name);
         for (int k = 0; k < items; ++k)
             lists_[static_cast<size_t>(next + k)] = restored_[static_cast<size_t>(next + k)].get();
         if (is_list_type(spec.type))
@@ -197,13 +188,14 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
 
 void Backward::check_unchanged(const Remembered &tensor, const char *which) const
 {
-    if (!tensor.storage.present())
-        return;
+    if (!tensor.storage.present()) return;
     const uint32_t version = tensor.storage->version.load(std::memory_order_relaxed);
     if (version != tensor.version) {
         const char *writer = tensor.storage->last_writer.load(std::memory_order_relaxed);
-        fail(YOKE_E_STATE, "backward of %s needs '%s' as it was, but %s has changed it in place since (version %u, saved "
-                           "at %u); change a clone() instead",
+        fail(YOKE_E_STATE,
+             "backward of %s needs '%s' as it was, but %s has changed it in place since (version "
+             "%u, saved "
+             "at %u); change a clone() instead",
              name(), which, writer ? writer : "the host", version, tensor.version);
     }
 }
@@ -211,14 +203,15 @@ void Backward::check_unchanged(const Remembered &tensor, const char *which) cons
 void Backward::set(int arg, int item, Tensor gradient)
 {
     const int s = slot(arg, item);
-    if (!node_.edges_[s].node.present())
-        return;
+    if (!node_.edges_[s].node.present()) return;
     const Remembered &input = node_.remembered_[s];
     const IntList shape{input.dims, static_cast<size_t>(input.ndim)};
     if (gradient.present() && (gradient->dtype != input.dtype || !same(gradient->shape(), shape)))
-        fail(YOKE_E_INTERNAL, "backward of %s: the gradient of '%s' is %s, but the argument was %s %s", name(),
-             node_.op_.args[arg].name, describe(*gradient).c_str(), to_string(shape).c_str(), yoke::name(input.dtype));
+        fail(YOKE_E_INTERNAL,
+             "backward of %s: the gradient of '%s' is %s, but the argument was %s %s", name(),
+             node_.op_.args[arg].name, describe(*gradient).c_str(), to_string(shape).c_str(),
+             yoke::name(input.dtype));
     out_[static_cast<size_t>(s)] = std::move(gradient);
 }
 
-} // namespace yoke
+}  // namespace yoke

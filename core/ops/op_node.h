@@ -8,15 +8,14 @@
 #include "core/autograd/node.h"
 #include "core/ops/op_def.h"
 
-namespace yoke
-{
+namespace yoke {
 
 // A tensor as a node remembers it.
 struct Remembered {
-    Ref<Storage> storage; // null: shape and dtype only
+    Ref<Storage> storage;  // null: shape and dtype only
     Device *device;
     char *data;
-    int64_t *dims; // shape, then strides
+    int64_t *dims;  // shape, then strides
     uint32_t version;
     yoke_dtype dtype;
     int16_t ndim;
@@ -25,21 +24,26 @@ struct Remembered {
     Tensor restore() const;
 };
 
-class OpNode final : public Node
-{
-  public:
+class OpNode final : public Node {
+public:
     // Records a call. `tensors` are the call's tensors in launch order, lists laid out in place, absent ones null; `needs`
     // has a bit for each argument that wants a gradient.
-    static Ref<OpNode> make(const OpDef &op, const yoke_arg *args, TensorList tensors, std::span<const Tensor> results,
-                            uint32_t needs);
+    static Ref<OpNode> make(const OpDef &op, const yoke_arg *args, TensorList tensors,
+                            std::span<const Tensor> results, uint32_t needs);
 
     const char *name() const noexcept override { return op_.name; }
-    int output_count() const noexcept override { return op_.mut_result >= 0 ? 1 : op_.result_count; }
-    std::span<const Edge> edges() const noexcept override { return {edges_, static_cast<size_t>(tensor_count_)}; }
+    int output_count() const noexcept override
+    {
+        return op_.mut_result >= 0 ? 1 : op_.result_count;
+    }
+    std::span<const Edge> edges() const noexcept override
+    {
+        return {edges_, static_cast<size_t>(tensor_count_)};
+    }
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
     void release_saved() noexcept override;
 
-  private:
+private:
     friend class Backward;
     friend struct NodeLayout;
     OpNode(const OpDef &op, size_t bytes) : op_(op), bytes_(bytes) {}
@@ -47,30 +51,32 @@ class OpNode final : public Node
     void free_node() noexcept override;
 
     const OpDef &op_;
-    const size_t bytes_; // of the whole block: the node, then the arrays below
+    const size_t bytes_;  // of the whole block: the node, then the arrays below
     yoke_arg *args_ = nullptr;
     Edge *edges_ = nullptr;
-    Remembered *remembered_ = nullptr; // tensors, then results
+    Remembered *remembered_ = nullptr;  // tensors, then results
     int tensor_count_ = 0;
     int result_count_ = 0;
     bool freed_ = false;
 };
 
 // Handed to vjp_<op>: gradients of the results come out, gradients of the arguments go in.
-class Backward
-{
-  public:
+class Backward {
+public:
     // The gradient of a result; of an op with several results it may be absent.
     const Tensor &grad(int result = 0) const { return gradients_[static_cast<size_t>(result)]; }
     // A result of the forward call, if the op saves it.
-    const yoke_tensor &out(int result = 0) const { return *restored_[static_cast<size_t>(node_.tensor_count_ + result)]; }
+    const yoke_tensor &out(int result = 0) const
+    {
+        return *restored_[static_cast<size_t>(node_.tensor_count_ + result)];
+    }
     // Whether argument `arg` (item `item` of a list) wants a gradient.
     bool needs(int arg, int item = 0) const { return node_.edges_[slot(arg, item)].node.present(); }
     void set(int arg, Tensor gradient) { set(arg, 0, std::move(gradient)); }
     void set(int arg, int item, Tensor gradient);
     const char *name() const { return node_.name(); }
 
-  private:
+private:
     friend class OpNode;
     Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> out);
     int slot(int arg, int item) const { return first_slot_[arg] + item; }
@@ -84,4 +90,4 @@ class Backward
     std::vector<yoke_tensor *> lists_;
 };
 
-} // namespace yoke
+}  // namespace yoke

@@ -4,34 +4,30 @@
 
 #include <algorithm>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 // The strides of a copy of x that keeps the order of its axes: NHWC stays NHWC. False if x is row-major anyway, or does
 // not lie dense in memory.
 bool dense_strides(const yoke_tensor &x, int64_t *strides)
 {
-    if (x.contiguous)
-        return false;
+    if (x.contiguous) return false;
     int order[YOKE_MAX_NDIM];
-    for (int i = 0; i < x.ndim; ++i)
-        order[i] = i;
-    std::stable_sort(order, order + x.ndim, [&x](int a, int b) { return x.strides_[a] > x.strides_[b]; });
+    for (int i = 0; i < x.ndim; ++i) order[i] = i;
+    std::stable_sort(order, order + x.ndim,
+                     [&x](int a, int b) { return x.strides_[a] > x.strides_[b]; });
     int64_t step = 1;
     for (int i = x.ndim - 1; i >= 0; --i) {
         const int axis = order[i];
-        if (x.shape_[axis] != 1 && x.strides_[axis] != step)
-            return false;
+        if (x.shape_[axis] != 1 && x.strides_[axis] != step) return false;
         strides[axis] = step;
         step *= x.shape_[axis];
     }
     return true;
 }
 
-} // namespace
+}  // namespace
 
 void Plan::result(IntList shape, yoke_dtype dtype, const int64_t *strides)
 {
@@ -51,7 +47,8 @@ void Plan::view(const yoke_tensor &x, IntList shape, const int64_t *strides, int
     results_[result_count_] = make_view(x, shape, strides, offset);
     results_[result_count_]->is_view = true;
     if (x.storage.present())
-        results_[result_count_]->node_rewrites = x.storage->rewrites.load(std::memory_order_relaxed);
+        results_[result_count_]->node_rewrites =
+            x.storage->rewrites.load(std::memory_order_relaxed);
     ++result_count_;
 }
 
@@ -89,4 +86,4 @@ IntList Plan::keep(const Dims &dims)
     return kept_[kept_count_++];
 }
 
-} // namespace yoke
+}  // namespace yoke

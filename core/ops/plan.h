@@ -10,12 +10,10 @@
 
 #include <vector>
 
-namespace yoke
-{
+namespace yoke {
 
-class Plan
-{
-  public:
+class Plan {
+public:
     enum class Source : uint8_t { kFresh, kView, kSelf };
 
     Plan(const OpDef &op, yoke_arg *args, Device &device) : op_(op), args_(args), device_(device) {}
@@ -49,7 +47,7 @@ class Plan
     // Floating-point operations, for ops whose cost is not bytes.
     void work(double flops) { work_ = flops; }
 
-  private:
+private:
     friend class Call;
     void replace_by_cast(int arg, yoke_dtype dtype);
 
@@ -61,7 +59,7 @@ class Plan
     int result_count_ = 0;
     Tensor held_[kMaxArgs];
     int held_count_ = 0;
-    std::vector<Tensor> held_list_; // of the one list argument that an op has
+    std::vector<Tensor> held_list_;  // of the one list argument that an op has
     std::vector<yoke_tensor *> list_;
     yoke_dtype scalar_dtype_ = YOKE_NONE;
     double work_ = 0;
@@ -69,4 +67,4 @@ class Plan
     int kept_count_ = 0;
 };
 
-} // namespace yoke
+}  // namespace yoke

@@ -1,22 +1,20 @@
 // pointwise.cpp: ops that work element by element: shape rules and vjps.
 #include "core/ops/family.h"
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
-constexpr int kFirst = 0, kSecond = 1; // the operands of every binary op
+constexpr int kFirst = 0, kSecond = 1;  // the operands of every binary op
 
 yoke_dtype operand_dtype(const yoke_arg &x, const yoke_arg &y, const char *call)
 {
     const bool x_is_tensor = x.kind == YOKE_ARG_TENSOR, y_is_tensor = y.kind == YOKE_ARG_TENSOR;
-    if (x_is_tensor && y_is_tensor)
-        return promote(x.v.tensor->dtype, y.v.tensor->dtype);
+    if (x_is_tensor && y_is_tensor) return promote(x.v.tensor->dtype, y.v.tensor->dtype);
     if (!x_is_tensor && !y_is_tensor)
         fail(YOKE_E_TYPE, "%s: both arguments are numbers; give at least one tensor", call);
-    return x_is_tensor ? promote_scalar(x.v.tensor->dtype, y.kind) : promote_scalar(y.v.tensor->dtype, x.kind);
+    return x_is_tensor ? promote_scalar(x.v.tensor->dtype, y.kind)
+                       : promote_scalar(y.v.tensor->dtype, x.kind);
 }
 
 // Broadcasts the two operands to one result of dtype `dtype`, to which both are cast.
@@ -26,8 +24,7 @@ void infer_binary(const Args &a, Plan &plan, yoke_dtype dtype)
     plan.cast(kSecond, dtype);
     plan.scalar_dtype(dtype);
     const yoke_arg &x = a.value(kFirst), &y = a.value(kSecond);
-    if (x.kind != YOKE_ARG_TENSOR)
-        return plan.result_like(*y.v.tensor, dtype);
+    if (x.kind != YOKE_ARG_TENSOR) return plan.result_like(*y.v.tensor, dtype);
     if (y.kind != YOKE_ARG_TENSOR || same(x.v.tensor->shape(), y.v.tensor->shape()))
         return plan.result_like(*x.v.tensor, dtype);
     plan.result(broadcast(x.v.tensor->shape(), y.v.tensor->shape(), plan.name()), dtype);
@@ -57,7 +54,7 @@ void check_approximate(std::string_view value, const char *call)
              std::string(value).c_str());
 }
 
-} // namespace
+}  // namespace
 
 // ---- Arithmetic ------------------------------------------------------------------------------------------
 
@@ -68,10 +65,8 @@ void infer_add(AddArgs a, Plan &plan)
 
 void vjp_add(AddArgs a, Backward &b)
 {
-    if (b.needs(a.kX))
-        set_broadcast(b, a.kX, a.x(), b.grad());
-    if (b.needs(a.kY))
-        set_broadcast(b, a.kY, a.y(), b.grad());
+    if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), b.grad());
+    if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), b.grad());
 }
 
 void infer_sub(SubArgs a, Plan &plan)
@@ -83,10 +78,8 @@ void infer_sub(SubArgs a, Plan &plan)
 
 void vjp_sub(SubArgs a, Backward &b)
 {
-    if (b.needs(a.kX))
-        set_broadcast(b, a.kX, a.x(), b.grad());
-    if (b.needs(a.kY))
-        set_broadcast(b, a.kY, a.y(), ops::neg(b.grad()));
+    if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), b.grad());
+    if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), ops::neg(b.grad()));
 }
 
 void infer_mul(MulArgs a, Plan &plan)
@@ -96,10 +89,8 @@ void infer_mul(MulArgs a, Plan &plan)
 
 void vjp_mul(MulArgs a, Backward &b)
 {
-    if (b.needs(a.kX))
-        set_broadcast(b, a.kX, a.x(), ops::mul(b.grad(), a.y()));
-    if (b.needs(a.kY))
-        set_broadcast(b, a.kY, a.y(), ops::mul(b.grad(), a.x()));
+    if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), ops::mul(b.grad(), a.y()));
+    if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), ops::mul(b.grad(), a.x()));
 }
 
 void infer_div(DivArgs a, Plan &plan)
@@ -110,8 +101,7 @@ void infer_div(DivArgs a, Plan &plan)
 
 void vjp_div(DivArgs a, Backward &b)
 {
-    if (b.needs(a.kX))
-        set_broadcast(b, a.kX, a.x(), ops::div(b.grad(), a.y()));
+    if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), ops::div(b.grad(), a.y()));
     if (b.needs(a.kY)) {
         // d(x / y)/dy = -(x / y) / y, in this order: y * y could overflow where the quotient does not.
         const Tensor quotient = ops::div(a.x(), a.y());
@@ -204,8 +194,7 @@ void infer_gelu_backward(GeluBackwardArgs a, Plan &plan)
 void infer_cast(CastArgs a, Plan &plan)
 {
     check_dtype(a.dtype(), plan.name());
-    if (a.x().dtype == a.dtype())
-        return plan.self(a.x());
+    if (a.x().dtype == a.dtype()) return plan.self(a.x());
     plan.result_like(a.x(), a.dtype());
 }
 
@@ -224,4 +213,4 @@ void vjp_clone(CloneArgs, Backward &b)
     b.set(CloneArgs::kX, b.grad());
 }
 
-} // namespace yoke
+}  // namespace yoke

@@ -3,11 +3,9 @@
 
 #include "core/ops/family.h"
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 // Fills a new tensor by `draw(x, seed, offset)`.
 template <class Draw>
@@ -21,11 +19,11 @@ Tensor drawn(IntList shape, yoke_dtype dtype, Device *device, const char *call, 
 
 yoke_dtype floating_or_f32(yoke_dtype dtype, const char *call)
 {
-    if (dtype == YOKE_NONE)
-        return YOKE_F32;
+    if (dtype == YOKE_NONE) return YOKE_F32;
     check_dtype(dtype, call);
     if (!is_floating(dtype))
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes a floating dtype (randint gives integers)", call,
+        fail(YOKE_E_TYPE,
+             "%s: argument 'dtype' is %s; it takes a floating dtype (randint gives integers)", call,
              name(dtype));
     return dtype;
 }
@@ -43,26 +41,29 @@ void check_range(int64_t low, int64_t high, yoke_dtype dtype, const char *call)
     else if (dtype == YOKE_BOOL)
         least = 0, most = 1;
     if (low >= high)
-        fail(YOKE_E_VALUE, "%s: 'low' is %lld and 'high' %lld; low must be below high", call, static_cast<long long>(low),
-             static_cast<long long>(high));
+        fail(YOKE_E_VALUE, "%s: 'low' is %lld and 'high' %lld; low must be below high", call,
+             static_cast<long long>(low), static_cast<long long>(high));
     if (low < least || high - 1 > most)
-        fail(YOKE_E_VALUE, "%s: [%lld, %lld) does not fit into %s", call, static_cast<long long>(low),
-             static_cast<long long>(high), name(dtype));
+        fail(YOKE_E_VALUE, "%s: [%lld, %lld) does not fit into %s", call,
+             static_cast<long long>(low), static_cast<long long>(high), name(dtype));
 }
 
 Tensor make_uniform(IntList shape, yoke_dtype dtype, Device *device, const char *call)
 {
-    return drawn(shape, floating_or_f32(dtype, call), device, call,
-                 [](yoke_tensor &x, int64_t seed, int64_t offset) { ops::uniform(x, seed, offset); });
+    return drawn(
+        shape, floating_or_f32(dtype, call), device, call,
+        [](yoke_tensor &x, int64_t seed, int64_t offset) { ops::uniform(x, seed, offset); });
 }
 
 Tensor make_normal(IntList shape, yoke_dtype dtype, Device *device, const char *call)
 {
-    return drawn(shape, floating_or_f32(dtype, call), device, call,
-                 [](yoke_tensor &x, int64_t seed, int64_t offset) { ops::normal(x, seed, offset); });
+    return drawn(
+        shape, floating_or_f32(dtype, call), device, call,
+        [](yoke_tensor &x, int64_t seed, int64_t offset) { ops::normal(x, seed, offset); });
 }
 
-Tensor make_randint(int64_t low, int64_t high, IntList shape, yoke_dtype dtype, Device *device, const char *call)
+Tensor make_randint(int64_t low, int64_t high, IntList shape, yoke_dtype dtype, Device *device,
+                    const char *call)
 {
     const yoke_dtype chosen = dtype == YOKE_NONE ? YOKE_I64 : dtype;
     check_dtype(chosen, call);
@@ -82,7 +83,7 @@ Device *like(const yoke_tensor &x, Device *device)
     return device ? device : x.device;
 }
 
-} // namespace
+}  // namespace
 
 Tensor compose_rand(RandArgs a)
 {
@@ -101,18 +102,20 @@ Tensor compose_randint(RandintArgs a)
 
 Tensor compose_rand_like(RandLikeArgs a)
 {
-    return make_uniform(a.x().shape(), like(a.x(), a.dtype()), like(a.x(), a.device()), "rand_like");
+    return make_uniform(a.x().shape(), like(a.x(), a.dtype()), like(a.x(), a.device()),
+                        "rand_like");
 }
 
 Tensor compose_randn_like(RandnLikeArgs a)
 {
-    return make_normal(a.x().shape(), like(a.x(), a.dtype()), like(a.x(), a.device()), "randn_like");
+    return make_normal(a.x().shape(), like(a.x(), a.dtype()), like(a.x(), a.device()),
+                       "randn_like");
 }
 
 Tensor compose_randint_like(RandintLikeArgs a)
 {
-    return make_randint(a.low(), a.high(), a.x().shape(), like(a.x(), a.dtype()), like(a.x(), a.device()),
-                        "randint_like");
+    return make_randint(a.low(), a.high(), a.x().shape(), like(a.x(), a.dtype()),
+                        like(a.x(), a.device()), "randint_like");
 }
 
 Tensor compose_randperm(RandpermArgs a)
@@ -120,24 +123,29 @@ Tensor compose_randperm(RandpermArgs a)
     const yoke_dtype dtype = a.dtype() == YOKE_NONE ? YOKE_I64 : a.dtype();
     check_dtype(dtype, "randperm");
     if (a.n() < 0)
-        fail(YOKE_E_VALUE, "randperm: argument 'n' is %lld; it must not be negative", static_cast<long long>(a.n()));
+        fail(YOKE_E_VALUE, "randperm: argument 'n' is %lld; it must not be negative",
+             static_cast<long long>(a.n()));
     if (dtype != YOKE_I64 && !(dtype == YOKE_I32 && a.n() <= INT32_MAX))
-        fail(YOKE_E_TYPE, "randperm: argument 'dtype' is %s for n = %lld; it takes int64, or int32 where n fits",
+        fail(YOKE_E_TYPE,
+             "randperm: argument 'dtype' is %s for n = %lld; it takes int64, or int32 where n fits",
              name(dtype), static_cast<long long>(a.n()));
     const int64_t n = a.n();
     return drawn({&n, 1}, dtype, a.device(), "randperm",
-                 [](yoke_tensor &x, int64_t seed, int64_t offset) { ops::randperm_internal(x, seed, offset); });
+                 [](yoke_tensor &x, int64_t seed, int64_t offset) {
+                     ops::randperm_internal(x, seed, offset);
+                 });
 }
 
 Tensor compose_dropout(DropoutArgs a)
 {
     if (!(a.p() >= 0 && a.p() <= 1))
-        fail(YOKE_E_VALUE, "dropout: argument 'p' is %g; it is a probability between 0 and 1", a.p());
+        fail(YOKE_E_VALUE, "dropout: argument 'p' is %g; it is a probability between 0 and 1",
+             a.p());
     check_floating(a.x(), "dropout", "x");
-    if (!a.training() || a.p() == 0)
-        return Tensor::share(const_cast<yoke_tensor *>(&a.x()));
+    if (!a.training() || a.p() == 0) return Tensor::share(const_cast<yoke_tensor *>(&a.x()));
     const RandomState at = reserve_random(a.x().numel);
-    return ops::dropout_internal(a.x(), a.p(), static_cast<int64_t>(at.seed), static_cast<int64_t>(at.offset));
+    return ops::dropout_internal(a.x(), a.p(), static_cast<int64_t>(at.seed),
+                                 static_cast<int64_t>(at.offset));
 }
 
 void infer_dropout_internal(DropoutInternalArgs a, Plan &plan)
@@ -156,4 +164,4 @@ void infer_normal(NormalArgs, Plan &) {}
 void infer_randint_internal(RandintInternalArgs, Plan &) {}
 void infer_randperm_internal(RandpermInternalArgs, Plan &) {}
 
-} // namespace yoke
+}  // namespace yoke

@@ -1,25 +1,22 @@
 // reduce.cpp: reductions over axes: shape rules and vjps.
 #include "core/ops/family.h"
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 // Settles a list of axes (absent: all), and states the one result.
-template <class ReduceArgs> void infer_over_axes(ReduceArgs a, Plan &plan, yoke_dtype dtype)
+template <class ReduceArgs>
+void infer_over_axes(ReduceArgs a, Plan &plan, yoke_dtype dtype)
 {
     const yoke_tensor &x = a.x();
     const std::optional<IntList> given = a.axis();
     const Dims axes = normalize_axes(given ? &*given : nullptr, x.ndim, plan.name());
     bool gone[YOKE_MAX_NDIM] = {};
-    for (const int64_t axis : axes)
-        gone[axis] = x.ndim > 0;
+    for (const int64_t axis : axes) gone[axis] = x.ndim > 0;
     Dims shape;
     for (int i = 0; i < x.ndim; ++i)
-        if (!gone[i] || a.keepdim())
-            shape.push_back(gone[i] ? 1 : x.shape_[i]);
+        if (!gone[i] || a.keepdim()) shape.push_back(gone[i] ? 1 : x.shape_[i]);
     a.set_axis(plan.keep(axes));
     plan.result(shape, dtype);
 }
@@ -30,13 +27,11 @@ yoke_dtype cast_for_sum(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wa
 {
     const bool half = x.dtype == YOKE_F16 || x.dtype == YOKE_BF16;
     const yoke_dtype natural = is_floating(x.dtype) ? x.dtype : YOKE_I64;
-    if (wanted == YOKE_NONE)
-        return natural;
-    if (wanted != natural && !(half && wanted == YOKE_F32))
-        plan.cast(arg, wanted);
+    if (wanted == YOKE_NONE) return natural;
+    if (wanted != natural && !(half && wanted == YOKE_F32)) plan.cast(arg, wanted);
     if (!is_floating(wanted) && wanted != YOKE_I64)
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; sums are taken in floating dtypes and int64", plan.name(),
-             name(wanted));
+        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; sums are taken in floating dtypes and int64",
+             plan.name(), name(wanted));
     return wanted;
 }
 
@@ -44,7 +39,8 @@ void check_not_empty(const yoke_tensor &x, IntList axes, const char *call)
 {
     for (const int64_t axis : axes)
         if (x.ndim > 0 && x.shape_[axis] == 0)
-            fail(YOKE_E_VALUE, "%s: axis %lld of shape %s is empty, and nothing is the largest of nothing", call,
+            fail(YOKE_E_VALUE,
+                 "%s: axis %lld of shape %s is empty, and nothing is the largest of nothing", call,
                  static_cast<long long>(axis), to_string(x.shape()).c_str());
 }
 
@@ -53,7 +49,7 @@ Tensor stretched(const Tensor &gradient, IntList axes, const yoke_tensor &x)
     return ops::cast(expand_reduced(gradient, Dims(x.ndim ? axes : IntList()), x.shape()), x.dtype);
 }
 
-} // namespace
+}  // namespace
 
 void infer_sum(SumArgs a, Plan &plan)
 {
@@ -71,8 +67,7 @@ void infer_mean(MeanArgs a, Plan &plan)
     if (a.dtype() == YOKE_NONE ? !is_floating(a.x().dtype) : !is_floating(a.dtype()))
         fail(YOKE_E_TYPE, "%s: the mean of %s is not one; give dtype=float32", plan.name(),
              name(a.dtype() == YOKE_NONE ? a.x().dtype : a.dtype()));
-    if (a.dtype() != YOKE_NONE)
-        plan.cast(a.kX, a.dtype());
+    if (a.dtype() != YOKE_NONE) plan.cast(a.kX, a.dtype());
     infer_over_axes(a, plan, a.x().dtype);
 }
 
@@ -94,8 +89,7 @@ void vjp_amax(AmaxArgs a, Backward &b)
     Dims kept{a.x().shape()};
     const IntList axes = *a.axis();
     for (const int64_t axis : axes)
-        if (a.x().ndim > 0)
-            kept[static_cast<int>(axis)] = 1;
+        if (a.x().ndim > 0) kept[static_cast<int>(axis)] = 1;
     b.set(a.kX, ops::amax_backward(ops::reshape(b.grad(), kept), a.x(), ops::view(b.out(), kept)));
 }
 
@@ -127,4 +121,4 @@ void infer_argmax(ArgmaxArgs a, Plan &plan)
     plan.result(shape, YOKE_I64);
 }
 
-} // namespace yoke
+}  // namespace yoke

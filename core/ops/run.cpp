@@ -7,11 +7,9 @@
 #include <cmath>
 #include <cstring>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 void add_in_place(yoke_tensor &x, const yoke_tensor &y)
 {
@@ -29,32 +27,34 @@ Tensor ones(const yoke_tensor &x)
 // A view whose base has been given new values by a recorded op since: the view's own history does not tell of them.
 void check_not_stale(const OpDef &op, const yoke_tensor &x)
 {
-    if (!x.storage.present() || x.storage->rewrites.load(std::memory_order_relaxed) == x.node_rewrites)
+    if (!x.storage.present() ||
+        x.storage->rewrites.load(std::memory_order_relaxed) == x.node_rewrites)
         return;
     if (const Node *node = node_of(x); !node || !node->is_leaf())
-        fail(YOKE_E_STATE, "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the tape has "
-                           "recorded; take the view again",
+        fail(YOKE_E_STATE,
+             "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the "
+             "tape has "
+             "recorded; take the view again",
              op.name, describe(x).c_str(), node ? format(" (by %s)", node->name()).c_str() : "",
              x.storage->last_writer.load(std::memory_order_relaxed));
 }
 
-uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype); // below
+uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);  // below
 
-} // namespace
+}  // namespace
 
 const TapeOps tape_ops = {add_in_place, add_new, ops::clone, ones};
 
-template <class Visit> void Call::each_tensor(Visit visit) const
+template <class Visit>
+void Call::each_tensor(Visit visit) const
 {
     for (int i = 0; i < op_.arg_count; ++i) {
         const ArgType type = op_.args[i].type;
-        if (!is_tensor_type(type))
-            continue;
+        if (!is_tensor_type(type)) continue;
         if (!is_list_type(type))
             visit(i, args_[i].kind == YOKE_ARG_TENSOR ? args_[i].v.tensor : nullptr);
         else
-            for (int k = 0; k < args_[i].count; ++k)
-                visit(i, args_[i].v.tensors[k]);
+            for (int k = 0; k < args_[i].count; ++k) visit(i, args_[i].v.tensors[k]);
     }
 }
 
@@ -63,23 +63,26 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
     const yoke_tensor *first = nullptr;
     auto look = [&](int i, const yoke_tensor *x) {
         if (!x)
-            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give a tensor", op.name, op.args[i].name);
-        if (!first)
-            first = x;
+            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give a tensor", op.name,
+                 op.args[i].name);
+        if (!first) first = x;
         // copy_ is the one op that crosses devices.
         if (x->device != first->device && &op != &kOps[YOKE_OP_COPY_])
-            fail(YOKE_E_VALUE, "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()", op.name,
-                 op.args[i].name, x->device->name.c_str(), op.args[0].name, first->device->name.c_str());
+            fail(YOKE_E_VALUE,
+                 "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()",
+                 op.name, op.args[i].name, x->device->name.c_str(), op.args[0].name,
+                 first->device->name.c_str());
     };
     for (int i = 0; i < op.arg_count; ++i) {
         const ArgType type = op.args[i].type;
         if (is_list_type(type))
-            for (int k = 0; k < args[i].count; ++k)
-                look(i, args[i].v.tensors[k]);
+            for (int k = 0; k < args[i].count; ++k) look(i, args[i].v.tensors[k]);
         else if (is_tensor_type(type) && !is_scalar(args[i]) && args[i].kind != YOKE_ARG_NONE)
             look(i, args[i].v.tensor);
-        else if (type == ArgType::kTensor || type == ArgType::kMut || (type == ArgType::kOperand && !is_scalar(args[i])))
-            fail(YOKE_E_VALUE, "%s: argument '%s' is absent; give a tensor", op.name, op.args[i].name);
+        else if (type == ArgType::kTensor || type == ArgType::kMut ||
+                 (type == ArgType::kOperand && !is_scalar(args[i])))
+            fail(YOKE_E_VALUE, "%s: argument '%s' is absent; give a tensor", op.name,
+                 op.args[i].name);
     }
     return first ? *first->device : current_device();
 }
@@ -96,13 +99,17 @@ void Call::check_written()
         if (op_.args[i].type == ArgType::kMut) {
             const yoke_tensor &x = *args_[i].v.tensor;
             if (grad_enabled() && x.requires_grad() && is_leaf(x))
-                fail(YOKE_E_STATE, "%s: argument '%s' is a leaf that requires grad and cannot change in place while the "
-                                   "tape records; use no_grad(), or an op that returns a new tensor",
+                fail(YOKE_E_STATE,
+                     "%s: argument '%s' is a leaf that requires grad and cannot change in place "
+                     "while the "
+                     "tape records; use no_grad(), or an op that returns a new tensor",
                      op_.name, op_.args[i].name);
             for (int d = 0; d < x.ndim && x.numel; ++d)
                 if (x.strides_[d] == 0 && x.shape_[d] > 1)
-                    fail(YOKE_E_VALUE, "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; "
-                                       "clone() it first",
+                    fail(YOKE_E_VALUE,
+                         "%s: argument '%s' is expanded: axis %d has %lld elements in one place of "
+                         "memory; "
+                         "clone() it first",
                          op_.name, op_.args[i].name, d, static_cast<long long>(x.shape_[d]));
             separate_overlaps(i);
         }
@@ -113,12 +120,11 @@ void Call::separate_overlaps(int written)
 {
     const yoke_tensor &x = *args_[written].v.tensor;
     for (int i = 0; i < op_.arg_count; ++i) {
-        if (i == written || args_[i].kind != YOKE_ARG_TENSOR)
-            continue;
+        if (i == written || args_[i].kind != YOKE_ARG_TENSOR) continue;
         const yoke_tensor &y = *args_[i].v.tensor;
-        const bool same_elements = x.data == y.data && same(x.shape(), y.shape()) && same(x.strides(), y.strides());
-        if (!same_elements && shares_memory(x, y))
-            plan_.replace(i, ops::clone(y));
+        const bool same_elements =
+            x.data == y.data && same(x.shape(), y.shape()) && same(x.strides(), y.strides());
+        if (!same_elements && shares_memory(x, y)) plan_.replace(i, ops::clone(y));
     }
 }
 
@@ -126,31 +132,29 @@ void Call::collect_tensors()
 {
     size_t count = kMaxArgs;
     for (int i = 0; i < op_.arg_count; ++i)
-        if (args_[i].kind == YOKE_ARG_TENSORS)
-            count += static_cast<size_t>(args_[i].count);
+        if (args_[i].kind == YOKE_ARG_TENSORS) count += static_cast<size_t>(args_[i].count);
     tensors_.reserve(count);
     const bool recording = op_.vjp && grad_enabled();
     each_tensor([this, recording](int i, yoke_tensor *x) {
         tensors_.push_back(x);
-        if (!recording || !x)
-            return;
+        if (!recording || !x) return;
         if (x->is_view) [[unlikely]]
             check_not_stale(op_, *x);
-        if (x->requires_grad())
-            needs_ |= 1u << i;
+        if (x->requires_grad()) needs_ |= 1u << i;
     });
-    if (needs_ && op_.mut_result >= 0)
-        check_gradient_of_written(*args_[op_.mut_result].v.tensor);
+    if (needs_ && op_.mut_result >= 0) check_gradient_of_written(*args_[op_.mut_result].v.tensor);
 }
 
 // Whether a gradient may flow into what is about to be written.
 void Call::check_gradient_of_written(const yoke_tensor &x)
 {
     if (!is_floating(x.dtype))
-        needs_ = 0; // nor does one flow through integers
+        needs_ = 0;  // nor does one flow through integers
     else if (x.is_view)
-        fail(YOKE_E_UNSUPPORTED, "%s: '%s' is a view, and a gradient would have to flow through its base; build the tensor "
-                                 "with cat(), or change it under no_grad()",
+        fail(YOKE_E_UNSUPPORTED,
+             "%s: '%s' is a view, and a gradient would have to flow through its base; build the "
+             "tensor "
+             "with cat(), or change it under no_grad()",
              op_.name, op_.args[op_.mut_result].name);
 }
 
@@ -193,7 +197,8 @@ void Call::launch()
     size_t next = 0;
     for (int i = 0; i < op_.arg_count; ++i) {
         const ArgType type = op_.args[i].type;
-        const uint32_t access = is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ;
+        const uint32_t access =
+            is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ;
         if (!is_tensor_type(type))
             params[param_count++] = args_[i];
         else if (is_scalar(args_[i]))
@@ -205,11 +210,17 @@ void Call::launch()
     for (int k = 0; k < plan_.result_count_; ++k)
         describe_operand(operands.append(), plan_.results_[k].get(), YOKE_OPERAND_WRITE);
     double bytes = 0;
-    for (const yoke_operand &o : operands)
-        bytes += static_cast<double>(o.bytes);
+    for (const yoke_operand &o : operands) bytes += static_cast<double>(o.bytes);
     Device &device = plan_.device_;
-    const yoke_launch record{sizeof(yoke_launch), number_, operands.data(), params, static_cast<int32_t>(operands.size()),
-                             param_count, device.handle, nullptr, op_.cost == Cost::kBytes ? bytes : plan_.work_};
+    const yoke_launch record{sizeof(yoke_launch),
+                             number_,
+                             operands.data(),
+                             params,
+                             static_cast<int32_t>(operands.size()),
+                             param_count,
+                             device.handle,
+                             nullptr,
+                             op_.cost == Cost::kBytes ? bytes : plan_.work_};
     const yoke_kernel_fn kernel = kernel_of(device, number_, op_.name);
     const auto start = device.backend->launch;
     check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
@@ -219,7 +230,8 @@ void Call::record()
 {
     std::span<const Tensor> results(plan_.results_, static_cast<size_t>(plan_.result_count_));
     yoke_tensor *written = op_.mut_result >= 0 ? args_[op_.mut_result].v.tensor : nullptr;
-    Ref<OpNode> node = OpNode::make(op_, args_, {tensors_.data(), tensors_.size()}, results, needs_);
+    Ref<OpNode> node =
+        OpNode::make(op_, args_, {tensors_.data(), tensors_.size()}, results, needs_);
     if (written) {
         written->storage->rewrites.fetch_add(1, std::memory_order_relaxed);
         set_node(*written, node, 0);
@@ -242,19 +254,16 @@ void Call::mark_written()
 
 void Call::give(Tensor *results)
 {
-    if (op_.mut_result >= 0)
-        results[0] = Tensor::share(args_[op_.mut_result].v.tensor);
+    if (op_.mut_result >= 0) results[0] = Tensor::share(args_[op_.mut_result].v.tensor);
     for (int k = 0; k < op_.returned_count && op_.mut_result < 0; ++k)
         results[k] = std::move(plan_.results_[k]);
 }
 
 void Call::execute(Tensor *results)
 {
-    if (op_.mut_result >= 0)
-        check_written();
+    if (op_.mut_result >= 0) check_written();
     op_.infer(args_, plan_);
-    if (plan_.result_count_ && plan_.sources_[0] == Plan::Source::kSelf)
-        return give(results);
+    if (plan_.result_count_ && plan_.sources_[0] == Plan::Source::kSelf) return give(results);
     collect_tensors();
     if (op_.cost != Cost::kView) {
         bool empty = plan_.result_count_ > 0;
@@ -262,13 +271,10 @@ void Call::execute(Tensor *results)
             allocate_memory(*plan_.results_[k]);
             empty &= plan_.results_[k]->numel == 0;
         }
-        if (!empty)
-            launch();
-        if (plan_.result_count_ == 0)
-            mark_written();
+        if (!empty) launch();
+        if (plan_.result_count_ == 0) mark_written();
     }
-    if (needs_)
-        record();
+    if (needs_) record();
     give(results);
 }
 
@@ -281,8 +287,7 @@ void run(int32_t number, yoke_arg *args, Tensor *results)
         Call(op, number, args).execute(results);
 }
 
-namespace
-{
+namespace {
 
 // A script scalar is rounded once, to nearest and even, on the host.
 uint16_t half_bits(double value)
@@ -303,11 +308,12 @@ uint16_t bfloat_bits(double value)
     if (const auto back = static_cast<double>(single); back != value && value == value)
         bits = (bits - (std::abs(back) > std::abs(value))) | 1;
     if ((bits & 0x7FFFFFFF) > 0x7F800000)
-        return static_cast<uint16_t>((bits >> 16) | 0x40); // keep NaN a NaN
+        return static_cast<uint16_t>((bits >> 16) | 0x40);  // keep NaN a NaN
     return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-template <class T> uint64_t bits_of(T value)
+template <class T>
+uint64_t bits_of(T value)
 {
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof value);
@@ -317,30 +323,31 @@ template <class T> uint64_t bits_of(T value)
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
 {
     const double f = scalar_f64(value);
-    const int64_t i = value.kind == YOKE_ARG_FLOAT ? 0 : value.v.i; // promotion gives a float a floating dtype
+    const int64_t i =
+        value.kind == YOKE_ARG_FLOAT ? 0 : value.v.i;  // promotion gives a float a floating dtype
     switch (dtype) {
-    case YOKE_F64:
-        return bits_of(f);
-    case YOKE_F32:
-        return bits_of(static_cast<float>(f));
-    case YOKE_F16:
-        return half_bits(f);
-    case YOKE_BF16:
-        return bfloat_bits(f);
-    case YOKE_I64:
-        return bits_of(i);
-    case YOKE_I32:
-        return bits_of(static_cast<int32_t>(i));
-    case YOKE_I8:
-    case YOKE_U8:
-        return bits_of(static_cast<uint8_t>(i));
-    case YOKE_BOOL:
-        return bits_of(static_cast<uint8_t>(f != 0));
-    default:
-        fail(YOKE_E_INTERNAL, "the shape rule gave no dtype for a script scalar");
+        case YOKE_F64:
+            return bits_of(f);
+        case YOKE_F32:
+            return bits_of(static_cast<float>(f));
+        case YOKE_F16:
+            return half_bits(f);
+        case YOKE_BF16:
+            return bfloat_bits(f);
+        case YOKE_I64:
+            return bits_of(i);
+        case YOKE_I32:
+            return bits_of(static_cast<int32_t>(i));
+        case YOKE_I8:
+        case YOKE_U8:
+            return bits_of(static_cast<uint8_t>(i));
+        case YOKE_BOOL:
+            return bits_of(static_cast<uint8_t>(f != 0));
+        default:
+            fail(YOKE_E_INTERNAL, "the shape rule gave no dtype for a script scalar");
     }
 }
 
-} // namespace
+}  // namespace
 
-} // namespace yoke
+}  // namespace yoke

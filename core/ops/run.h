@@ -7,8 +7,7 @@
 #include "core/ops/args.h"
 #include "core/ops/op_def.h"
 
-namespace yoke
-{
+namespace yoke {
 
 // Runs an op. `args` has the op's arg_count entries, absent defaults filled in; shape rules overwrite entries. Writes the
 // op's returned_count results, each an owned reference, to `results`.
@@ -26,4 +25,4 @@ inline Tensor run_one(int32_t op, yoke_arg *args)
 // for a float). For yoke_op_invoke.
 void check_arg(const OpDef &op, int arg, yoke_arg &value);
 
-} // namespace yoke
+}  // namespace yoke

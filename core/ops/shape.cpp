@@ -3,11 +3,9 @@
 
 #include <algorithm>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 // `shape` with its one -1 replaced by what x's size leaves for it.
 Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
@@ -15,19 +13,18 @@ Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
     Dims shape{wanted};
     int open = -1;
     for (int i = 0; i < shape.size(); ++i) {
-        if (shape[i] != -1)
-            continue;
+        if (shape[i] != -1) continue;
         if (open >= 0)
-            fail(YOKE_E_VALUE, "%s: shape %s has more than one -1", call, to_string(wanted).c_str());
+            fail(YOKE_E_VALUE, "%s: shape %s has more than one -1", call,
+                 to_string(wanted).c_str());
         open = i;
         shape[i] = 1;
     }
     const int64_t rest = checked_numel(shape, call);
-    if (open >= 0 && rest > 0)
-        shape[open] = x.numel / rest;
+    if (open >= 0 && rest > 0) shape[open] = x.numel / rest;
     if (rest == 0 ? x.numel != 0 || open >= 0 : checked_numel(shape, call) != x.numel)
-        fail(YOKE_E_VALUE, "%s: shape %s does not hold the %lld elements of %s", call, to_string(wanted).c_str(),
-             static_cast<long long>(x.numel), describe(x).c_str());
+        fail(YOKE_E_VALUE, "%s: shape %s does not hold the %lld elements of %s", call,
+             to_string(wanted).c_str(), static_cast<long long>(x.numel), describe(x).c_str());
     return shape;
 }
 
@@ -41,10 +38,13 @@ struct Range {
 };
 
 // NumPy's slice rules: out-of-range bounds are cut, not refused.
-Range settled_slice(int64_t size, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step)
+Range settled_slice(int64_t size, std::optional<int64_t> start, std::optional<int64_t> stop,
+                    int64_t step)
 {
     const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? size : size - 1;
-    const auto cut = [&](int64_t bound) { return std::clamp(bound < 0 ? bound + size : bound, lowest, highest); };
+    const auto cut = [&](int64_t bound) {
+        return std::clamp(bound < 0 ? bound + size : bound, lowest, highest);
+    };
     const int64_t first = start ? cut(*start) : (step > 0 ? lowest : highest);
     const int64_t end = stop ? cut(*stop) : (step > 0 ? highest : lowest);
     const uint64_t length = static_cast<uint64_t>(step > 0 ? end - first : first - end);
@@ -53,7 +53,7 @@ Range settled_slice(int64_t size, std::optional<int64_t> start, std::optional<in
     return {first, empty ? 0 : static_cast<int64_t>((length - 1) / pace + 1)};
 }
 
-} // namespace
+}  // namespace
 
 // ---- Another shape ---------------------------------------------------------------------------------------
 
@@ -61,7 +61,8 @@ Tensor compose_reshape(ReshapeArgs a)
 {
     const Dims shape = settled_shape(a.x(), a.shape(), "reshape");
     int64_t strides[YOKE_MAX_NDIM];
-    return view_strides(a.x(), shape, strides) ? ops::view(a.x(), shape) : ops::view(ops::clone(a.x()), shape);
+    return view_strides(a.x(), shape, strides) ? ops::view(a.x(), shape)
+                                               : ops::view(ops::clone(a.x()), shape);
 }
 
 void infer_view(ViewArgs a, Plan &plan)
@@ -69,8 +70,10 @@ void infer_view(ViewArgs a, Plan &plan)
     const Dims shape = settled_shape(a.x(), a.shape(), plan.name());
     int64_t strides[YOKE_MAX_NDIM];
     if (!view_strides(a.x(), shape, strides))
-        fail(YOKE_E_VALUE, "%s: strides %s of shape %s cannot be seen as shape %s without a copy; use reshape", plan.name(),
-             to_string(a.x().strides()).c_str(), to_string(a.x().shape()).c_str(), to_string(shape).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: strides %s of shape %s cannot be seen as shape %s without a copy; use reshape",
+             plan.name(), to_string(a.x().strides()).c_str(), to_string(a.x().shape()).c_str(),
+             to_string(shape).c_str());
     plan.view(a.x(), shape, strides, 0);
 }
 
@@ -85,8 +88,7 @@ Tensor compose_squeeze(SqueezeArgs a)
     Dims shape;
     const int only = a.axis() ? normalize_axis(*a.axis(), x.ndim, "squeeze") : -1;
     for (int i = 0; i < x.ndim; ++i)
-        if (x.shape_[i] != 1 || (only >= 0 && i != only))
-            shape.push_back(x.shape_[i]);
+        if (x.shape_[i] != 1 || (only >= 0 && i != only)) shape.push_back(x.shape_[i]);
     return ops::view(x, shape);
 }
 
@@ -137,8 +139,8 @@ void infer_permute(PermuteArgs a, Plan &plan)
         strides.push_back(x.strides_[axis]);
     }
     if (axes.size() != x.ndim || seen != (1u << x.ndim) - 1)
-        fail(YOKE_E_VALUE, "%s: axes %s do not name each of the %d axes of shape %s once", plan.name(),
-             to_string(a.axes()).c_str(), x.ndim, to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: axes %s do not name each of the %d axes of shape %s once",
+             plan.name(), to_string(a.axes()).c_str(), x.ndim, to_string(x.shape()).c_str());
     a.set_axes(plan.keep(axes));
     plan.view(x, shape, strides.data(), 0);
 }
@@ -158,16 +160,14 @@ void infer_expand(ExpandArgs a, Plan &plan)
     Dims shape{a.shape()};
     const int extra = shape.size() - x.ndim;
     for (int i = 0; i < shape.size(); ++i)
-        if (shape[i] == -1 && i >= extra && extra >= 0)
-            shape[i] = x.shape_[i - extra];
+        if (shape[i] == -1 && i >= extra && extra >= 0) shape[i] = x.shape_[i - extra];
     checked_numel(shape, plan.name());
     if (!broadcasts_to(x.shape(), shape))
-        fail(YOKE_E_VALUE, "%s: shape %s does not broadcast to %s; sizes must be equal or 1", plan.name(),
-             to_string(x.shape()).c_str(), to_string(a.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: shape %s does not broadcast to %s; sizes must be equal or 1",
+             plan.name(), to_string(x.shape()).c_str(), to_string(a.shape()).c_str());
     Dims strides(shape.size(), 0);
     for (int i = 0; i < x.ndim; ++i)
-        if (x.shape_[i] == shape[i + extra])
-            strides[i + extra] = x.strides_[i];
+        if (x.shape_[i] == shape[i + extra]) strides[i + extra] = x.strides_[i];
     plan.view(x, shape, strides.data(), 0);
 }
 
@@ -182,9 +182,9 @@ void infer_slice(SliceArgs a, Plan &plan)
 {
     const yoke_tensor &x = a.x();
     if (a.step() == 0)
-        fail(YOKE_E_VALUE, "%s: argument 'step' is 0; it must be positive or negative", plan.name());
-    if (x.ndim == 0)
-        fail(YOKE_E_INDEX, "%s: a tensor without axes cannot be sliced", plan.name());
+        fail(YOKE_E_VALUE, "%s: argument 'step' is 0; it must be positive or negative",
+             plan.name());
+    if (x.ndim == 0) fail(YOKE_E_INDEX, "%s: a tensor without axes cannot be sliced", plan.name());
     const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
     const Range range = settled_slice(x.shape_[axis], a.start(), a.stop(), a.step());
     a.set_axis(axis);
@@ -214,8 +214,8 @@ void infer_index_select(IndexSelectArgs a, Plan &plan)
     const yoke_tensor &x = a.x(), &index = a.index();
     check_index(index, plan.name(), "index");
     if (index.ndim != 1)
-        fail(YOKE_E_VALUE, "%s: argument 'index' has shape %s; it must have one axis: reshape it", plan.name(),
-             to_string(index.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: argument 'index' has shape %s; it must have one axis: reshape it",
+             plan.name(), to_string(index.shape()).c_str());
     if (x.ndim == 0)
         fail(YOKE_E_INDEX, "%s: a tensor without axes has no parts to select", plan.name());
     const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
@@ -240,27 +240,32 @@ void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan)
 void infer_cat(CatArgs a, Plan &plan)
 {
     if (a.tensors().empty())
-        fail(YOKE_E_VALUE, "%s: argument 'tensors' is an empty list; give at least one tensor", plan.name());
+        fail(YOKE_E_VALUE, "%s: argument 'tensors' is an empty list; give at least one tensor",
+             plan.name());
     const yoke_tensor &first = *a.tensors()[0];
     yoke_dtype dtype = first.dtype;
-    for (const yoke_tensor *x : a.tensors())
-        dtype = promote(dtype, x->dtype);
+    for (const yoke_tensor *x : a.tensors()) dtype = promote(dtype, x->dtype);
     plan.cast_list(a.kTensors, dtype);
     if (first.ndim == 0)
-        fail(YOKE_E_VALUE, "%s: tensors without axes cannot be joined; give them one with unsqueeze(0)", plan.name());
+        fail(YOKE_E_VALUE,
+             "%s: tensors without axes cannot be joined; give them one with unsqueeze(0)",
+             plan.name());
     const int axis = normalize_axis(a.axis(), first.ndim, plan.name());
     a.set_axis(axis);
     Dims shape{first.shape()};
     for (size_t i = 1; i < a.tensors().size(); ++i) {
         const yoke_tensor &x = *a.tensors()[i];
         Dims expected{x.shape()};
-        if (x.ndim == first.ndim)
-            expected[axis] = shape[axis];
+        if (x.ndim == first.ndim) expected[axis] = shape[axis];
         if (x.ndim != first.ndim || !same(expected, shape))
-            fail(YOKE_E_VALUE, "%s: tensor %zu has shape %s and tensor 0 %s; they may differ along axis %d alone",
-                 plan.name(), i, to_string(x.shape()).c_str(), to_string(first.shape()).c_str(), axis);
+            fail(YOKE_E_VALUE,
+                 "%s: tensor %zu has shape %s and tensor 0 %s; they may differ along axis %d alone",
+                 plan.name(), i, to_string(x.shape()).c_str(), to_string(first.shape()).c_str(),
+                 axis);
         if (__builtin_add_overflow(shape[axis], x.shape_[axis], &shape[axis]))
-            fail(YOKE_E_VALUE, "%s: axis %d of the result has more elements than memory can address", plan.name(), axis);
+            fail(YOKE_E_VALUE,
+                 "%s: axis %d of the result has more elements than memory can address", plan.name(),
+                 axis);
     }
     plan.result(shape, dtype);
 }
@@ -280,20 +285,22 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
 {
     check_index(a.x(), plan.name(), "x");
     if (a.num_classes() < -1)
-        fail(YOKE_E_VALUE, "%s: argument 'num_classes' is %lld; it is -1 or a number of classes", plan.name(),
-             static_cast<long long>(a.num_classes()));
+        fail(YOKE_E_VALUE, "%s: argument 'num_classes' is %lld; it is -1 or a number of classes",
+             plan.name(), static_cast<long long>(a.num_classes()));
     if (a.num_classes() == -1) {
         if (a.x().numel == 0)
-            fail(YOKE_E_VALUE, "%s: an empty tensor does not tell the number of classes; give num_classes", plan.name());
+            fail(YOKE_E_VALUE,
+                 "%s: an empty tensor does not tell the number of classes; give num_classes",
+                 plan.name());
         int64_t largest = 0;
         const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);
         copy_to_host(top, &largest, sizeof largest, plan.name());
         if (largest < 0)
-            fail(YOKE_E_INDEX, "%s: the largest index is %lld; indices must be 0 or more", plan.name(),
-                 static_cast<long long>(largest));
+            fail(YOKE_E_INDEX, "%s: the largest index is %lld; indices must be 0 or more",
+                 plan.name(), static_cast<long long>(largest));
         if (largest == INT64_MAX)
-            fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it", plan.name(),
-                 static_cast<long long>(largest));
+            fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it",
+                 plan.name(), static_cast<long long>(largest));
         a.set_num_classes(largest + 1);
     }
     Dims shape{a.x().shape()};
@@ -301,4 +308,4 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
     plan.result(shape, YOKE_I64);
 }
 
-} // namespace yoke
+}  // namespace yoke

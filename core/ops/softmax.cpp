@@ -1,24 +1,23 @@
 // softmax.cpp: softmax and its logarithm: shape rules and vjps.
 #include "core/ops/family.h"
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
-template <class SoftmaxLike> void infer_along_axis(SoftmaxLike a, Plan &plan)
+template <class SoftmaxLike>
+void infer_along_axis(SoftmaxLike a, Plan &plan)
 {
     if (a.dtype() != YOKE_NONE && !is_floating(a.dtype()))
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes a floating dtype", plan.name(), name(a.dtype()));
-    if (a.dtype() != YOKE_NONE)
-        plan.cast(a.kX, a.dtype());
+        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes a floating dtype", plan.name(),
+             name(a.dtype()));
+    if (a.dtype() != YOKE_NONE) plan.cast(a.kX, a.dtype());
     const yoke_dtype dtype = cast_to_floating(plan, a.kX, a.x());
     a.set_axis(normalize_axis(a.axis(), a.x().ndim, plan.name()));
     plan.result_like(a.x(), dtype);
 }
 
-} // namespace
+}  // namespace
 
 void infer_softmax(SoftmaxArgs a, Plan &plan)
 {
@@ -50,4 +49,4 @@ void infer_log_softmax_backward(LogSoftmaxBackwardArgs a, Plan &plan)
     plan.result_like(a.out(), a.out().dtype);
 }
 
-} // namespace yoke
+}  // namespace yoke

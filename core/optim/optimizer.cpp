@@ -18,15 +18,14 @@ void yoke_optimizer::zero_grad(bool set_to_none)
         }
 }
 
-namespace yoke
-{
+namespace yoke {
 
 double schedule_linear(double start, double end, int64_t total_steps, int64_t step) noexcept
 {
-    if (total_steps <= 0)
-        return end;
-    const double done = std::clamp(static_cast<double>(step) / static_cast<double>(total_steps), 0.0, 1.0);
+    if (total_steps <= 0) return end;
+    const double done =
+        std::clamp(static_cast<double>(step) / static_cast<double>(total_steps), 0.0, 1.0);
     return start + (end - start) * done;
 }
 
-} // namespace yoke
+}  // namespace yoke

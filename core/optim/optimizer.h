@@ -15,18 +15,18 @@ struct yoke_optimizer : public yoke::RefCounted {
     virtual const std::vector<yoke::Tensor> &params(int64_t group) const = 0;
     virtual void step() = 0;
     virtual double lr(int64_t group) const = 0;
-    virtual void set_lr(int64_t group, double lr) = 0; // -1: every group
+    virtual void set_lr(int64_t group, double lr) = 0;  // -1: every group
     // The named state tensor of a parameter; null before there is any.
     virtual yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const = 0;
-    virtual void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value) = 0;
+    virtual void set_state(int64_t group, int64_t index, std::string_view name,
+                           const yoke_tensor *value) = 0;
 
     void zero_grad(bool set_to_none);
 };
 
-namespace yoke
-{
+namespace yoke {
 
 // start + (end - start) * step / total, held at both ends.
 double schedule_linear(double start, double end, int64_t total_steps, int64_t step) noexcept;
 
-} // namespace yoke
+}  // namespace yoke

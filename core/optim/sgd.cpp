@@ -7,36 +7,38 @@
 #include <cmath>
 #include <string>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 constexpr const char *kCall = "SGD";
 
 void check_number(double value, const char *name)
 {
     if (!(value >= 0) || std::isinf(value))
-        fail(YOKE_E_VALUE, "%s: option '%s' is %g; it must be a finite number of at least 0", kCall, name, value);
+        fail(YOKE_E_VALUE, "%s: option '%s' is %g; it must be a finite number of at least 0", kCall,
+             name, value);
 }
 
 // Memory for one parameter's state, laid out as the parameter is where that has no gaps.
 Tensor make_state(const yoke_tensor &param)
 {
     const bool dense = byte_range(param).bytes == param.nbytes();
-    return make_strided(*param.device, param.dtype, param.shape(), dense ? param.strides_ : nullptr, kCall);
+    return make_strided(*param.device, param.dtype, param.shape(), dense ? param.strides_ : nullptr,
+                        kCall);
 }
 
 void check_param(const yoke_tensor &param, size_t index)
 {
     if (!is_leaf(param) || !param.requires_grad())
-        fail(YOKE_E_STATE, "%s: parameter %zu, %s, is not a leaf that requires grad; call requires_grad_(true) on it, and "
-                           "give the tensor itself rather than a result computed from it",
+        fail(YOKE_E_STATE,
+             "%s: parameter %zu, %s, is not a leaf that requires grad; call requires_grad_(true) "
+             "on it, and "
+             "give the tensor itself rather than a result computed from it",
              kCall, index, describe(param).c_str());
 }
 
-} // namespace
+}  // namespace
 
 void check_options(const SgdOptions &options)
 {
@@ -44,7 +46,9 @@ void check_options(const SgdOptions &options)
     check_number(options.momentum, "momentum");
     check_number(options.weight_decay, "weight_decay");
     if (options.nesterov && options.momentum == 0)
-        fail(YOKE_E_VALUE, "%s: option 'nesterov' is set but 'momentum' is 0; Nesterov's variant needs momentum", kCall);
+        fail(YOKE_E_VALUE,
+             "%s: option 'nesterov' is set but 'momentum' is 0; Nesterov's variant needs momentum",
+             kCall);
 }
 
 Sgd::Sgd(const SgdOptions &defaults) : defaults_(defaults)
@@ -61,16 +65,20 @@ void Sgd::add_group(TensorList params, const SgdOptions &options)
     for (size_t i = 0; i < params.size(); ++i) {
         yoke_tensor &param = *params[i];
         check_param(param, i);
-        const auto is_known = [&param](const Tensor &other) { return other->node.get() == param.node.get(); };
+        const auto is_known = [&param](const Tensor &other) {
+            return other->node.get() == param.node.get();
+        };
         bool known = std::any_of(group.params.begin(), group.params.end(), is_known);
         for (const Group &other : groups_)
             known |= std::any_of(other.params.begin(), other.params.end(), is_known);
         if (known)
-            fail(YOKE_E_VALUE, "%s: parameter %zu, %s, is already in a group; name each parameter once", kCall, i,
+            fail(YOKE_E_VALUE,
+                 "%s: parameter %zu, %s, is already in a group; name each parameter once", kCall, i,
                  describe(param).c_str());
         if (param.device != params[0]->device)
-            fail(YOKE_E_VALUE, "%s: parameter %zu is on %s, parameter 0 on %s; make a group for each device", kCall, i,
-                 param.device->name.c_str(), params[0]->device->name.c_str());
+            fail(YOKE_E_VALUE,
+                 "%s: parameter %zu is on %s, parameter 0 on %s; make a group for each device",
+                 kCall, i, param.device->name.c_str(), params[0]->device->name.c_str());
         group.params.push_back(Tensor::share(&param));
     }
     group.momenta.resize(group.params.size());
@@ -89,15 +97,14 @@ void Sgd::set_lr(int64_t group, double lr)
     if (group != -1)
         at(group).options.lr = lr;
     else
-        for (Group &each : groups_)
-            each.options.lr = lr;
+        for (Group &each : groups_) each.options.lr = lr;
 }
 
 const Sgd::Group &Sgd::at(int64_t group) const
 {
     if (group < 0 || static_cast<size_t>(group) >= groups_.size())
-        fail(YOKE_E_INDEX, "%s: group %lld is not there; the optimizer has %zu", kCall, static_cast<long long>(group),
-             groups_.size());
+        fail(YOKE_E_INDEX, "%s: group %lld is not there; the optimizer has %zu", kCall,
+             static_cast<long long>(group), groups_.size());
     return groups_[static_cast<size_t>(group)];
 }
 
@@ -105,10 +112,11 @@ size_t Sgd::slot(int64_t group, int64_t index, std::string_view name) const
 {
     const Group &each = at(group);
     if (index < 0 || static_cast<size_t>(index) >= each.params.size())
-        fail(YOKE_E_INDEX, "%s: group %lld has no parameter %lld; it has %zu", kCall, static_cast<long long>(group),
-             static_cast<long long>(index), each.params.size());
+        fail(YOKE_E_INDEX, "%s: group %lld has no parameter %lld; it has %zu", kCall,
+             static_cast<long long>(group), static_cast<long long>(index), each.params.size());
     if (name != "momentum")
-        fail(YOKE_E_VALUE, "%s: no state is called \"%s\"; there is \"momentum\"", kCall, std::string(name).c_str());
+        fail(YOKE_E_VALUE, "%s: no state is called \"%s\"; there is \"momentum\"", kCall,
+             std::string(name).c_str());
     return static_cast<size_t>(index);
 }
 
@@ -124,12 +132,11 @@ void Sgd::set_state(int64_t group, int64_t index, std::string_view name, const y
     const yoke_tensor &param = each.params[i];
     if (value && (value->dtype != param.dtype || !same(value->shape(), param.shape())))
         fail(value->dtype != param.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-             "%s: the momentum is %s, its parameter %s; they must agree", kCall, describe(*value).c_str(),
-             describe(param).c_str());
+             "%s: the momentum is %s, its parameter %s; they must agree", kCall,
+             describe(*value).c_str(), describe(param).c_str());
     NoGrad no_grad;
     Tensor copy = value ? make_state(param) : Tensor();
-    if (value)
-        ops::copy_(copy, *value);
+    if (value) ops::copy_(copy, *value);
     each.momenta[i] = std::move(copy);
 }
 
@@ -140,8 +147,7 @@ void Sgd::step()
     // last, since they leave a momentum behind by which the other call would take them for its own.
     for (Group &group : groups_) {
         step_group(group, false);
-        if (group.options.momentum != 0)
-            step_group(group, true);
+        if (group.options.momentum != 0) step_group(group, true);
     }
 }
 
@@ -153,24 +159,21 @@ void Sgd::step_group(Group &group, bool first)
     std::vector<yoke_tensor *> params, grad_list, momenta;
     for (size_t i = 0; i < group.params.size(); ++i) {
         yoke_tensor &param = group.params[i];
-        if (has_momentum && group.momenta[i].present() == first)
-            continue;
+        if (has_momentum && group.momenta[i].present() == first) continue;
         Tensor grad = grad_of(param, "SGD.step");
-        if (!grad.present())
-            continue;
+        if (!grad.present()) continue;
         chosen.push_back(i);
         params.push_back(&param);
         grad_list.push_back(grads.emplace_back(std::move(grad)).get());
         if (has_momentum)
-            momenta.push_back(first ? fresh.emplace_back(make_state(param)).get() : group.momenta[i].get());
+            momenta.push_back(first ? fresh.emplace_back(make_state(param)).get()
+                                    : group.momenta[i].get());
     }
-    if (params.empty())
-        return;
+    if (params.empty()) return;
     const SgdOptions &o = group.options;
     ops::sgd(params, grad_list, momenta, o.lr, o.momentum, o.weight_decay, o.nesterov, first);
     // Only now: a step that failed must not leave momenta behind that nobody has written.
-    for (size_t k = 0; k < fresh.size(); ++k)
-        group.momenta[chosen[k]] = std::move(fresh[k]);
+    for (size_t k = 0; k < fresh.size(); ++k) group.momenta[chosen[k]] = std::move(fresh[k]);
 }
 
-} // namespace yoke
+}  // namespace yoke

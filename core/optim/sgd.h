@@ -6,8 +6,7 @@
 
 #include "core/optim/optimizer.h"
 
-namespace yoke
-{
+namespace yoke {
 
 struct SgdOptions {
     double lr = 0;
@@ -19,9 +18,8 @@ struct SgdOptions {
 // Raises YOKE_E_VALUE that names the option.
 void check_options(const SgdOptions &options);
 
-class Sgd final : public ::yoke_optimizer
-{
-  public:
+class Sgd final : public ::yoke_optimizer {
+public:
     explicit Sgd(const SgdOptions &defaults);
 
     const SgdOptions &defaults() const { return defaults_; }
@@ -36,12 +34,13 @@ class Sgd final : public ::yoke_optimizer
     double lr(int64_t group) const override { return at(group).options.lr; }
     void set_lr(int64_t group, double lr) override;
     Tensor state(int64_t group, int64_t index, std::string_view name) const override;
-    void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value) override;
+    void set_state(int64_t group, int64_t index, std::string_view name,
+                   const yoke_tensor *value) override;
 
-  private:
+private:
     struct Group {
         SgdOptions options;
-        std::vector<Tensor> params, momenta; // a momentum is null before its first step
+        std::vector<Tensor> params, momenta;  // a momentum is null before its first step
     };
     const Group &at(int64_t group) const;
     Group &at(int64_t group) { return const_cast<Group &>(std::as_const(*this).at(group)); }
@@ -52,4 +51,4 @@ class Sgd final : public ::yoke_optimizer
     std::vector<Group> groups_;
 };
 
-} // namespace yoke
+}  // namespace yoke

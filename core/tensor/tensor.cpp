@@ -7,16 +7,15 @@
 #include <memory>
 #include <new>
 
-namespace yoke
-{
+namespace yoke {
 
-namespace
-{
+namespace {
 
 std::atomic<int64_t> live_tensors{0};
 
 // Fills everything that follows from shape and strides.
-Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, int64_t numel)
+Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
+                   int64_t numel)
 {
     Tensor t = Tensor::adopt(new yoke_tensor(shape.size()));
     t->device = &device;
@@ -47,8 +46,8 @@ void reach(IntList shape, const int64_t *strides, int64_t *lowest, int64_t *high
 }
 
 // reach() for strides that a stranger gave: raises unless every element lies at an address that memory can have.
-void checked_reach(const void *data, IntList shape, const int64_t *strides, int64_t size, int64_t *lowest,
-                   int64_t *highest, const char *call)
+void checked_reach(const void *data, IntList shape, const int64_t *strides, int64_t size,
+                   int64_t *lowest, int64_t *highest, const char *call)
 {
     bool overflow = false;
     *lowest = *highest = 0;
@@ -56,23 +55,28 @@ void checked_reach(const void *data, IntList shape, const int64_t *strides, int6
         int64_t step, &end = strides[i] < 0 ? *lowest : *highest;
         // One step must fit even where an axis of size 1 never takes it: a slice may start there.
         overflow |= __builtin_mul_overflow(strides[i], size, &step);
-        overflow |= __builtin_mul_overflow(strides[i], shape[i] - 1, &step) || __builtin_add_overflow(end, step, &end);
+        overflow |= __builtin_mul_overflow(strides[i], shape[i] - 1, &step) ||
+                    __builtin_add_overflow(end, step, &end);
     }
     int64_t first, last, address;
-    overflow |= __builtin_mul_overflow(*lowest, size, &first) || __builtin_mul_overflow(*highest, size, &last) ||
-                __builtin_add_overflow(last, size, &last) || __builtin_sub_overflow(last, first, &address);
-    overflow |= __builtin_add_overflow(reinterpret_cast<intptr_t>(data), first, &address) || address < 0 ||
+    overflow |= __builtin_mul_overflow(*lowest, size, &first) ||
+                __builtin_mul_overflow(*highest, size, &last) ||
+                __builtin_add_overflow(last, size, &last) ||
+                __builtin_sub_overflow(last, first, &address);
+    overflow |= __builtin_add_overflow(reinterpret_cast<intptr_t>(data), first, &address) ||
+                address < 0 ||
                 __builtin_add_overflow(reinterpret_cast<intptr_t>(data), last, &address);
     if (overflow)
-        fail(YOKE_E_VALUE, "%s: strides %s with shape %s reach beyond what memory can address", call,
-             to_string({strides, shape.size()}).c_str(), to_string(shape).c_str());
+        fail(YOKE_E_VALUE, "%s: strides %s with shape %s reach beyond what memory can address",
+             call, to_string({strides, shape.size()}).c_str(), to_string(shape).c_str());
 }
 
-} // namespace
+}  // namespace
 
 Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
 {
-    void *place = pool_alloc(sizeof(Storage)); // first: nothing may fail once there is a block to lose
+    void *place =
+        pool_alloc(sizeof(Storage));  // first: nothing may fail once there is a block to lose
     uint64_t capacity = 0;
     void *data = nullptr;
     try {
@@ -84,7 +88,8 @@ Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
     return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, capacity));
 }
 
-Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user)
+Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
+                             void *user)
 {
     std::unique_ptr<Lender> lender(new Lender{drop, user});
     void *place = pool_alloc(sizeof(Storage));
@@ -94,11 +99,9 @@ Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_dr
 void Storage::destroy() noexcept
 {
     if (!is_borrowed_) {
-        if (capacity_)
-            free_block(*device, data, capacity_, nullptr);
+        if (capacity_) free_block(*device, data, capacity_, nullptr);
     } else {
-        if (lender_->drop)
-            lender_->drop(lender_->user);
+        if (lender_->drop) lender_->drop(lender_->user);
         delete lender_;
     }
     this->~Storage();
@@ -110,14 +113,16 @@ Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *
     return make_strided(device, dtype, shape, nullptr, call);
 }
 
-Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call)
+Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
+                    const char *call)
 {
     Tensor t = make_layout(device, dtype, shape, strides, call);
     allocate_memory(*t);
     return t;
 }
 
-Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call)
+Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
+                   const char *call)
 {
     return with_layout(device, dtype, shape, strides, checked_numel(shape, call));
 }
@@ -130,8 +135,7 @@ void allocate_memory(yoke_tensor &x)
 Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset)
 {
     int64_t numel = 1;
-    for (const int64_t size : shape)
-        numel *= size;
+    for (const int64_t size : shape) numel *= size;
     Tensor t = with_layout(*x.device, x.dtype, shape, strides, numel);
     t->storage = x.storage;
     t->data = x.data ? x.data + offset * static_cast<int64_t>(item_size(x.dtype)) : nullptr;
@@ -143,23 +147,25 @@ Tensor alias(const yoke_tensor &x)
     return make_view(x, x.shape(), x.strides_, 0);
 }
 
-Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype, Device &device, yoke_drop_fn drop,
-                   void *user, const char *call)
+Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
+                   Device &device, yoke_drop_fn drop, void *user, const char *call)
 {
     check_dtype(dtype, call);
     const int64_t numel = checked_numel(shape, call);
     // Strides of an empty array lead nowhere, and producers leave anything in them.
     Tensor t = with_layout(device, dtype, shape, numel ? strides : nullptr, numel);
     if (numel && !data)
-        fail(YOKE_E_VALUE, "%s: argument 'data' is NULL for a shape of %s; give the address of its first element", call,
-             to_string(shape).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: argument 'data' is NULL for a shape of %s; give the address of its first element",
+             call, to_string(shape).c_str());
     if (reinterpret_cast<uintptr_t>(data) % item_size(dtype))
-        fail(YOKE_E_VALUE, "%s: the data at %p is not aligned to the %zu bytes of a %s; copy it to aligned memory",
-             call, data, item_size(dtype), name(dtype));
+        fail(
+            YOKE_E_VALUE,
+            "%s: the data at %p is not aligned to the %zu bytes of a %s; copy it to aligned memory",
+            call, data, item_size(dtype), name(dtype));
     int64_t lowest = 0, highest = -1;
     const auto size = static_cast<int64_t>(item_size(dtype));
-    if (numel)
-        checked_reach(data, shape, t->strides_, size, &lowest, &highest, call);
+    if (numel) checked_reach(data, shape, t->strides_, size, &lowest, &highest, call);
     attach(*t, Storage::borrow(device, static_cast<char *>(data) + lowest * size,
                                static_cast<uint64_t>((highest - lowest + 1) * size), drop, user));
     t->data = static_cast<char *>(data);
@@ -168,8 +174,7 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
 
 ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 {
-    if (x.numel == 0)
-        return {x.data, 0};
+    if (x.numel == 0) return {x.data, 0};
     int64_t lowest, highest;
     reach(x.shape(), x.strides_, &lowest, &highest);
     const auto size = static_cast<int64_t>(item_size(x.dtype));
@@ -179,7 +184,8 @@ ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept
 {
     const ByteRange x = byte_range(a), y = byte_range(b);
-    return a.device == b.device && x.bytes && y.bytes && x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes;
+    return a.device == b.device && x.bytes && y.bytes && x.begin < y.begin + y.bytes &&
+           y.begin < x.begin + x.bytes;
 }
 
 bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept
@@ -203,11 +209,9 @@ bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcep
             taken *= shape[static_cast<size_t>(to)];
             --to;
         }
-        if (taken != run)
-            return false;
+        if (taken != run) return false;
     }
-    for (; to >= 0; --to)
-        strides[to] = 1;
+    for (; to >= 0; --to) strides[to] = 1;
     return true;
 }
 
@@ -221,9 +225,10 @@ std::string describe(const yoke_tensor &x)
     return to_string(x.shape()) + " " + name(x.dtype) + " on " + x.device->name;
 }
 
-} // namespace yoke
+}  // namespace yoke
 
-yoke_tensor::yoke_tensor(size_t axes) noexcept : ndim(static_cast<int16_t>(axes)), strides_(shape_ + axes)
+yoke_tensor::yoke_tensor(size_t axes) noexcept
+    : ndim(static_cast<int16_t>(axes)), strides_(shape_ + axes)
 {
     yoke::live_tensors.fetch_add(1, std::memory_order_relaxed);
 }

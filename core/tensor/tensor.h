@@ -13,26 +13,26 @@
 
 #include <atomic>
 
-namespace yoke
-{
+namespace yoke {
 
 // A block of device memory, ours or borrowed from the host program.
-class Storage final : public RefCounted
-{
-  public:
+class Storage final : public RefCounted {
+public:
     // One cache line in all: a script drops these by the thousand.
-    std::atomic<uint32_t> version{0}; // steps with every change in place
+    std::atomic<uint32_t> version{0};  // steps with every change in place
     Device *const device;
-    void *const data;     // nullptr if bytes is 0
-    const uint64_t bytes; // as asked for
-    std::atomic<const char *> last_writer{nullptr}; // the op that changed it last, for messages
-    std::atomic<uint32_t> rewrites{0}; // steps with every change in place that the tape has recorded
+    void *const data;                                // nullptr if bytes is 0
+    const uint64_t bytes;                            // as asked for
+    std::atomic<const char *> last_writer{nullptr};  // the op that changed it last, for messages
+    std::atomic<uint32_t> rewrites{
+        0};  // steps with every change in place that the tape has recorded
 
     static Ref<Storage> allocate(Device &device, uint64_t bytes);
     // Memory of the host program; drop(user) runs once when the last tensor is gone.
-    static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop, void *user);
+    static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
+                               void *user);
 
-  private:
+private:
     struct Lender {
         yoke_drop_fn drop;
         void *user;
@@ -49,57 +49,67 @@ class Storage final : public RefCounted
 
     bool is_borrowed_;
     union {
-        uint64_t capacity_; // of our own block
-        Lender *lender_;    // of borrowed memory
+        uint64_t capacity_;  // of our own block
+        Lender *lender_;     // of borrowed memory
     };
 };
 static_assert(sizeof(Storage) == 64);
 
-} // namespace yoke
+}  // namespace yoke
 
 struct yoke_tensor final : yoke::RefCounted {
-    yoke::Ref<yoke::Storage> storage; // null: shape and dtype only, as the tape keeps of what no vjp reads
+    yoke::Ref<yoke::Storage>
+        storage;  // null: shape and dtype only, as the tape keeps of what no vjp reads
     yoke::Device *device = nullptr;
-    char *data = nullptr; // the first element
+    char *data = nullptr;  // the first element
     int64_t numel = 0;
     yoke_dtype dtype = YOKE_NONE;
     int16_t ndim = 0;
-    bool contiguous = true; // row-major without gaps
-    bool is_view = false;   // made by a view op: other tensors see the same memory
-    bool frozen = false;    // a leaf that wants no gradient for now, but keeps what it has gathered
+    bool contiguous = true;  // row-major without gaps
+    bool is_view = false;    // made by a view op: other tensors see the same memory
+    bool frozen = false;  // a leaf that wants no gradient for now, but keeps what it has gathered
 
     // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
-    uint32_t output_index = 0; // which of the node's results this is
-    uint32_t node_rewrites = 0; // the storage's rewrites when the node was set or the view taken
+    uint32_t output_index = 0;   // which of the node's results this is
+    uint32_t node_rewrites = 0;  // the storage's rewrites when the node was set or the view taken
 
     int64_t *strides_ = nullptr;
-    int64_t shape_[2 * YOKE_MAX_NDIM]; // the strides follow the shape, so that both are in one cache line
+    int64_t
+        shape_[2 *
+               YOKE_MAX_NDIM];  // the strides follow the shape, so that both are in one cache line
 
     yoke::IntList shape() const noexcept { return {shape_, static_cast<size_t>(ndim)}; }
     yoke::IntList strides() const noexcept { return {strides_, static_cast<size_t>(ndim)}; }
     bool requires_grad() const noexcept { return node.present() && !frozen; }
-    uint64_t nbytes() const noexcept { return static_cast<uint64_t>(numel) * yoke::item_size(dtype); }
+    uint64_t nbytes() const noexcept
+    {
+        return static_cast<uint64_t>(numel) * yoke::item_size(dtype);
+    }
 
     static void *operator new(size_t bytes) { return yoke::pool_alloc(bytes); }
-    static void operator delete(void *block, size_t bytes) noexcept { yoke::pool_free(block, bytes); }
+    static void operator delete(void *block, size_t bytes) noexcept
+    {
+        yoke::pool_free(block, bytes);
+    }
 
     explicit yoke_tensor(size_t axes) noexcept;
     ~yoke_tensor() override;
 };
 
-namespace yoke
-{
+namespace yoke {
 
 using Tensor = Ref<yoke_tensor>;
 using TensorList = std::span<yoke_tensor *const>;
 
 // A new tensor with memory of its own, row-major, or with the given (dense) strides. Values are not set.
 Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *call);
-Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call);
+Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
+                    const char *call);
 
 // Shape, strides and dtype without memory, and the memory for them.
-Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides, const char *call);
+Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
+                   const char *call);
 void allocate_memory(yoke_tensor &x);
 
 // Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.
@@ -109,12 +119,13 @@ Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, in
 Tensor alias(const yoke_tensor &x);
 
 // A tensor over memory of the host program. Strides in elements, may be negative; nullptr: row-major.
-Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype, Device &device, yoke_drop_fn drop,
-                   void *user, const char *call);
+Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
+                   Device &device, yoke_drop_fn drop, void *user, const char *call);
 
 // Row-major host copies. Raises YOKE_E_VALUE naming both sizes unless `bytes` is the tensor's.
 void copy_to_host(const yoke_tensor &contiguous_tensor, void *to, uint64_t bytes, const char *call);
-void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes, const char *call);
+void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes,
+                    const char *call);
 
 // The bytes that a view touches: [begin, begin + bytes). 0 bytes for an empty tensor.
 struct ByteRange {
@@ -138,4 +149,4 @@ int64_t live_tensor_count() noexcept;
 // "[2, 3] float32 on cpu", for messages.
 std::string describe(const yoke_tensor &x);
 
-} // namespace yoke
+}  // namespace yoke

@@ -76,8 +76,8 @@ static uint64_t hash(const GemmKey &key)
 }
 
 // One operand's description: two axes, or three in a batch, along which a stride of 0 means broadcast.
-static dnnl_status_t describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows, int64_t columns,
-                     const int64_t *strides)
+static dnnl_status_t describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows,
+                              int64_t columns, const int64_t *strides)
 {
     bool batched = key.batch > 1;
     bool shared = batched && strides[0] == 0;

@@ -69,8 +69,9 @@ TEST(Shape, NumelChecksSignsAndOverflow)
     EXPECT_EQ(checked_numel({}, "zeros"), 1);
     EXPECT_EQ(checked_numel(Dims{2, 3, 4}, "zeros"), 24);
     EXPECT_EQ(checked_numel(Dims{5, 0}, "zeros"), 0);
-    expect_error(YOKE_E_VALUE, {"zeros", "memory can address"},
-                 [] { checked_numel(Dims{int64_t{1} << 62, 0, int64_t{1} << 62}, "zeros"); });
+    expect_error(YOKE_E_VALUE, {"zeros", "memory can address"}, [] {
+        checked_numel(Dims{int64_t{1} << 62, 0, int64_t{1} << 62}, "zeros");
+    });
     EXPECT_EQ(checked_numel(Dims{int64_t{1} << 40, 0}, "zeros"), 0);
     EXPECT_EQ(checked_numel(Dims{INT64_MAX >> 3}, "zeros"), INT64_MAX >> 3);
     expect_error(YOKE_E_VALUE, {"zeros", "[2, -1]", "negative"}, [] {

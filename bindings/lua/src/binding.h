@@ -38,9 +38,9 @@ struct Binding {
     int tensor_metatable_ref;
     int device_cache_ref; /* table: address of a device -> its userdata */
     int error_metatable_ref;
-    Scope *scopes;       /* the grad scopes that are open in any coroutine, newest first */
-    int64_t fresh_bytes; /* allocated since the collector was last stepped */
-    int64_t step_bytes;  /* at this many, it is stepped again */
+    Scope *scopes;         /* the grad scopes that are open in any coroutine, newest first */
+    int64_t fresh_bytes;   /* allocated since the collector was last stepped */
+    int64_t step_bytes;    /* at this many, it is stepped again */
     int32_t fresh_tensors; /* made since the collector was last told of their host memory */
     int log_callback_ref;
     int32_t op_count;

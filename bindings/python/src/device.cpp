@@ -166,7 +166,7 @@ void bind_threads(py::module_ &module)
             return count;
         },
         "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the "
-               "processors granted.");
+        "processors granted.");
 }
 
 }  // namespace

@@ -121,10 +121,10 @@ typedef yoke_arg yoke_scalar;
 typedef struct yoke_error {
     uint32_t struct_size;
     yoke_status status;
-    const char *message; /* what, where, both values, and what to do; UTF-8 */
-    const char *device;  /* "cpu", "cuda:1" or "" */
-    const char *call;    /* the C function that failed, "yoke_softmax" */
-    int64_t native_code; /* the driver's or system's own number, 0 if none */
+    const char *message;            /* what, where, both values, and what to do; UTF-8 */
+    const char *device;             /* "cpu", "cuda:1" or "" */
+    const char *call;               /* the C function that failed, "yoke_softmax" */
+    int64_t native_code;            /* the driver's or system's own number, 0 if none */
     const struct yoke_error *cause; /* an earlier failure that led to this one, or NULL */
 } yoke_error;
 
