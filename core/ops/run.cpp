@@ -3,8 +3,8 @@
 #include "core/autograd/backward.h"
 #include "core/ops/call.h"
 #include "core/ops/ops.h"
+#include "core/ops/scalar.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace yoke {
@@ -30,16 +30,15 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
     if (!x.storage.present() ||
         x.storage->rewrites.load(std::memory_order_relaxed) == x.node_rewrites)
         return;
+    const char *writer = x.storage->last_writer.load(std::memory_order_relaxed);
     if (const Node *node = node_of(x); !node || !node->is_leaf())
         fail(YOKE_E_STATE,
              "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the "
              "tape has "
              "recorded; take the view again",
              op.name, describe(x).c_str(), node ? format(" (by %s)", node->name()).c_str() : "",
-             x.storage->last_writer.load(std::memory_order_relaxed));
+             writer ? writer : "the host");
 }
-
-uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);  // below
 
 }  // namespace
 
@@ -286,68 +285,5 @@ void run(int32_t number, yoke_arg *args, Tensor *results)
     else
         Call(op, number, args).execute(results);
 }
-
-namespace {
-
-// A script scalar is rounded once, to nearest and even, on the host.
-uint16_t half_bits(double value)
-{
-    const auto half = static_cast<_Float16>(value);
-    uint16_t bits;
-    memcpy(&bits, &half, sizeof bits);
-    return bits;
-}
-
-uint16_t bfloat_bits(double value)
-{
-    const auto single = static_cast<float>(value);
-    uint32_t bits;
-    memcpy(&bits, &single, sizeof bits);
-    // Rounding twice must not move a value over the middle: the first time it is cut off, and an odd last bit remembers
-    // that something was lost.
-    if (const auto back = static_cast<double>(single); back != value && value == value)
-        bits = (bits - (std::abs(back) > std::abs(value))) | 1;
-    if ((bits & 0x7FFFFFFF) > 0x7F800000)
-        return static_cast<uint16_t>((bits >> 16) | 0x40);  // keep NaN a NaN
-    return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-template <class T>
-uint64_t bits_of(T value)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof value);
-    return bits;
-}
-
-uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
-{
-    const double f = scalar_f64(value);
-    const int64_t i =
-        value.kind == YOKE_ARG_FLOAT ? 0 : value.v.i;  // promotion gives a float a floating dtype
-    switch (dtype) {
-        case YOKE_F64:
-            return bits_of(f);
-        case YOKE_F32:
-            return bits_of(static_cast<float>(f));
-        case YOKE_F16:
-            return half_bits(f);
-        case YOKE_BF16:
-            return bfloat_bits(f);
-        case YOKE_I64:
-            return bits_of(i);
-        case YOKE_I32:
-            return bits_of(static_cast<int32_t>(i));
-        case YOKE_I8:
-        case YOKE_U8:
-            return bits_of(static_cast<uint8_t>(i));
-        case YOKE_BOOL:
-            return bits_of(static_cast<uint8_t>(f != 0));
-        default:
-            fail(YOKE_E_INTERNAL, "the shape rule gave no dtype for a script scalar");
-    }
-}
-
-}  // namespace
 
 }  // namespace yoke
