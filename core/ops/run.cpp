@@ -164,7 +164,8 @@ void Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t acce
         return;
     }
     const ByteRange range = byte_range(*x);
-    o.data = x->data;
+    // An empty tensor has no memory; kernels still step through its strides, and may not step from null.
+    o.data = x->data ? x->data : static_cast<void *>(&o);
     o.shape = x->shape_;
     o.strides = x->strides_;
     o.numel = x->numel;

@@ -47,7 +47,7 @@ def add_block(path, block, before):
 
 def add_op(tree):
     add_line(tree / "core/ops/ops.def", (HERE / "op.def").read_text(encoding="utf-8"))
-    add_block(tree / "core/ops/pointwise.cpp", (HERE / "shape.cpp").read_text(encoding="utf-8"), "} // namespace yoke")
+    add_block(tree / "core/ops/pointwise.cpp", (HERE / "shape.cpp").read_text(encoding="utf-8"), "}  // namespace yoke")
     add_block(tree / "kernels/cpu/simd/pointwise.cpp", (HERE / "kernel.cpp").read_text(encoding="utf-8"), "YOKE_SIMD_END")
     run([sys.executable, "-B", tree / "capi/gen_ops.py", "--append-slots"])
 

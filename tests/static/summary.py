@@ -37,8 +37,13 @@ def main(reports):
     broken = []
     for report in reports:
         for case in xml.parse(report).getroot().iter("testcase"):
+            output = case.findtext("system-out") or ""
+            # CTest calls a program that ended with its SKIP_RETURN_CODE "notrun", with a reason.
+            if case.find("skipped") is not None and "SKIP" in case.find("skipped").get("message", ""):
+                total[2] += 1
+                continue
             ok = case.get("status") == "run"
-            counts = count_cases(ok, case.findtext("system-out") or "")
+            counts = count_cases(ok, output)
             total = [a + b for a, b in zip(total, counts)]
             if not ok:
                 broken.append(f"{report}: {case.get('name')}")
