@@ -27,9 +27,9 @@ void yl_step_collector(lua_State *L, Binding *b, yoke_tensor *made)
     lua_gc(L, LUA_GCSTEP, (int)(share > 0 ? share : 1));
 }
 
-/* What Lua is told that a tensor weighs beside its userdata. The whole truth (some 500 bytes of handle, storage and
- * smallest block) would make it collect more often than tensors are worth; nothing would let dead tensors pile up until
- * making the next one misses every cache. A loop of small additions was fastest in between. */
+/* What Lua is told that a tensor weighs beside its userdata: a part of the handle, storage and smallest block that are really
+ * there. Told nothing, it lets dead tensors pile up until making the next one misses every cache; told more, it gained
+ * little in a loop of small additions. */
 enum { kToldBytes = 192 };
 
 void yl_tell_collector(lua_State *L, Binding *b)
