@@ -193,7 +193,7 @@ static yoke_tensor *forward(const Net *net, yoke_tensor *x)
     check(yoke->div_scalar(x, &white, &next));
     replace(&x, next);
     for (int i = 0; i < LAYERS; i++) {
-        check(yoke->linear(x, net->params[2 * i], net->params[2 * i + 1], &next));
+        check(yoke->linear(x, net->params[2 * i], net->params[2 * i + 1], "none", &next));
         replace(&x, next);
         if (i + 1 == LAYERS) break;
         check(yoke->relu(x, &next));

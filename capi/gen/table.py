@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 AUTOCAST = ("low", "f32", "f32_unless_dtype", "promote", "error", "none")
-COSTS = ("bytes", "gemm", "view", "composed")
+COSTS = ("bytes", "gemm", "view", "composed", "inplace")
 
 # Argument type: (what its default may look like, whether it takes tensors).
 NUMBER = r"-?\d+(\.\d+)?(e-?\d+)?"
@@ -72,12 +72,16 @@ class Op:
         return self.cost == "composed"
 
     @property
+    def in_place(self):
+        return self.cost == "inplace"
+
+    @property
     def returned(self):
         return [r for r in self.results if r != "saved"]
 
     @property
     def has_vjp(self):
-        return not self.composed and ("tensor" in self.results or (self.mut >= 0 and not self.internal))
+        return not self.composed and not self.in_place and ("tensor" in self.results or (self.mut >= 0 and not self.internal))
 
     @property
     def struct(self):
@@ -145,10 +149,14 @@ def parse_results(text, args):
     return kinds, -1
 
 
+def result_name(i):
+    return f"out{i}" if i else "out"
+
+
 def parse_saves(text, args, results):
     """'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
     inputs = [a.name for a in args if TYPES[a.type][1] and a.type not in ("mut", "muts")]
-    known = [a.name for a in args if TYPES[a.type][1]] + (["out"] if results else [])
+    known = [a.name for a in args if TYPES[a.type][1]] + [result_name(i) for i in range(len(results))]
     if not text:
         return {}
     saves = {}
@@ -185,6 +193,18 @@ def parse_op(line, family):
     return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), autocast, cost, doc)
 
 
+def check_in_place(op, ops):
+    """An in-place form takes what its op takes, and is no class of autocast itself."""
+    base = ops.get(op.name[:-1])
+    if base is None:
+        raise TableError(f"there is no op '{op.name[:-1]}' that '{op.name}' could run in place")
+    own = [(a.name, a.type, a.default) for a in op.args[1:]]
+    if op.mut != 0 or op.autocast != "none" or own != [(a.name, a.type, a.default) for a in base.args[1:]]:
+        raise TableError(f"'{op.name}' does not take a mut argument, then what '{base.name}' takes, with autocast none")
+    if len(base.returned) != 1:
+        raise TableError(f"'{base.name}' has {len(base.returned)} results; one is needed to run it in place")
+
+
 def normalised(text):
     lines = (re.sub(r"\s+", " ", line).strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("#"))
@@ -209,6 +229,10 @@ def parse(text, path="ops.def"):
             ops.append(op)
         except TableError as error:
             raise TableError(f"{path}:{number}: {error}") from None
+    by_name = {op.name: op for op in ops}
+    for op in ops:
+        if op.in_place:
+            check_in_place(op, by_name)
     ops.sort(key=lambda op: op.internal)
     public = {op.name for op in ops}
     for i, op in enumerate(ops):

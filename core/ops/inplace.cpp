@@ -87,25 +87,4 @@ void vjp_fill_(FillInplaceArgs, Backward &b)
     b.set(FillInplaceArgs::kX, ops::zeros_like(b.grad()));
 }
 
-void infer_add_(AddInplaceArgs a, Plan &plan)
-{
-    const yoke_tensor &x = a.x();
-    const bool is_tensor = a.y().kind == YOKE_ARG_TENSOR;
-    const yoke_dtype result =
-        is_tensor ? promote(x.dtype, a.y().v.tensor->dtype) : promote_scalar(x.dtype, a.y().kind);
-    if (is_floating(result) && !is_floating(x.dtype))
-        fail(YOKE_E_TYPE,
-             "%s: the sum has dtype %s, which does not fit into the %s that is written; use add",
-             plan.name(), name(result), name(x.dtype));
-    if (is_tensor) check_broadcasts(*a.y().v.tensor, x, "y", plan.name());
-    plan.cast(a.kY, x.dtype);
-    plan.scalar_dtype(x.dtype);
-}
-
-void vjp_add_(AddInplaceArgs a, Backward &b)
-{
-    b.set(a.kX, b.grad());
-    if (b.needs(a.kY)) b.set(a.kY, sum_to(b.grad(), a.y().v.tensor->shape()));
-}
-
 }  // namespace yoke

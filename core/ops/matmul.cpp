@@ -72,7 +72,7 @@ void vjp_matmul(MatmulArgs a, Backward &b)
     b.set(a.kY, ops::reshape(sum_to(product, y->shape()), a.y().shape()));
 }
 
-void infer_linear(LinearArgs a, Plan &plan)
+void infer_linear_internal(LinearInternalArgs a, Plan &plan)
 {
     const yoke_tensor &x = a.x(), &weight = a.weight();
     check_same_dtype(x, weight, "weight", plan.name());
@@ -95,7 +95,7 @@ void infer_linear(LinearArgs a, Plan &plan)
     plan.work(2.0 * static_cast<double>(x.numel) * static_cast<double>(weight.shape_[0]));
 }
 
-void vjp_linear(LinearArgs a, Backward &b)
+void vjp_linear_internal(LinearInternalArgs a, Backward &b)
 {
     if (b.needs(a.kX)) b.set(a.kX, ops::matmul(b.grad(), a.weight()));
     if (!b.needs(a.kWeight) && !b.needs(a.kBias)) return;

@@ -51,7 +51,7 @@ enum class ResultKind : uint8_t {
 };
 
 enum class AutocastClass : uint8_t { kLow, kF32, kF32UnlessDtype, kPromote, kError, kNone };
-enum class Cost : uint8_t { kBytes, kGemm, kView, kComposed };
+enum class Cost : uint8_t { kBytes, kGemm, kView, kComposed, kInplace };
 
 struct ArgSpec {
     const char *name;
@@ -74,6 +74,7 @@ struct OpDef {
     int result_count;    // all, with the saved ones
     int returned_count;  // what the caller gets
     int mut_result;      // the index of the `mut` argument that is returned itself, or -1
+    int in_place_of;     // the op whose result is written into the `mut` argument, or -1
     uint32_t saves
         [kMaxArgs];  // what is kept if argument k wants a gradient: bit i is argument i, bit 16 + i is result i
     AutocastClass autocast;

@@ -7,6 +7,8 @@
 #include "core/ops/args.h"
 #include "core/ops/op_def.h"
 
+#include <array>
+
 namespace yoke {
 
 // Runs an op. `args` has the op's arg_count entries, absent defaults filled in; shape rules overwrite entries. Writes the
@@ -19,6 +21,17 @@ inline Tensor run_one(int32_t op, yoke_arg *args)
     Tensor results[kMaxResults];
     run(op, args, results);
     return std::move(results[0]);
+}
+
+// The same for an op with several returned results.
+template <size_t kCount>
+std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
+{
+    std::array<Tensor, kCount> out;
+    Tensor results[kMaxResults];
+    run(op, args, results);
+    for (size_t i = 0; i < kCount; ++i) out[i] = std::move(results[i]);
+    return out;
 }
 
 // Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an INT

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 import yoke
-from op_cases import CASES, call, values
+from op_cases import CASES
+from op_samples import call, values
 from op_harness import inputs_of, invoke, tensors_of
 from op_table import EPSILON, FLOATS, LAYOUTS, OPS, as_dtype, name_of, to_numpy, to_yoke
 

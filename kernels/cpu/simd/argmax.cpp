@@ -44,7 +44,7 @@ static yoke_status argmax_of_all(const yoke_launch *launch, const yoke_operand &
     return argmax_flat(launch, data_of<T>(row_major), x.numel, out);
 }
 
-yoke_status entry::argmax(const yoke_launch *launch)
+YOKE_KERNEL(argmax)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     const yoke_arg &axis = launch->params[0];
@@ -95,7 +95,7 @@ static void share_gradient(const Loop<2> &reduced, T g, T maximum)
 }
 
 // grad and out have x's axes, of which the reduced ones are of length 1.
-yoke_status entry::_amax_backward(const yoke_launch *launch)
+YOKE_KERNEL(_amax_backward)
 {
     const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
     const yoke_operand &top = launch->operands[2], &out = launch->operands[3];

@@ -83,7 +83,7 @@ static void select_parts(const Index &index, const yoke_operand &out, const yoke
     });
 }
 
-yoke_status entry::index_select(const yoke_launch *launch)
+YOKE_KERNEL(index_select)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[2];
     int axis = (int)launch->params[0].v.i;
@@ -120,7 +120,7 @@ static void add_parts(const Index &index, const yoke_operand &sum, const yoke_op
 }
 
 // Halves are added up in float32, in scratch, and rounded once.
-yoke_status entry::_index_select_backward(const yoke_launch *launch)
+YOKE_KERNEL(_index_select_backward)
 {
     const yoke_operand &grad = launch->operands[0], &out = launch->operands[2];
     int axis = (int)launch->params[1].v.i;

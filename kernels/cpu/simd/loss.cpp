@@ -98,7 +98,7 @@ static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, 
     return YOKE_OK;
 }
 
-yoke_status entry::cross_entropy(const yoke_launch *launch)
+YOKE_KERNEL(cross_entropy)
 {
     const yoke_operand &x = launch->operands[0];
     Classes classes(x, launch->operands[1], launch->params);
@@ -155,7 +155,7 @@ static yoke_status logit_gradient(const yoke_launch *launch, const Classes &clas
     return YOKE_OK;
 }
 
-yoke_status entry::_cross_entropy_backward(const yoke_launch *launch)
+YOKE_KERNEL(_cross_entropy_backward)
 {
     const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
     Classes classes(x, launch->operands[2], launch->params);

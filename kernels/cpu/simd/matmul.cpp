@@ -84,7 +84,7 @@ static yoke_status check_dtypes(const yoke_launch *launch)
     return YOKE_OK;
 }
 
-yoke_status entry::matmul(const yoke_launch *launch)
+YOKE_KERNEL(matmul)
 {
     const yoke_operand &x = launch->operands[0], &y = launch->operands[1],
                        &out = launch->operands[2];
@@ -122,7 +122,7 @@ static yoke_status dense_bias(const yoke_launch *launch, const yoke_operand &bia
     return copy_operand(launch, dense, bias);
 }
 
-yoke_status entry::linear(const yoke_launch *launch)
+YOKE_KERNEL(_linear)
 {
     const yoke_operand &x = launch->operands[0], &weight = launch->operands[1];
     const yoke_operand &bias = launch->operands[2], &out = launch->operands[3];

@@ -90,7 +90,7 @@ static yoke_status check_group(const yoke_launch *launch, const Group &group)
     return YOKE_OK;
 }
 
-yoke_status entry::_sgd(const yoke_launch *launch)
+YOKE_KERNEL(_sgd)
 {
     Group group(launch);
     if (yoke_status status = check_group(launch, group)) return status;

@@ -25,13 +25,13 @@ static yoke_status binary(const yoke_launch *launch, int64_t grain, F f = F())
 }
 
 #define YOKE_UNARY(name, types, F, grain)                                             \
-    yoke_status entry::name(const yoke_launch *launch)                                \
+    YOKE_KERNEL(name)                                \
     {                                                                                 \
         return types(launch, "x", launch->operands[0].dtype,                          \
                      [&]<class T>() { return unary<T, kernels::F>(launch, grain); }); \
     }
 #define YOKE_BINARY(name, types, F, grain)                                             \
-    yoke_status entry::name(const yoke_launch *launch)                                 \
+    YOKE_KERNEL(name)                                 \
     {                                                                                  \
         return types(launch, "x", launch->operands[0].dtype,                           \
                      [&]<class T>() { return binary<T, kernels::F>(launch, grain); }); \
@@ -54,7 +54,7 @@ static bool wants_tanh(const yoke_launch *launch)
     return strcmp(launch->params[0].v.string, "tanh") == 0;
 }
 
-yoke_status entry::gelu(const yoke_launch *launch)
+YOKE_KERNEL(gelu)
 {
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
         return wants_tanh(launch) ? unary<T, kernels::GeluTanh>(launch, kCostlyGrain)
@@ -62,19 +62,12 @@ yoke_status entry::gelu(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_gelu_backward(const yoke_launch *launch)
+YOKE_KERNEL(_gelu_backward)
 {
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
         return wants_tanh(launch) ? binary<T, kernels::GeluTanhBackward>(launch, kCostlyGrain)
                                   : binary<T, kernels::GeluBackward>(launch, kCostlyGrain);
     });
-}
-
-yoke_status entry::add_(const yoke_launch *launch)
-{
-    const yoke_operand &x = launch->operands[0], &y = launch->operands[1];
-    return for_any(launch, "x", x.dtype,
-                   [&]<class T>() { return map<T, T, T>(x, x, y, Stored<T, kernels::Add>{}); });
 }
 
 YOKE_SIMD_END

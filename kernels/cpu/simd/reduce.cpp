@@ -35,13 +35,13 @@ static yoke_status add_up(const yoke_launch *launch, int64_t divisor)
     });
 }
 
-yoke_status entry::sum(const yoke_launch *launch)
+YOKE_KERNEL(sum)
 {
     return for_any(launch, "x", launch->operands[0].dtype,
                    [&]<class T>() { return add_up<T>(launch, -1); });
 }
 
-yoke_status entry::mean(const yoke_launch *launch)
+YOKE_KERNEL(mean)
 {
     const yoke_operand &x = launch->operands[0];
     int64_t results = launch->operands[1].numel;
@@ -49,7 +49,7 @@ yoke_status entry::mean(const yoke_launch *launch)
     return for_float(launch, "x", x.dtype, [&]<class T>() { return add_up<T>(launch, divisor); });
 }
 
-yoke_status entry::amax(const yoke_launch *launch)
+YOKE_KERNEL(amax)
 {
     const yoke_operand &x = launch->operands[0];
     if (x.numel == 0 && launch->operands[1].numel > 0)

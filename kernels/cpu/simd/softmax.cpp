@@ -43,7 +43,7 @@ static void log_softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
     for (int64_t i = 0; i < n; i++) out[i] = kernels::log_softmax_backward(g[i], y[i], sum);
 }
 
-yoke_status entry::softmax(const yoke_launch *launch)
+YOKE_KERNEL(softmax)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
@@ -54,7 +54,7 @@ yoke_status entry::softmax(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::log_softmax(const yoke_launch *launch)
+YOKE_KERNEL(log_softmax)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
@@ -66,7 +66,7 @@ yoke_status entry::log_softmax(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_softmax_backward(const yoke_launch *launch)
+YOKE_KERNEL(_softmax_backward)
 {
     const yoke_operand *o = launch->operands;
     Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
@@ -78,7 +78,7 @@ yoke_status entry::_softmax_backward(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_log_softmax_backward(const yoke_launch *launch)
+YOKE_KERNEL(_log_softmax_backward)
 {
     const yoke_operand *o = launch->operands;
     Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);

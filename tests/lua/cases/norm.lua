@@ -1,0 +1,6 @@
+-- One call of each op of core/ops/norm and what it must give.
+local yoke = require "yoke"
+local t = yoke.tensor
+
+return {
+}

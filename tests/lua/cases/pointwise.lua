@@ -1,0 +1,6 @@
+-- One call of each op of core/ops/pointwise and what it must give.
+local yoke = require "yoke"
+local t = yoke.tensor
+
+return {
+}
