@@ -202,6 +202,11 @@ function yoke.autocast(options) end
 ---@return boolean
 function yoke.is_autocast_enabled() end
 
+---The half that ops on a device are cast to under autocast.
+---@param device yoke.Device|string|integer|nil
+---@return yoke.dtype
+function yoke.get_autocast_dtype(device) end
+
 ---What the tape keeps for the gradient of the op that made `tensor`: a list of tables with op, argument,
 ---dtype, shape and nbytes.
 ---@param tensor yoke.Tensor
