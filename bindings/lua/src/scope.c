@@ -169,6 +169,19 @@ static int autocast(lua_State *L)
     return has_function ? run_in_scope(L) : 1;
 }
 
+static int get_autocast_dtype(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "get_autocast_dtype", "device"};
+    lua_settop(L, 1);
+    yoke_device *device = yl_need_device(L, target, 1);
+    const Modes outer = yl_enter(L, b);
+    const yoke_dtype dtype = yoke_autocast_dtype(device);
+    yl_leave(outer);
+    lua_pushstring(L, yoke_dtype_name(dtype));
+    return 1;
+}
+
 static int is_autocast_enabled(lua_State *L)
 {
     const Modes outer = yl_enter(L, yl_binding(L));
@@ -202,6 +215,7 @@ void yl_open_scope(lua_State *L, Binding *b)
                                          {"is_grad_enabled", is_grad_enabled},
                                          {"autocast", autocast},
                                          {"is_autocast_enabled", is_autocast_enabled},
+                                         {"get_autocast_dtype", get_autocast_dtype},
                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
     luaL_newmetatable(L, kScopeName);

@@ -142,6 +142,15 @@ void bind_autograd(py::module_ &module)
     module.def(
         "is_autocast_enabled", [] { return yoke_is_autocast_enabled() == 1; },
         "Whether ops of this thread are cast to the dtype that suits them.");
+    module.def(
+        "get_autocast_dtype",
+        [](const py::object &device) {
+            yoke_device *where = nullptr;
+            require(to_device(device.ptr(), Place{"get_autocast_dtype", "device"}, &where));
+            return taken(dtype_object(yoke_autocast_dtype(where)));
+        },
+        py::arg("device") = py::none(),
+        "The half that ops on a device are cast to under autocast.");
     module.def("_saved_tensors", saved_tensors, py::arg("tensor"));
     module.def("_grad", grad, py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs"),
                py::arg("retain_graph"));
