@@ -80,7 +80,8 @@ void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yok
 {
     check_arg_count(def, args, arg_count);
     if (def.returned_count < 0)
-        fail(YOKE_E_VALUE, "%s: its results are a list; call it with yoke_op_invoke_list", def.name);
+        fail(YOKE_E_VALUE, "%s: its results are a list; call it with yoke_op_invoke_list",
+             def.name);
     if (out_count != def.returned_count || (out_count && !outs))
         fail(YOKE_E_VALUE, "%s: %d results%s; it has %d", def.name, out_count,
              outs ? "" : " at NULL", def.returned_count);
@@ -178,7 +179,8 @@ yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_co
         need(count, call, "count") = 0;
         const OpDef &def = need_op(op, call);
         if (def.returned_count >= 0)
-            fail(YOKE_E_VALUE, "%s: its results are no list; call it with yoke_op_invoke", def.name);
+            fail(YOKE_E_VALUE, "%s: its results are no list; call it with yoke_op_invoke",
+                 def.name);
         if (capacity > 0) need(outs, call, "outs");
         check_arg_count(def, args, arg_count);
         yoke_arg full[kMaxArgs];

@@ -112,7 +112,7 @@ std::vector<Tensor> compose_split(SplitArgs a)
         fail(YOKE_E_VALUE, "split: sizes %s cannot make up axis %d of shape %s; %s",
              to_string(sizes).c_str(), axis, to_string(x.shape()).c_str(),
              even ? "one size must be 1 or more" : "several must sum to its length");
-    const int64_t count = !even ? static_cast<int64_t>(sizes.size())
+    const int64_t count = !even         ? static_cast<int64_t>(sizes.size())
                           : length == 0 ? 1
                                         : (length - 1) / total + 1;
     std::vector<Tensor> parts;
@@ -166,8 +166,7 @@ Tensor compose_roll(RollArgs a)
             fail(YOKE_E_VALUE, "roll: argument 'shifts' is %s; without 'axes' it is one number",
                  to_string(a.shifts()).c_str());
         const int64_t flat = 0;
-        const Tensor rolled =
-            ops::roll(ops::reshape(x, Dims{-1}), a.shifts(), IntList(&flat, 1));
+        const Tensor rolled = ops::roll(ops::reshape(x, Dims{-1}), a.shifts(), IntList(&flat, 1));
         return ops::reshape(rolled, x.shape());
     }
     if (a.axes()->size() != a.shifts().size())

@@ -199,8 +199,8 @@ Tensor overwritten(const yoke_tensor &x, TensorList indices, int64_t axis)
         places.push_back(x.shape_[static_cast<size_t>(axis) + i]);
     const Dims shape{indices[0]->shape()};
     const int64_t count = indices[0]->numel;
-    const Tensor order = ops::reshape(ops::arange(int64_t{0}, count, int64_t{1}, YOKE_I64, x.device),
-                                      shape);
+    const Tensor order =
+        ops::reshape(ops::arange(int64_t{0}, count, int64_t{1}, YOKE_I64, x.device), shape);
     const Tensor blank = ops::zeros(places, YOKE_I64, x.device);
     // Who wrote last to the place that each one wrote to.
     const Tensor last = ops::index(ops::index_put(blank, indices, order, 0, false), indices, 0);
@@ -240,8 +240,8 @@ void vjp_index_put(IndexPutArgs a, Backward &b)
     const TensorList indices = a.indices();
     if (b.needs(a.kX)) {
         const Tensor zero = ops::zeros({}, b.grad()->dtype, b.grad()->device);
-        b.set(a.kX, a.accumulate() ? b.grad()
-                                   : ops::index_put(b.grad(), indices, zero, a.axis(), false));
+        b.set(a.kX,
+              a.accumulate() ? b.grad() : ops::index_put(b.grad(), indices, zero, a.axis(), false));
     }
     if (!b.needs(a.kValues)) return;
     Tensor part = ops::index(b.grad(), indices, a.axis());

@@ -40,8 +40,7 @@ static void gather_elements(const Walk &walk_of, int64_t step, int64_t length)
         walk<3>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
             for (int64_t i = 0; i < n; i++) {
                 int64_t at = kernels::resolved(*(const I *)(data[1] + i * stride[1]), length);
-                *(T *)(data[0] + i * stride[0]) =
-                    *(const T *)(data[2] + i * stride[2] + at * step);
+                *(T *)(data[0] + i * stride[0]) = *(const T *)(data[2] + i * stride[2] + at * step);
             }
         });
     });
@@ -66,11 +65,11 @@ YOKE_KERNEL(gather)
 // What is added along lines: operands are sum (C), index (I) and src (T).
 template <class T, class C, class I>
 struct Adder {
-    Loop<3> lines;      // all axes but the one of the index
-    int64_t count;      // elements of a line
-    int64_t length;     // places of a line
-    int64_t sum_step;   // bytes from one place to the next
-    int64_t steps[3];   // bytes from one element of a line to the next; of sum 0
+    Loop<3> lines;     // all axes but the one of the index
+    int64_t count;     // elements of a line
+    int64_t length;    // places of a line
+    int64_t sum_step;  // bytes from one place to the next
+    int64_t steps[3];  // bytes from one element of a line to the next; of sum 0
 
     static void add(char *sum, const char *src)
     {

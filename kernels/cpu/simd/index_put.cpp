@@ -112,22 +112,21 @@ static void index_rows(const yoke_operand &x, const yoke_operand &out, const Pla
         axes_of(out, x, middle.first + middle.count, x.ndim, index_ndim - middle.count);
     finish_loop<2>(behind);
     int64_t row_bytes = behind.numel * (int64_t)sizeof(T);
-    parallel_range(
-        before.numel * places.count(), max(1, kGrain / max(1, behind.numel)),
-        [&](int64_t begin, int64_t end) {
-            Cursor<2> outer(before, begin / places.count());
-            int64_t place = begin % places.count();
-            Loop<2> block = behind;
-            for (int64_t row = begin; row < end; row++) {
-                block.data[0] = data_of<char>(out) + row * row_bytes;
-                block.data[1] = outer.data[1] + places.at(place);
-                if (behind.numel == 1)
-                    *(T *)block.data[0] = *(const T *)block.data[1];
-                else
-                    copy_block<T>(block);
-                if (++place == places.count()) place = 0, outer.advance(before, 0, 1);
-            }
-        });
+    parallel_range(before.numel * places.count(), max(1, kGrain / max(1, behind.numel)),
+                   [&](int64_t begin, int64_t end) {
+                       Cursor<2> outer(before, begin / places.count());
+                       int64_t place = begin % places.count();
+                       Loop<2> block = behind;
+                       for (int64_t row = begin; row < end; row++) {
+                           block.data[0] = data_of<char>(out) + row * row_bytes;
+                           block.data[1] = outer.data[1] + places.at(place);
+                           if (behind.numel == 1)
+                               *(T *)block.data[0] = *(const T *)block.data[1];
+                           else
+                               copy_block<T>(block);
+                           if (++place == places.count()) place = 0, outer.advance(before, 0, 1);
+                       }
+                   });
 }
 
 YOKE_KERNEL(_index)

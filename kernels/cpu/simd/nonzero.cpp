@@ -82,7 +82,8 @@ static void write_chunk(const Loop<1> &loop, const yoke_operand &out, int64_t be
                 continue;
             int64_t *place = data_of<int64_t>(out) + row++ * out.strides[0];
             for (int axis = 0; axis < ndim; axis++)
-                place[axis * out.strides[1]] = cursor.at[ndim - 1 - axis] + (axis == ndim - 1 ? k : 0);
+                place[axis * out.strides[1]] =
+                    cursor.at[ndim - 1 - axis] + (axis == ndim - 1 ? k : 0);
         }
         cursor.advance(loop, 0, n);
         begin += n;
