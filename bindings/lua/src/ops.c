@@ -155,7 +155,7 @@ static int op_call_list(lua_State *L)
     for (int collected = 0;;) {
         if (op->has_lists) find_room(L, given, &call);
         convert_all(L, op, given, keywords, &call);
-        const int32_t outer = yl_enter(L, b);
+        const Modes outer = yl_enter(L, b);
         const yoke_status status =
             yoke_op_invoke_list(op->op->id, call.args, call.count, outs, room, &count);
         yl_leave(outer);

@@ -1,5 +1,6 @@
 -- One call of each op of core/ops/shape, arrange and index, and what it must give.
 local yoke = require "yoke"
+local assert = require "luassert"
 local t = yoke.tensor
 
 local function lists(...)
