@@ -551,6 +551,20 @@ const ArgSpec kStackArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
+const ArgSpec kSplitArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kChunkArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kUnbindArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
 const ArgSpec kGatherArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1091,6 +1105,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_add(AddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_add(AddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub",
@@ -1110,6 +1125,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sub(SubArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sub(SubArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul",
@@ -1129,6 +1145,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mul(MulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mul(MulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div",
@@ -1148,6 +1165,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_div(DivArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_div(DivArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg",
@@ -1167,6 +1185,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_neg(NegArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_neg(NegArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp",
@@ -1186,6 +1205,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_exp(ExpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_exp(ExpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log",
@@ -1205,6 +1225,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log(LogArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log(LogArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu",
@@ -1224,6 +1245,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu(ReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_relu(ReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh",
@@ -1243,6 +1265,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh(TanhArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tanh(TanhArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu",
@@ -1262,6 +1285,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu(GeluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gelu(GeluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cast",
@@ -1281,6 +1305,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cast(CastArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cast(CastArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clone",
@@ -1300,6 +1325,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clone(CloneArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clone(CloneArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs",
@@ -1319,6 +1345,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs(AbsArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_abs(AbsArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt",
@@ -1338,6 +1365,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt(SqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sqrt(SqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt",
@@ -1357,6 +1385,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt(RsqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rsqrt(RsqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal",
@@ -1376,6 +1405,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal(ReciprocalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_reciprocal(ReciprocalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin",
@@ -1395,6 +1425,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin(SinArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sin(SinArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos",
@@ -1414,6 +1445,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos(CosArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cos(CosArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf",
@@ -1433,6 +1465,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf(ErfArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_erf(ErfArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid",
@@ -1452,6 +1485,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid(SigmoidArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sigmoid(SigmoidArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu",
@@ -1471,6 +1505,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu(SiluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_silu(SiluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softplus",
@@ -1490,6 +1525,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus(SoftplusArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softplus(SoftplusArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu",
@@ -1509,6 +1545,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu(LeakyReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_leaky_relu(LeakyReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu",
@@ -1528,6 +1565,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu(EluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_elu(EluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign",
@@ -1547,6 +1585,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sign(SignArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sign(SignArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor",
@@ -1566,6 +1605,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_floor(FloorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_floor(FloorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil",
@@ -1585,6 +1625,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ceil(CeilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_ceil(CeilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round",
@@ -1604,6 +1645,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_round(RoundArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_round(RoundArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp",
@@ -1623,6 +1665,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp(ClampArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp(ClampArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isnan",
@@ -1642,6 +1685,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isnan(IsnanArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isfinite",
@@ -1661,6 +1705,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isfinite(IsfiniteArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow",
@@ -1680,6 +1725,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow(PowArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pow(PowArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "maximum",
@@ -1699,6 +1745,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum(MaximumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_maximum(MaximumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "minimum",
@@ -1718,6 +1765,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum(MinimumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_minimum(MinimumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "eq",
@@ -1737,6 +1785,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eq(EqArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ne",
@@ -1756,6 +1805,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ne(NeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "lt",
@@ -1775,6 +1825,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lt(LtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "le",
@@ -1794,6 +1845,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_le(LeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gt",
@@ -1813,6 +1865,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gt(GtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ge",
@@ -1832,6 +1885,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ge(GeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_and",
@@ -1851,6 +1905,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_and(LogicalAndArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_or",
@@ -1870,6 +1925,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_or(LogicalOrArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_xor",
@@ -1889,6 +1945,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_xor(LogicalXorArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_not",
@@ -1908,6 +1965,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_not(LogicalNotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "where",
@@ -1927,6 +1985,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_where(WhereArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_where(WhereArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "copy_",
@@ -1946,6 +2005,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_copy_(CopyInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_copy_(CopyInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "fill_",
@@ -1965,6 +2025,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_fill_(FillInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_fill_(FillInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "add_",
@@ -1984,6 +2045,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub_",
@@ -2003,6 +2065,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul_",
@@ -2022,6 +2085,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div_",
@@ -2041,6 +2105,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow_",
@@ -2060,6 +2125,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg_",
@@ -2079,6 +2145,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs_",
@@ -2098,6 +2165,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp_",
@@ -2117,6 +2185,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_",
@@ -2136,6 +2205,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt_",
@@ -2155,6 +2225,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt_",
@@ -2174,6 +2245,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal_",
@@ -2193,6 +2265,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin_",
@@ -2212,6 +2285,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos_",
@@ -2231,6 +2305,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh_",
@@ -2250,6 +2325,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf_",
@@ -2269,6 +2345,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid_",
@@ -2288,6 +2365,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu_",
@@ -2307,6 +2385,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu_",
@@ -2326,6 +2405,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu_",
@@ -2345,6 +2425,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu_",
@@ -2364,6 +2445,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu_",
@@ -2383,6 +2465,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign_",
@@ -2402,6 +2485,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor_",
@@ -2421,6 +2505,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil_",
@@ -2440,6 +2525,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round_",
@@ -2459,6 +2545,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp_",
@@ -2478,6 +2565,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill_",
@@ -2497,6 +2585,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add_",
@@ -2516,6 +2605,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sum",
@@ -2535,6 +2625,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sum(SumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sum(SumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mean",
@@ -2554,6 +2645,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mean(MeanArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mean(MeanArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amax",
@@ -2573,6 +2665,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax(AmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amax(AmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmax",
@@ -2592,6 +2685,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmax(ArgmaxArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amin",
@@ -2611,6 +2705,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amin(AminArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amin(AminArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmin",
@@ -2630,6 +2725,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmin(ArgminArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "all",
@@ -2649,6 +2745,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_all(AllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "any",
@@ -2668,6 +2765,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_any(AnyArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "prod",
@@ -2687,6 +2785,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_prod(ProdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_prod(ProdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "var",
@@ -2706,6 +2805,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_var(VarArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_var(VarArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "std",
@@ -2725,6 +2825,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_std(StdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_std(StdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "norm",
@@ -2744,6 +2845,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_norm(NormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_norm(NormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logsumexp",
@@ -2763,6 +2865,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp(LogsumexpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_logsumexp(LogsumexpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cumsum",
@@ -2782,6 +2885,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cumsum(CumsumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cumsum(CumsumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sort",
@@ -2801,6 +2905,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sort(SortArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sort(SortArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argsort",
@@ -2820,6 +2925,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argsort(ArgsortArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "topk",
@@ -2839,6 +2945,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_topk(TopkArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_topk(TopkArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softmax",
@@ -2858,6 +2965,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax(SoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softmax(SoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_softmax",
@@ -2877,6 +2985,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax(LogSoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log_softmax(LogSoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cross_entropy",
@@ -2896,6 +3005,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy(CrossEntropyArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nll_loss",
@@ -2915,6 +3025,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss(NllLossArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mse_loss",
@@ -2934,6 +3045,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "l1_loss",
@@ -2953,6 +3065,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "smooth_l1_loss",
@@ -2972,6 +3085,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy_with_logits",
@@ -2991,6 +3105,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy",
@@ -3010,6 +3125,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "kl_div",
@@ -3029,6 +3145,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "layer_norm",
@@ -3048,6 +3165,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm(LayerNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_layer_norm(LayerNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rms_norm",
@@ -3067,6 +3185,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm(RmsNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rms_norm(RmsNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "group_norm",
@@ -3086,6 +3205,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm(GroupNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_group_norm(GroupNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "batch_norm",
@@ -3105,6 +3225,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "embedding",
@@ -3124,6 +3245,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding(EmbeddingArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_embedding(EmbeddingArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "matmul",
@@ -3143,6 +3265,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_matmul(MatmulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_matmul(MatmulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "outer",
@@ -3162,6 +3285,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "einsum",
@@ -3181,6 +3305,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linear",
@@ -3200,6 +3325,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "scaled_dot_product_attention",
@@ -3219,6 +3345,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "reshape",
@@ -3238,6 +3365,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "view",
@@ -3257,6 +3385,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_view(ViewArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_view(ViewArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "transpose",
@@ -3276,6 +3405,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_transpose(TransposeArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_transpose(TransposeArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "permute",
@@ -3295,6 +3425,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_permute(PermuteArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_permute(PermuteArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "expand",
@@ -3314,6 +3445,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_expand(ExpandArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_expand(ExpandArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "squeeze",
@@ -3333,6 +3465,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "unsqueeze",
@@ -3352,6 +3485,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "slice",
@@ -3371,6 +3505,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_slice(SliceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_slice(SliceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "contiguous",
@@ -3390,6 +3525,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "index_select",
@@ -3409,6 +3545,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select(IndexSelectArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cat",
@@ -3428,6 +3565,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cat(CatArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cat(CatArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "stack",
@@ -3447,6 +3585,67 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "split",
+        .signature = "split(x: tensor, size: ints, axis: int = 0) -> tensors",
+        .doc = "x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.",
+        .family = "shape",
+        .args = kSplitArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_split(SplitArgs(a)); },
+    },
+    {
+        .name = "chunk",
+        .signature = "chunk(x: tensor, chunks: int, axis: int = 0) -> tensors",
+        .doc = "x in at most so many parts of one size along an axis, the last perhaps smaller; views.",
+        .family = "shape",
+        .args = kChunkArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_chunk(ChunkArgs(a)); },
+    },
+    {
+        .name = "unbind",
+        .signature = "unbind(x: tensor, axis: int = 0) -> tensors",
+        .doc = "The parts of x at each position of an axis, without that axis; views.",
+        .family = "shape",
+        .args = kUnbindArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_unbind(UnbindArgs(a)); },
     },
     {
         .name = "gather",
@@ -3466,6 +3665,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gather(GatherArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gather(GatherArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add",
@@ -3485,6 +3685,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_scatter_add(ScatterAddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_add(ScatterAddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nonzero",
@@ -3504,6 +3705,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_select",
@@ -3523,6 +3725,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill",
@@ -3542,6 +3745,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_masked_fill(MaskedFillArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_masked_fill(MaskedFillArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pad",
@@ -3561,6 +3765,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "flip",
@@ -3580,6 +3785,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "roll",
@@ -3599,6 +3805,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tile",
@@ -3618,6 +3825,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tril",
@@ -3637,6 +3845,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tril(TrilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tril(TrilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "triu",
@@ -3656,6 +3865,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_triu(TriuArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_triu(TriuArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "one_hot",
@@ -3675,6 +3885,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_one_hot(OneHotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "dropout",
@@ -3694,6 +3905,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty",
@@ -3713,6 +3925,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros",
@@ -3732,6 +3945,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones",
@@ -3751,6 +3965,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full",
@@ -3770,6 +3985,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "arange",
@@ -3789,6 +4005,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linspace",
@@ -3808,6 +4025,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "eye",
@@ -3827,6 +4045,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand",
@@ -3846,6 +4065,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn",
@@ -3865,6 +4085,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint",
@@ -3884,6 +4105,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randperm",
@@ -3903,6 +4125,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty_like",
@@ -3922,6 +4145,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros_like",
@@ -3941,6 +4165,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones_like",
@@ -3960,6 +4185,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full_like",
@@ -3979,6 +4205,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand_like",
@@ -3998,6 +4225,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn_like",
@@ -4017,6 +4245,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint_like",
@@ -4036,6 +4265,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "_relu_backward",
@@ -4055,6 +4285,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu_backward(ReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_tanh_backward",
@@ -4074,6 +4305,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh_backward(TanhBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_gelu_backward",
@@ -4093,6 +4325,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu_backward(GeluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_abs_backward",
@@ -4112,6 +4345,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs_backward(AbsBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sqrt_backward",
@@ -4131,6 +4365,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt_backward(SqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rsqrt_backward",
@@ -4150,6 +4385,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt_backward(RsqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reciprocal_backward",
@@ -4169,6 +4405,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal_backward(ReciprocalBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sin_backward",
@@ -4188,6 +4425,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin_backward(SinBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cos_backward",
@@ -4207,6 +4445,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos_backward(CosBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_erf_backward",
@@ -4226,6 +4465,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf_backward(ErfBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sigmoid_backward",
@@ -4245,6 +4485,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid_backward(SigmoidBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_silu_backward",
@@ -4264,6 +4505,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu_backward(SiluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softplus_backward",
@@ -4283,6 +4525,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus_backward(SoftplusBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_leaky_relu_backward",
@@ -4302,6 +4545,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu_backward(LeakyReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_elu_backward",
@@ -4321,6 +4565,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu_backward(EluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_clamp_backward",
@@ -4340,6 +4585,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp_backward(ClampBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_backward",
@@ -4359,6 +4605,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_backward(PowBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_exponent_backward",
@@ -4378,6 +4625,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_exponent_backward(PowExponentBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_maximum_backward",
@@ -4397,6 +4645,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum_backward(MaximumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_minimum_backward",
@@ -4416,6 +4665,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum_backward(MinimumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put_",
@@ -4435,6 +4685,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reverse_cumsum",
@@ -4454,6 +4705,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reverse_cumsum(ReverseCumsumArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_amax_backward",
@@ -4473,6 +4725,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax_backward(AmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softmax_backward",
@@ -4492,6 +4745,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax_backward(SoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_log_softmax_backward",
@@ -4511,6 +4765,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax_backward(LogSoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cross_entropy_backward",
@@ -4530,6 +4785,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy_backward(CrossEntropyBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nll_loss_backward",
@@ -4549,6 +4805,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss_backward(NllLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pair_loss",
@@ -4568,6 +4825,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss(PairLossArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pair_loss(PairLossArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pair_loss_backward",
@@ -4587,6 +4845,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss_backward(PairLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_layer_norm_backward",
@@ -4606,6 +4865,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm_backward(LayerNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rms_norm_backward",
@@ -4625,6 +4885,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm_backward(RmsNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_group_norm_backward",
@@ -4644,6 +4905,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm_backward(GroupNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm",
@@ -4663,6 +4925,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_internal(BatchNormInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm_backward",
@@ -4682,6 +4945,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_embedding_backward",
@@ -4701,6 +4965,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding_backward(EmbeddingBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear",
@@ -4720,6 +4985,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_internal(LinearInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_internal(LinearInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_relu",
@@ -4739,6 +5005,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_relu(LinearReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_relu(LinearReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_act",
@@ -4758,6 +5025,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_act(LinearActArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_act(LinearActArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention",
@@ -4777,6 +5045,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention(AttentionArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_attention(AttentionArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention_backward",
@@ -4796,6 +5065,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention_backward(AttentionBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_count_nonzero",
@@ -4815,6 +5085,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero(CountNonzeroArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nonzero",
@@ -4834,6 +5105,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nonzero_internal(NonzeroInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index",
@@ -4853,6 +5125,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index(IndexArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index(IndexArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put",
@@ -4872,6 +5145,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_select_backward",
@@ -4891,6 +5165,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_dropout",
@@ -4910,6 +5185,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_dropout_internal(DropoutInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_dropout_internal(DropoutInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_uniform",
@@ -4929,6 +5205,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_uniform(UniformArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_normal",
@@ -4948,6 +5225,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_normal(NormalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randint",
@@ -4967,6 +5245,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randint_internal(RandintInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randperm",
@@ -4986,6 +5265,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randperm_internal(RandpermInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_arange",
@@ -5005,6 +5285,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_arange_internal(ArangeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_eye",
@@ -5024,6 +5305,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eye_internal(EyeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_adam",
@@ -5043,6 +5325,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_adam(AdamArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_unscale",
@@ -5062,6 +5345,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_unscale(UnscaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_update_scale",
@@ -5081,6 +5365,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_update_scale(UpdateScaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_total_norm",
@@ -5100,6 +5385,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_total_norm(TotalNormArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_scale_all",
@@ -5119,6 +5405,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_scale_all(ScaleAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_lerp_all",
@@ -5138,6 +5425,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sgd",
@@ -5157,6 +5445,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
 };
 
@@ -5910,6 +6199,24 @@ Tensor stack(TensorList tensors, int64_t axis)
 {
     yoke_arg args[] = {arg_tensors(tensors), arg_int(axis)};
     return run_one(YOKE_OP_STACK, args);
+}
+
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_list(YOKE_OP_SPLIT, args);
+}
+
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(chunks), arg_int(axis)};
+    return run_list(YOKE_OP_CHUNK, args);
+}
+
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_list(YOKE_OP_UNBIND, args);
 }
 
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
