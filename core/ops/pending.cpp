@@ -265,11 +265,12 @@ __attribute__((weak)) void infer_randint_internal(RandintInternalArgs a, Plan &p
 __attribute__((weak)) void infer_randperm_internal(RandpermInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_randperm: pending"); }
 __attribute__((weak)) void infer_arange_internal(ArangeInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_arange: pending"); }
 __attribute__((weak)) void infer_eye_internal(EyeInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_eye: pending"); }
+__attribute__((weak)) void infer_sgd(SgdArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_sgd: pending"); }
 __attribute__((weak)) void infer_adam(AdamArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_adam: pending"); }
+__attribute__((weak)) void infer_adamw(AdamwArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_adamw: pending"); }
 __attribute__((weak)) void infer_unscale(UnscaleArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_unscale: pending"); }
 __attribute__((weak)) void infer_update_scale(UpdateScaleArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_update_scale: pending"); }
 __attribute__((weak)) void infer_total_norm(TotalNormArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_total_norm: pending"); }
-__attribute__((weak)) void infer_scale_all(ScaleAllArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_scale_all: pending"); }
+__attribute__((weak)) void infer_clip_all(ClipAllArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_clip_all: pending"); }
 __attribute__((weak)) void infer_lerp_all(LerpAllArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_lerp_all: pending"); }
-__attribute__((weak)) void infer_sgd(SgdArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_sgd: pending"); }
 }
