@@ -397,6 +397,8 @@ typedef struct yoke_api {
     yoke_dtype (*autocast_dtype)(yoke_device *device);
     int64_t (*tensor_saved_count)(yoke_tensor *tensor);
     yoke_status (*tensor_saved)(yoke_tensor *tensor, int64_t index, yoke_saved *out);
+    yoke_status (*device_supports)(yoke_device *device, yoke_dtype dtype, const char *feature,
+                                   int32_t *out);
     yoke_status (*grad_scaler_create)(const yoke_grad_scaler_options *options,
                                       yoke_grad_scaler **out);
     void (*grad_scaler_release)(yoke_grad_scaler *scaler);
