@@ -551,6 +551,20 @@ const ArgSpec kStackArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
+const ArgSpec kSplitArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kChunkArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kUnbindArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
 const ArgSpec kGatherArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1119,6 +1133,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_add(AddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_add(AddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub",
@@ -1138,6 +1153,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sub(SubArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sub(SubArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul",
@@ -1157,6 +1173,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mul(MulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mul(MulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div",
@@ -1176,6 +1193,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_div(DivArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_div(DivArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg",
@@ -1195,6 +1213,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_neg(NegArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_neg(NegArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp",
@@ -1214,6 +1233,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_exp(ExpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_exp(ExpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log",
@@ -1233,6 +1253,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log(LogArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log(LogArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu",
@@ -1252,6 +1273,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu(ReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_relu(ReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh",
@@ -1271,6 +1293,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh(TanhArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tanh(TanhArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu",
@@ -1290,6 +1313,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu(GeluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gelu(GeluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cast",
@@ -1309,6 +1333,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cast(CastArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cast(CastArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clone",
@@ -1328,6 +1353,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clone(CloneArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clone(CloneArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs",
@@ -1347,6 +1373,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs(AbsArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_abs(AbsArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt",
@@ -1366,6 +1393,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt(SqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sqrt(SqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt",
@@ -1385,6 +1413,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt(RsqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rsqrt(RsqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal",
@@ -1404,6 +1433,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal(ReciprocalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_reciprocal(ReciprocalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin",
@@ -1423,6 +1453,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin(SinArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sin(SinArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos",
@@ -1442,6 +1473,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos(CosArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cos(CosArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf",
@@ -1461,6 +1493,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf(ErfArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_erf(ErfArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid",
@@ -1480,6 +1513,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid(SigmoidArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sigmoid(SigmoidArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu",
@@ -1499,6 +1533,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu(SiluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_silu(SiluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softplus",
@@ -1518,6 +1553,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus(SoftplusArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softplus(SoftplusArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu",
@@ -1537,6 +1573,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu(LeakyReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_leaky_relu(LeakyReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu",
@@ -1556,6 +1593,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu(EluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_elu(EluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign",
@@ -1575,6 +1613,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sign(SignArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sign(SignArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor",
@@ -1594,6 +1633,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_floor(FloorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_floor(FloorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil",
@@ -1613,6 +1653,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ceil(CeilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_ceil(CeilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round",
@@ -1632,6 +1673,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_round(RoundArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_round(RoundArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp",
@@ -1651,6 +1693,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp(ClampArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp(ClampArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isnan",
@@ -1670,6 +1713,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isnan(IsnanArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isfinite",
@@ -1689,6 +1733,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isfinite(IsfiniteArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow",
@@ -1708,6 +1753,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow(PowArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pow(PowArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "maximum",
@@ -1727,6 +1773,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum(MaximumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_maximum(MaximumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "minimum",
@@ -1746,6 +1793,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum(MinimumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_minimum(MinimumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "eq",
@@ -1765,6 +1813,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eq(EqArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ne",
@@ -1784,6 +1833,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ne(NeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "lt",
@@ -1803,6 +1853,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lt(LtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "le",
@@ -1822,6 +1873,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_le(LeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gt",
@@ -1841,6 +1893,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gt(GtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ge",
@@ -1860,6 +1913,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ge(GeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_and",
@@ -1879,6 +1933,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_and(LogicalAndArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_or",
@@ -1898,6 +1953,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_or(LogicalOrArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_xor",
@@ -1917,6 +1973,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_xor(LogicalXorArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_not",
@@ -1936,6 +1993,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_not(LogicalNotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "where",
@@ -1955,6 +2013,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_where(WhereArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_where(WhereArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "copy_",
@@ -1974,6 +2033,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_copy_(CopyInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_copy_(CopyInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "fill_",
@@ -1993,6 +2053,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_fill_(FillInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_fill_(FillInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "add_",
@@ -2012,6 +2073,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub_",
@@ -2031,6 +2093,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul_",
@@ -2050,6 +2113,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div_",
@@ -2069,6 +2133,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow_",
@@ -2088,6 +2153,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg_",
@@ -2107,6 +2173,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs_",
@@ -2126,6 +2193,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp_",
@@ -2145,6 +2213,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_",
@@ -2164,6 +2233,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt_",
@@ -2183,6 +2253,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt_",
@@ -2202,6 +2273,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal_",
@@ -2221,6 +2293,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin_",
@@ -2240,6 +2313,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos_",
@@ -2259,6 +2333,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh_",
@@ -2278,6 +2353,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf_",
@@ -2297,6 +2373,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid_",
@@ -2316,6 +2393,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu_",
@@ -2335,6 +2413,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu_",
@@ -2354,6 +2433,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu_",
@@ -2373,6 +2453,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu_",
@@ -2392,6 +2473,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu_",
@@ -2411,6 +2493,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign_",
@@ -2430,6 +2513,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor_",
@@ -2449,6 +2533,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil_",
@@ -2468,6 +2553,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round_",
@@ -2487,6 +2573,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp_",
@@ -2506,6 +2593,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill_",
@@ -2525,6 +2613,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add_",
@@ -2544,6 +2633,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sum",
@@ -2563,6 +2653,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sum(SumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sum(SumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mean",
@@ -2582,6 +2673,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mean(MeanArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mean(MeanArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amax",
@@ -2601,6 +2693,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax(AmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amax(AmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmax",
@@ -2620,6 +2713,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmax(ArgmaxArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amin",
@@ -2639,6 +2733,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amin(AminArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amin(AminArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmin",
@@ -2658,6 +2753,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmin(ArgminArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "all",
@@ -2677,6 +2773,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_all(AllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "any",
@@ -2696,6 +2793,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_any(AnyArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "prod",
@@ -2715,6 +2813,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_prod(ProdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_prod(ProdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "var",
@@ -2734,6 +2833,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_var(VarArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_var(VarArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "std",
@@ -2753,6 +2853,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_std(StdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_std(StdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "norm",
@@ -2772,6 +2873,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_norm(NormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_norm(NormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logsumexp",
@@ -2791,6 +2893,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp(LogsumexpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_logsumexp(LogsumexpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cumsum",
@@ -2810,6 +2913,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cumsum(CumsumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cumsum(CumsumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sort",
@@ -2829,6 +2933,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sort(SortArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sort(SortArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argsort",
@@ -2848,6 +2953,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argsort(ArgsortArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "topk",
@@ -2867,6 +2973,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_topk(TopkArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_topk(TopkArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softmax",
@@ -2886,6 +2993,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax(SoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softmax(SoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_softmax",
@@ -2905,6 +3013,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax(LogSoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log_softmax(LogSoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cross_entropy",
@@ -2924,6 +3033,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy(CrossEntropyArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nll_loss",
@@ -2943,6 +3053,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss(NllLossArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mse_loss",
@@ -2962,6 +3073,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "l1_loss",
@@ -2981,6 +3093,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "smooth_l1_loss",
@@ -3000,6 +3113,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy_with_logits",
@@ -3019,6 +3133,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy",
@@ -3038,6 +3153,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "kl_div",
@@ -3057,6 +3173,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "layer_norm",
@@ -3076,6 +3193,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm(LayerNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_layer_norm(LayerNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rms_norm",
@@ -3095,6 +3213,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm(RmsNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rms_norm(RmsNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "group_norm",
@@ -3114,6 +3233,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm(GroupNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_group_norm(GroupNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "batch_norm",
@@ -3133,6 +3253,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "embedding",
@@ -3152,6 +3273,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding(EmbeddingArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_embedding(EmbeddingArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "matmul",
@@ -3171,6 +3293,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_matmul(MatmulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_matmul(MatmulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "outer",
@@ -3190,6 +3313,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "einsum",
@@ -3209,6 +3333,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linear",
@@ -3228,6 +3353,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "scaled_dot_product_attention",
@@ -3247,6 +3373,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "reshape",
@@ -3266,6 +3393,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "view",
@@ -3285,6 +3413,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_view(ViewArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_view(ViewArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "transpose",
@@ -3304,6 +3433,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_transpose(TransposeArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_transpose(TransposeArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "permute",
@@ -3323,6 +3453,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_permute(PermuteArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_permute(PermuteArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "expand",
@@ -3342,6 +3473,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_expand(ExpandArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_expand(ExpandArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "squeeze",
@@ -3361,6 +3493,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "unsqueeze",
@@ -3380,6 +3513,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "slice",
@@ -3399,6 +3533,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_slice(SliceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_slice(SliceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "contiguous",
@@ -3418,6 +3553,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "index_select",
@@ -3437,6 +3573,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select(IndexSelectArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cat",
@@ -3456,6 +3593,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cat(CatArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cat(CatArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "stack",
@@ -3475,6 +3613,67 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "split",
+        .signature = "split(x: tensor, size: ints, axis: int = 0) -> tensors",
+        .doc = "x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.",
+        .family = "shape",
+        .args = kSplitArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_split(SplitArgs(a)); },
+    },
+    {
+        .name = "chunk",
+        .signature = "chunk(x: tensor, chunks: int, axis: int = 0) -> tensors",
+        .doc = "x in at most so many parts of one size along an axis, the last perhaps smaller; views.",
+        .family = "shape",
+        .args = kChunkArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_chunk(ChunkArgs(a)); },
+    },
+    {
+        .name = "unbind",
+        .signature = "unbind(x: tensor, axis: int = 0) -> tensors",
+        .doc = "The parts of x at each position of an axis, without that axis; views.",
+        .family = "shape",
+        .args = kUnbindArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_unbind(UnbindArgs(a)); },
     },
     {
         .name = "gather",
@@ -3494,6 +3693,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gather(GatherArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gather(GatherArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add",
@@ -3513,6 +3713,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_scatter_add(ScatterAddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_add(ScatterAddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nonzero",
@@ -3532,6 +3733,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_select",
@@ -3551,6 +3753,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill",
@@ -3570,6 +3773,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_masked_fill(MaskedFillArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_masked_fill(MaskedFillArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pad",
@@ -3589,6 +3793,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "flip",
@@ -3608,6 +3813,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "roll",
@@ -3627,6 +3833,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tile",
@@ -3646,6 +3853,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tril",
@@ -3665,6 +3873,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tril(TrilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tril(TrilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "triu",
@@ -3684,6 +3893,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_triu(TriuArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_triu(TriuArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "one_hot",
@@ -3703,6 +3913,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_one_hot(OneHotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "dropout",
@@ -3722,6 +3933,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty",
@@ -3741,6 +3953,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros",
@@ -3760,6 +3973,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones",
@@ -3779,6 +3993,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full",
@@ -3798,6 +4013,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "arange",
@@ -3817,6 +4033,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linspace",
@@ -3836,6 +4053,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "eye",
@@ -3855,6 +4073,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand",
@@ -3874,6 +4093,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn",
@@ -3893,6 +4113,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint",
@@ -3912,6 +4133,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randperm",
@@ -3931,6 +4153,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty_like",
@@ -3950,6 +4173,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros_like",
@@ -3969,6 +4193,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones_like",
@@ -3988,6 +4213,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full_like",
@@ -4007,6 +4233,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand_like",
@@ -4026,6 +4253,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn_like",
@@ -4045,6 +4273,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint_like",
@@ -4064,6 +4293,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "_relu_backward",
@@ -4083,6 +4313,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu_backward(ReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_tanh_backward",
@@ -4102,6 +4333,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh_backward(TanhBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_gelu_backward",
@@ -4121,6 +4353,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu_backward(GeluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_abs_backward",
@@ -4140,6 +4373,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs_backward(AbsBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sqrt_backward",
@@ -4159,6 +4393,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt_backward(SqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rsqrt_backward",
@@ -4178,6 +4413,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt_backward(RsqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reciprocal_backward",
@@ -4197,6 +4433,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal_backward(ReciprocalBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sin_backward",
@@ -4216,6 +4453,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin_backward(SinBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cos_backward",
@@ -4235,6 +4473,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos_backward(CosBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_erf_backward",
@@ -4254,6 +4493,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf_backward(ErfBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sigmoid_backward",
@@ -4273,6 +4513,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid_backward(SigmoidBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_silu_backward",
@@ -4292,6 +4533,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu_backward(SiluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softplus_backward",
@@ -4311,6 +4553,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus_backward(SoftplusBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_leaky_relu_backward",
@@ -4330,6 +4573,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu_backward(LeakyReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_elu_backward",
@@ -4349,6 +4593,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu_backward(EluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_clamp_backward",
@@ -4368,6 +4613,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp_backward(ClampBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_backward",
@@ -4387,6 +4633,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_backward(PowBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_exponent_backward",
@@ -4406,6 +4653,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_exponent_backward(PowExponentBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_maximum_backward",
@@ -4425,6 +4673,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum_backward(MaximumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_minimum_backward",
@@ -4444,6 +4693,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum_backward(MinimumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put_",
@@ -4463,6 +4713,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reverse_cumsum",
@@ -4482,6 +4733,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reverse_cumsum(ReverseCumsumArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_amax_backward",
@@ -4501,6 +4753,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax_backward(AmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softmax_backward",
@@ -4520,6 +4773,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax_backward(SoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_log_softmax_backward",
@@ -4539,6 +4793,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax_backward(LogSoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cross_entropy_backward",
@@ -4558,6 +4813,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy_backward(CrossEntropyBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nll_loss_backward",
@@ -4577,6 +4833,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss_backward(NllLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_squared_error",
@@ -4596,6 +4853,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_squared_error(SquaredErrorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_squared_error(SquaredErrorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_squared_error_backward",
@@ -4615,6 +4873,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_squared_error_backward(SquaredErrorBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_absolute_error",
@@ -4634,6 +4893,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error(AbsoluteErrorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_absolute_error(AbsoluteErrorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_absolute_error_backward",
@@ -4653,6 +4913,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error_backward(AbsoluteErrorBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_smooth_l1",
@@ -4672,6 +4933,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1(SmoothL1Args(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_smooth_l1(SmoothL1Args(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_smooth_l1_backward",
@@ -4691,6 +4953,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1_backward(SmoothL1BackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_bce_logits",
@@ -4710,6 +4973,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits(BceLogitsArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_bce_logits(BceLogitsArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_bce_logits_backward",
@@ -4729,6 +4993,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits_backward(BceLogitsBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_layer_norm_backward",
@@ -4748,6 +5013,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm_backward(LayerNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rms_norm_backward",
@@ -4767,6 +5033,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm_backward(RmsNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_group_norm_backward",
@@ -4786,6 +5053,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm_backward(GroupNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm",
@@ -4805,6 +5073,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_internal(BatchNormInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm_backward",
@@ -4824,6 +5093,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_embedding_backward",
@@ -4843,6 +5113,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding_backward(EmbeddingBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear",
@@ -4862,6 +5133,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_internal(LinearInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_internal(LinearInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_relu",
@@ -4881,6 +5153,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_relu(LinearReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_relu(LinearReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_act",
@@ -4900,6 +5173,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_act(LinearActArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_act(LinearActArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention",
@@ -4919,6 +5193,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention(AttentionArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_attention(AttentionArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention_backward",
@@ -4938,6 +5213,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention_backward(AttentionBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_count_nonzero",
@@ -4957,6 +5233,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero(CountNonzeroArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nonzero",
@@ -4976,6 +5253,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nonzero_internal(NonzeroInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index",
@@ -4995,6 +5273,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index(IndexArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index(IndexArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put",
@@ -5014,6 +5293,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_select_backward",
@@ -5033,6 +5313,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_dropout",
@@ -5052,6 +5333,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_dropout_internal(DropoutInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_dropout_internal(DropoutInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_uniform",
@@ -5071,6 +5353,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_uniform(UniformArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_normal",
@@ -5090,6 +5373,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_normal(NormalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randint",
@@ -5109,6 +5393,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randint_internal(RandintInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randperm",
@@ -5128,6 +5413,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randperm_internal(RandpermInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_arange",
@@ -5147,6 +5433,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_arange_internal(ArangeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_eye",
@@ -5166,6 +5453,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eye_internal(EyeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sgd",
@@ -5185,6 +5473,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_adam",
@@ -5204,6 +5493,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_adam(AdamArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_adamw",
@@ -5223,6 +5513,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_adamw(AdamwArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_unscale",
@@ -5242,6 +5533,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_unscale(UnscaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_update_scale",
@@ -5261,6 +5553,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_update_scale(UpdateScaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_total_norm",
@@ -5280,6 +5573,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_total_norm(TotalNormArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_clip_all",
@@ -5299,6 +5593,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clip_all(ClipAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_lerp_all",
@@ -5318,6 +5613,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
 };
 
@@ -6071,6 +6367,24 @@ Tensor stack(TensorList tensors, int64_t axis)
 {
     yoke_arg args[] = {arg_tensors(tensors), arg_int(axis)};
     return run_one(YOKE_OP_STACK, args);
+}
+
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_list(YOKE_OP_SPLIT, args);
+}
+
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(chunks), arg_int(axis)};
+    return run_list(YOKE_OP_CHUNK, args);
+}
+
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_list(YOKE_OP_UNBIND, args);
 }
 
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
