@@ -170,6 +170,8 @@ def api_h(slots, functions):
 #ifndef YOKE_API_H
 #define YOKE_API_H
 
+#include "yoke/amp.h"
+#include "yoke/autograd.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/tensor.h"

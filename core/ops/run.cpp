@@ -1,6 +1,7 @@
 #include "core/ops/run.h"
 
 #include "core/autograd/backward.h"
+#include "core/ops/autocast.h"
 #include "core/ops/call.h"
 #include "core/ops/ops.h"
 #include "core/ops/scalar.h"
@@ -352,6 +353,8 @@ void Call::execute(Tensor *results)
 void run(int32_t number, yoke_arg *args, Tensor *results)
 {
     const OpDef &op = kOps[number];
+    if (autocasts(op)) [[unlikely]]
+        return run_autocast(number, args, results);
     if (op.compose)
         results[0] = op.compose(args);
     else

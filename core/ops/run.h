@@ -1,6 +1,6 @@
 // run.h: the one path that every op call takes, whoever makes it: C, a script through yoke_op_invoke, or the core itself.
 //
-// In order: check arguments and devices, infer the results' shapes (with the casts of promotion), allocate them, launch
+// In order: cast under autocast, check arguments and devices, infer the results' shapes (with the casts of promotion), allocate them, launch
 // the backend's kernel, record on the tape. No op does any of these for itself.
 #pragma once
 

@@ -121,7 +121,7 @@ TEST(CpuMatmul, LinearAddsItsBiasEvenWhereNothingIsSummed)
                       out(dtype, {2, s.m, s.n});
                 bias.set(ramp(s.n));
                 for (int64_t i = 0; i < 2 * s.m * s.n; i++) want[i] += bias.at(i % s.n);
-                ASSERT_EQ(launch(level, YOKE_OP_LINEAR, {x, weight, bias, out}, 3), YOKE_OK)
+                ASSERT_EQ(launch(level, YOKE_OP__LINEAR, {x, weight, bias, out}, 3), YOKE_OK)
                     << take_error();
                 expect_near(out.values(), want, tolerance(dtype), level.name);
             }

@@ -58,11 +58,6 @@ def np_cross_entropy(x, target, reduction="mean", ignore_index=-100, label_smoot
         return losses.sum() / counts.sum() if reduction == "mean" else losses.sum()
 
 
-def np_linear(x, weight, bias=None):
-    product = x @ weight.T
-    return product if bias is None else product + bias
-
-
 def np_slice(x, axis, start=None, stop=None, step=1):
     items = [slice(None)] * x.ndim
     items[axis] = slice(start, stop, step)
@@ -137,13 +132,6 @@ CASES = {
                call(values(0), values(0)), call(values(2, 3, 0), values(0, 4)), call(values(0, 3, 4), values(4, 2)),
                call(values(2, 0, 4), values(2, 4, 3))],
         large=call(values(129, 301), values(301, 257)), dtypes=NUMBERS, ulps=16, absolute=True),
-    "linear": Case(np_linear, [
-        call(values(3, 4), values(5, 4), values(5)), call(values(3, 4), values(5, 4)), call(values(4), values(5, 4), values(5)),
-        call(values(2, 3, 4), values(5, 4), values(5)), call(values(1, 1), values(1, 1), None),
-        call(values(33, 20), values(17, 20), values(17))],
-        empty=[call(values(0, 4), values(5, 4), values(5)), call(values(3, 0), values(5, 0), values(5)),
-               call(values(3, 4), values(0, 4), values(0)), call(values(2, 3, 0), values(5, 0))],
-        large=call(values(300, 301), values(257, 301), values(257)), dtypes=FLOATS, ulps=16, absolute=True),
     "reshape": Case(np.reshape, [call(values(3, 4), (2, 6)), call(values(3, 4), (-1,)), call(values(2, 3, 4), (4, -1, 3)),
                                  call(values(), (1, 1)), call(values(1), ())],
                     empty=[call(values(0, 3), (3, 0)), call(values(0, 3), (-1, 3))], large=call(values(257, 273), (-1,))),

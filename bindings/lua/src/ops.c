@@ -102,7 +102,7 @@ static void find_room(lua_State *L, int given, Call *call)
 
 static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
 {
-    const int32_t outer = yl_enter(L, op->binding);
+    const Modes outer = yl_enter(L, op->binding);
     const yoke_status status =
         yoke_op_invoke(op->op->id, call->args, call->count, results, op->op->result_count);
     yl_leave(outer);

@@ -15,5 +15,6 @@ _yoke._require_main_interpreter()
 
 from yoke._yoke import *  # noqa: E402
 from yoke._yoke import __version__  # noqa: E402
-from yoke._grad import enable_grad, grad, no_grad, set_grad_enabled  # noqa: E402
+from yoke._amp import autocast  # noqa: E402
+from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled  # noqa: E402
 from yoke import data, nn, optim  # noqa: E402

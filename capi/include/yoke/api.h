@@ -12,6 +12,8 @@
 #ifndef YOKE_API_H
 #define YOKE_API_H
 
+#include "yoke/amp.h"
+#include "yoke/autograd.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/tensor.h"
@@ -387,6 +389,16 @@ typedef struct yoke_api {
     yoke_status (*tile)(yoke_tensor *x, const int64_t *reps, int64_t reps_count, yoke_tensor **out);
     yoke_status (*tril)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
     yoke_status (*triu)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+    yoke_status (*autocast_create)(int32_t enabled, yoke_dtype dtype, int32_t cache_enabled,
+                                   yoke_autocast **out);
+    yoke_autocast *(*autocast_swap)(yoke_autocast *region);
+    void (*autocast_release)(yoke_autocast *region);
+    int32_t (*is_autocast_enabled)(void);
+    yoke_dtype (*autocast_dtype)(yoke_device *device);
+    int64_t (*tensor_saved_count)(yoke_tensor *tensor);
+    yoke_status (*tensor_saved)(yoke_tensor *tensor, int64_t index, yoke_saved *out);
+    yoke_status (*device_supports)(yoke_device *device, yoke_dtype dtype, const char *feature,
+                                   int32_t *out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
