@@ -997,7 +997,7 @@ struct NllLossArgs : Args {
 void infer_nll_loss(NllLossArgs a, Plan &plan);
 void vjp_nll_loss(NllLossArgs a, Backward &b);
 
-// mse_loss: Squared error; reduction is "mean", "sum" or "none".
+// mse_loss: Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 struct MseLossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction };
@@ -1009,7 +1009,7 @@ struct MseLossArgs : Args {
 };
 Tensor compose_mse_loss(MseLossArgs a);
 
-// l1_loss: Absolute error; reduction is "mean", "sum" or "none".
+// l1_loss: Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
 struct L1LossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction };
@@ -1021,7 +1021,7 @@ struct L1LossArgs : Args {
 };
 Tensor compose_l1_loss(L1LossArgs a);
 
-// smooth_l1_loss: Squared error below beta, absolute error above; reduction is "mean", "sum" or "none".
+// smooth_l1_loss: Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
 struct SmoothL1LossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction, kBeta };
@@ -1034,7 +1034,7 @@ struct SmoothL1LossArgs : Args {
 };
 Tensor compose_smooth_l1_loss(SmoothL1LossArgs a);
 
-// binary_cross_entropy_with_logits: Cross entropy of sigmoid(x) and target, without overflow; reduction is "mean", "sum" or "none".
+// binary_cross_entropy_with_logits: Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
 struct BinaryCrossEntropyWithLogitsArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kWeight, kReduction, kPosWeight };
@@ -1048,7 +1048,7 @@ struct BinaryCrossEntropyWithLogitsArgs : Args {
 };
 Tensor compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs a);
 
-// binary_cross_entropy: Cross entropy of probabilities x and target; logarithms are held above -100; reduction is "mean", "sum" or "none".
+// binary_cross_entropy: Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
 struct BinaryCrossEntropyArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kWeight, kReduction };
@@ -1061,7 +1061,7 @@ struct BinaryCrossEntropyArgs : Args {
 };
 Tensor compose_binary_cross_entropy(BinaryCrossEntropyArgs a);
 
-// kl_div: Kullback-Leibler divergence of log-probabilities x from target; reduction is "mean", "batchmean", "sum" or "none".
+// kl_div: Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
 struct KlDivArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction, kLogTarget };
@@ -2112,112 +2112,43 @@ struct NllLossBackwardArgs : Args {
 };
 void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan);
 
-// _squared_error: (x - target)^2, broadcast.
-struct SquaredErrorArgs : Args {
+// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "bce", "kl" or "kl_log".
+struct PairLossArgs : Args {
     using Args::Args;
-    enum : int { kX, kTarget };
+    enum : int { kX, kTarget, kKind, kBeta, kReduce, kDivisor };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_squared_error(SquaredErrorArgs a, Plan &plan);
-void vjp_squared_error(SquaredErrorArgs a, Backward &b);
-
-// _squared_error_backward: The gradient of squared_error with respect to x.
-struct SquaredErrorBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kX, kTarget };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_squared_error_backward(SquaredErrorBackwardArgs a, Plan &plan);
-
-// _absolute_error: |x - target|, broadcast.
-struct AbsoluteErrorArgs : Args {
-    using Args::Args;
-    enum : int { kX, kTarget };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_absolute_error(AbsoluteErrorArgs a, Plan &plan);
-void vjp_absolute_error(AbsoluteErrorArgs a, Backward &b);
-
-// _absolute_error_backward: The gradient of absolute_error with respect to x.
-struct AbsoluteErrorBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kX, kTarget };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_absolute_error_backward(AbsoluteErrorBackwardArgs a, Plan &plan);
-
-// _smooth_l1: The smooth L1 error, broadcast.
-struct SmoothL1Args : Args {
-    using Args::Args;
-    enum : int { kX, kTarget, kBeta };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view kind() const { return Args::string(kKind); }
     double beta() const { return Args::real(kBeta); }
+    bool reduce() const { return Args::boolean(kReduce); }
+    double divisor() const { return Args::real(kDivisor); }
 };
-void infer_smooth_l1(SmoothL1Args a, Plan &plan);
-void vjp_smooth_l1(SmoothL1Args a, Backward &b);
+void infer_pair_loss(PairLossArgs a, Plan &plan);
+void vjp_pair_loss(PairLossArgs a, Backward &b);
 
-// _smooth_l1_backward: The gradient of smooth_l1 with respect to x.
-struct SmoothL1BackwardArgs : Args {
+// _pair_loss_backward: The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.
+struct PairLossBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kTarget, kBeta };
+    enum : int { kGrad, kX, kTarget, kKind, kBeta, kDivisor, kOfTarget };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view kind() const { return Args::string(kKind); }
     double beta() const { return Args::real(kBeta); }
+    double divisor() const { return Args::real(kDivisor); }
+    bool of_target() const { return Args::boolean(kOfTarget); }
 };
-void infer_smooth_l1_backward(SmoothL1BackwardArgs a, Plan &plan);
+void infer_pair_loss_backward(PairLossBackwardArgs a, Plan &plan);
 
-// _bce_logits: (1 - target) x + log(1 + exp(-x)), broadcast.
-struct BceLogitsArgs : Args {
-    using Args::Args;
-    enum : int { kX, kTarget };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_bce_logits(BceLogitsArgs a, Plan &plan);
-void vjp_bce_logits(BceLogitsArgs a, Backward &b);
-
-// _bce_logits_backward: The gradient of bce_logits with respect to x: (sigmoid(x) - target) grad.
-struct BceLogitsBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kX, kTarget };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_bce_logits_backward(BceLogitsBackwardArgs a, Plan &plan);
-
-// _layer_norm_backward: The gradients of layer_norm with respect to x, weight and bias; normalised axes begin at axis.
+// _layer_norm_backward: The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.
 struct LayerNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kRstd, kAxis };
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kAxis, kOfX, kOfWeight };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2229,13 +2160,15 @@ struct LayerNormBackwardArgs : Args {
     void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
 };
 void infer_layer_norm_backward(LayerNormBackwardArgs a, Plan &plan);
 
-// _rms_norm_backward: The gradients of rms_norm with respect to x and weight; normalised axes begin at axis.
+// _rms_norm_backward: The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.
 struct RmsNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kRstd, kAxis };
+    enum : int { kGrad, kX, kWeight, kRstd, kAxis, kOfX, kOfWeight };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2245,13 +2178,15 @@ struct RmsNormBackwardArgs : Args {
     void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
 };
 void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan);
 
-// _group_norm_backward: The gradients of group_norm with respect to x, weight and bias.
+// _group_norm_backward: The gradients of group_norm with respect to x (empty unless asked for), weight and bias.
 struct GroupNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kRstd, kNumGroups };
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kNumGroups, kOfX };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2263,15 +2198,18 @@ struct GroupNormBackwardArgs : Args {
     void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     int64_t num_groups() const { return Args::integer(kNumGroups); }
     void set_num_groups(int64_t v) { Args::set_integer(kNumGroups, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
 };
 void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan);
 
-// _batch_norm: batch_norm over the batch, with its mean and variance (divided by the count).
+// _batch_norm: batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.
 struct BatchNormInternalArgs : Args {
     using Args::Args;
-    enum : int { kX, kWeight, kBias, kEps };
+    enum : int { kX, kMean, kVariance, kWeight, kBias, kEps };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *mean() const { return Args::tensor_or_null(kMean); }
+    const yoke_tensor *variance() const { return Args::tensor_or_null(kVariance); }
     const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
     const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
     double eps() const { return Args::real(kEps); }
@@ -2279,10 +2217,10 @@ struct BatchNormInternalArgs : Args {
 void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan);
 void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b);
 
-// _batch_norm_backward: The gradients of batch_norm with respect to x, weight and bias.
+// _batch_norm_backward: The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.
 struct BatchNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kVariance, kEps };
+    enum : int { kGrad, kX, kWeight, kMean, kVariance, kEps, kOfBatch, kOfX };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2293,6 +2231,8 @@ struct BatchNormBackwardArgs : Args {
     const yoke_tensor &variance() const { return Args::tensor(kVariance); }
     void set_variance(const yoke_tensor &v) { Args::set_tensor(kVariance, v); }
     double eps() const { return Args::real(kEps); }
+    bool of_batch() const { return Args::boolean(kOfBatch); }
+    bool of_x() const { return Args::boolean(kOfX); }
 };
 void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan);
 
@@ -2847,19 +2787,13 @@ Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
 Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index);
-Tensor squared_error(const yoke_tensor &x, const yoke_tensor &target);
-Tensor squared_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target);
-Tensor absolute_error(const yoke_tensor &x, const yoke_tensor &target);
-Tensor absolute_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target);
-Tensor smooth_l1(const yoke_tensor &x, const yoke_tensor &target, double beta);
-Tensor smooth_l1_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, double beta);
-Tensor bce_logits(const yoke_tensor &x, const yoke_tensor &target);
-Tensor bce_logits_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target);
-std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis);
-std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis);
-std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups);
-std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
-std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps);
+Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor);
+Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target);
+std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
+std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
+std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x);
+std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x);
 Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx);
 Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
 Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);

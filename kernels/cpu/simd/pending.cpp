@@ -108,14 +108,8 @@ namespace entry { __attribute__((weak)) yoke_status _softmax_backward(const yoke
 namespace entry { __attribute__((weak)) yoke_status _log_softmax_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _cross_entropy_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _nll_loss_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _squared_error(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _squared_error_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _absolute_error(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _absolute_error_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _smooth_l1(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _smooth_l1_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _bce_logits(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _bce_logits_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _pair_loss(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _pair_loss_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _layer_norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _rms_norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _group_norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
