@@ -19,6 +19,8 @@ build = {
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
         ["yoke.nn"] = "bindings/lua/yoke/nn.lua",
         ["yoke.optim"] = "bindings/lua/yoke/optim.lua",
+        ["yoke.random"] = "bindings/lua/yoke/random.lua",
+        ["yoke.timer"] = "bindings/lua/yoke/timer.lua",
         ["yoke.core"] = {
             sources = {
                 "bindings/lua/src/autograd.c", "bindings/lua/src/convert.c", "bindings/lua/src/device.c",

@@ -387,6 +387,8 @@ typedef struct yoke_api {
     yoke_status (*tile)(yoke_tensor *x, const int64_t *reps, int64_t reps_count, yoke_tensor **out);
     yoke_status (*tril)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
     yoke_status (*triu)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+    yoke_status (*get_rng_state)(uint64_t *seed, uint64_t *offset);
+    yoke_status (*set_rng_state)(uint64_t seed, uint64_t offset);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
