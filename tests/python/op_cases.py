@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+import cases_loss
 import cases_matmul
 import cases_norm
 import cases_pointwise
@@ -56,11 +57,6 @@ def np_cross_entropy(x, target, reduction="mean", ignore_index=-100, label_smoot
         return losses
     with np.errstate(all="ignore"):
         return losses.sum() / counts.sum() if reduction == "mean" else losses.sum()
-
-
-def np_linear(x, weight, bias=None):
-    product = x @ weight.T
-    return product if bias is None else product + bias
 
 
 def np_slice(x, axis, start=None, stop=None, step=1):
@@ -137,13 +133,6 @@ CASES = {
                call(values(0), values(0)), call(values(2, 3, 0), values(0, 4)), call(values(0, 3, 4), values(4, 2)),
                call(values(2, 0, 4), values(2, 4, 3))],
         large=call(values(129, 301), values(301, 257)), dtypes=NUMBERS, ulps=16, absolute=True),
-    "linear": Case(np_linear, [
-        call(values(3, 4), values(5, 4), values(5)), call(values(3, 4), values(5, 4)), call(values(4), values(5, 4), values(5)),
-        call(values(2, 3, 4), values(5, 4), values(5)), call(values(1, 1), values(1, 1), None),
-        call(values(33, 20), values(17, 20), values(17))],
-        empty=[call(values(0, 4), values(5, 4), values(5)), call(values(3, 0), values(5, 0), values(5)),
-               call(values(3, 4), values(0, 4), values(0)), call(values(2, 3, 0), values(5, 0))],
-        large=call(values(300, 301), values(257, 301), values(257)), dtypes=FLOATS, ulps=16, absolute=True),
     "reshape": Case(np.reshape, [call(values(3, 4), (2, 6)), call(values(3, 4), (-1,)), call(values(2, 3, 4), (4, -1, 3)),
                                  call(values(), (1, 1)), call(values(1), ())],
                     empty=[call(values(0, 3), (3, 0)), call(values(0, 3), (-1, 3))], large=call(values(257, 273), (-1,))),
@@ -186,7 +175,7 @@ CASES = {
     "cast": Case(lambda x, dtype: x, [call(values(3, 5), "float64"), call(values(7), "float32")],
                  empty=[call(values(0, 3), "float32")], large=call(values(257, 273), "float64"), result="argument"),
 }
-for family in (cases_matmul, cases_norm, cases_pointwise, cases_reduce, cases_shape):
+for family in (cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_reduce, cases_shape):
     CASES.update(family.CASES)
 # dropout of the plain samples draws a mask; the calls that do not are what a reference can tell.
 CASES["dropout"].calls = CASES["dropout"].calls[len(SHAPES):]
@@ -195,4 +184,6 @@ CASES["dropout"].large = call(values(70_001), 0.0)
 # New tensors, from sizes and numbers alone: tests/python/test_ops_create.py and test_ops_random.py hold these.
 CREATION = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "empty_like", "zeros_like", "ones_like",
             "full_like"}
+# Lists of views of their argument: tests/python/test_ops_split.py holds these.
+LISTS = {"split", "chunk", "unbind"}
 RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}

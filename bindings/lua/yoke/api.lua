@@ -26,6 +26,13 @@ local Device = {}
 ---Waits for all work given to the device.
 function Device:synchronize() end
 
+---Whether it has a feature for a dtype: "compute", its ops take it; "tensor_cores", it has units that
+---multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).
+---@param dtype yoke.dtype
+---@param feature? "compute"|"tensor_cores" "compute" if not given
+---@return boolean
+function Device:supports(dtype, feature) end
+
 ---A strided view of memory on one device. x[i] is the view at i along axis 0, counted from 0; x[i] = v
 ---writes; #x is the length of axis 0; + - * / and unary minus are ops.
 ---@class yoke.Tensor
@@ -183,6 +190,42 @@ function yoke.enable_grad() end
 
 ---@return boolean
 function yoke.is_grad_enabled() end
+
+---Ops run in the dtype that suits them: products in a half, what needs range or precision in float32.
+---Options: dtype ("float16", "bfloat16", or nil for what suits the device), enabled, cache_enabled. It
+---belongs to the running coroutine.
+---@param options table|yoke.dtype|nil
+---@return yoke.Scope
+---@overload fun(options: table|yoke.dtype|nil, fn: function, ...): ...
+function yoke.autocast(options) end
+
+---@return boolean
+function yoke.is_autocast_enabled() end
+
+---The half that ops on a device are cast to under autocast.
+---@param device yoke.Device|string|integer|nil
+---@return yoke.dtype
+function yoke.get_autocast_dtype(device) end
+
+---Loss scaling for float16, by the rules of PyTorch's GradScaler: scaler:scale(loss):backward(), scaler:step(optimizer),
+---scaler:update(). Also unscale_(optimizer), get_scale(), state_dict() and load_state_dict(dict). Options are init_scale,
+---growth_factor, backoff_factor, growth_interval and enabled.
+---@param options table|nil
+---@return table
+function yoke.GradScaler(options) end
+
+---Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most; gives the norm before.
+---@param params yoke.Tensor[]
+---@param max_norm number
+---@param norm_type? number 2, 1, math.huge or any number above 0
+---@return yoke.Tensor
+function yoke.clip_grad_norm_(params, max_norm, norm_type) end
+
+---What the tape keeps for the gradient of the op that made `tensor`: a list of tables with op, argument,
+---dtype, shape and nbytes.
+---@param tensor yoke.Tensor
+---@return table[]
+function yoke.saved_tensors(tensor) end
 
 ---Starts the random numbers of this thread again.
 ---@param seed integer

@@ -1,4 +1,7 @@
 // matmul and linear: their shapes become products of matrices, which oneDNN or our own loops compute.
+#include <cstring>
+
+#include "kernels/common/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/simd/copy.h"
 #include "kernels/cpu/simd/multiply.h"
@@ -122,10 +125,11 @@ static yoke_status dense_bias(const yoke_launch *launch, const yoke_operand &bia
     return copy_operand(launch, dense, bias);
 }
 
-YOKE_KERNEL(_linear)
+// x times the transpose of weight, plus bias, into out: what every form of linear begins with.
+static yoke_status run_linear(const yoke_launch *launch, const yoke_operand &out)
 {
     const yoke_operand &x = launch->operands[0], &weight = launch->operands[1];
-    const yoke_operand &bias = launch->operands[2], &out = launch->operands[3];
+    const yoke_operand &bias = launch->operands[2];
     if (yoke_status status = check_dtypes(launch)) return status;
     if (out.numel == 0) return YOKE_OK;
     Scratch scratch(launch);
@@ -140,6 +144,52 @@ YOKE_KERNEL(_linear)
     if (is_present(bias))
         if (yoke_status status = dense_bias(launch, bias, scratch, &p.bias)) return status;
     return run_batches(launch, out, x, weight, p);
+}
+
+YOKE_KERNEL(_linear)
+{
+    return run_linear(launch, launch->operands[3]);
+}
+
+struct Silu {
+    template <class T>
+    YOKE_HD T operator()(T x) const
+    {
+        T bounded = kernels::select(x < (T)-90, (T)-90, x);
+        return bounded / ((T)1 + kernels::exp(-bounded));
+    }
+};
+
+// An exp costs some ten additions.
+constexpr int64_t kActivationGrain = 4096;
+
+template <class F>
+static yoke_status activate(const yoke_launch *launch, const yoke_operand &out,
+                            const yoke_operand &x, F f = F())
+{
+    return for_float(launch, "x", out.dtype, [&]<class T>() {
+        return map<T, T>(out, x, Stored<T, F>{f}, kActivationGrain);
+    });
+}
+
+YOKE_KERNEL(_linear_relu)
+{
+    const yoke_operand &out = launch->operands[3];
+    if (yoke_status status = run_linear(launch, out)) return status;
+    return activate<kernels::Relu>(launch, out, out);
+}
+
+// Where the gradient wants what the activation is applied to, that is the last operand, laid out as the result; else it
+// is empty.
+YOKE_KERNEL(_linear_act)
+{
+    const yoke_operand &out = launch->operands[3], &kept = launch->operands[4];
+    const yoke_operand &before = kept.numel ? kept : out;
+    const char *activation = launch->params[0].v.string;
+    if (yoke_status status = run_linear(launch, before)) return status;
+    if (strcmp(activation, "gelu") == 0) return activate<kernels::Gelu>(launch, out, before);
+    if (strcmp(activation, "silu") == 0) return activate<Silu>(launch, out, before);
+    return activate<kernels::GeluTanh>(launch, out, before);
 }
 
 YOKE_SIMD_END
