@@ -160,6 +160,9 @@ __attribute__((weak)) void vjp_index_select(IndexSelectArgs a, Backward &b){ fai
 __attribute__((weak)) void infer_cat(CatArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "cat: pending"); }
 __attribute__((weak)) void vjp_cat(CatArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "cat: pending"); }
 __attribute__((weak)) Tensor compose_stack(StackArgs a){ fail(YOKE_E_UNSUPPORTED, "stack: pending"); }
+__attribute__((weak)) std::vector<Tensor> compose_split(SplitArgs a){ fail(YOKE_E_UNSUPPORTED, "split: pending"); }
+__attribute__((weak)) std::vector<Tensor> compose_chunk(ChunkArgs a){ fail(YOKE_E_UNSUPPORTED, "chunk: pending"); }
+__attribute__((weak)) std::vector<Tensor> compose_unbind(UnbindArgs a){ fail(YOKE_E_UNSUPPORTED, "unbind: pending"); }
 __attribute__((weak)) void infer_gather(GatherArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "gather: pending"); }
 __attribute__((weak)) void vjp_gather(GatherArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "gather: pending"); }
 __attribute__((weak)) void infer_scatter_add(ScatterAddArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "scatter_add: pending"); }
@@ -222,18 +225,9 @@ __attribute__((weak)) void infer_softmax_backward(SoftmaxBackwardArgs a, Plan &p
 __attribute__((weak)) void infer_log_softmax_backward(LogSoftmaxBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_log_softmax_backward: pending"); }
 __attribute__((weak)) void infer_cross_entropy_backward(CrossEntropyBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_cross_entropy_backward: pending"); }
 __attribute__((weak)) void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_nll_loss_backward: pending"); }
-__attribute__((weak)) void infer_squared_error(SquaredErrorArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_squared_error: pending"); }
-__attribute__((weak)) void vjp_squared_error(SquaredErrorArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_squared_error: pending"); }
-__attribute__((weak)) void infer_squared_error_backward(SquaredErrorBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_squared_error_backward: pending"); }
-__attribute__((weak)) void infer_absolute_error(AbsoluteErrorArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_absolute_error: pending"); }
-__attribute__((weak)) void vjp_absolute_error(AbsoluteErrorArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_absolute_error: pending"); }
-__attribute__((weak)) void infer_absolute_error_backward(AbsoluteErrorBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_absolute_error_backward: pending"); }
-__attribute__((weak)) void infer_smooth_l1(SmoothL1Args a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_smooth_l1: pending"); }
-__attribute__((weak)) void vjp_smooth_l1(SmoothL1Args a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_smooth_l1: pending"); }
-__attribute__((weak)) void infer_smooth_l1_backward(SmoothL1BackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_smooth_l1_backward: pending"); }
-__attribute__((weak)) void infer_bce_logits(BceLogitsArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_bce_logits: pending"); }
-__attribute__((weak)) void vjp_bce_logits(BceLogitsArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_bce_logits: pending"); }
-__attribute__((weak)) void infer_bce_logits_backward(BceLogitsBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_bce_logits_backward: pending"); }
+__attribute__((weak)) void infer_pair_loss(PairLossArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_pair_loss: pending"); }
+__attribute__((weak)) void vjp_pair_loss(PairLossArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_pair_loss: pending"); }
+__attribute__((weak)) void infer_pair_loss_backward(PairLossBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_pair_loss_backward: pending"); }
 __attribute__((weak)) void infer_layer_norm_backward(LayerNormBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_layer_norm_backward: pending"); }
 __attribute__((weak)) void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_rms_norm_backward: pending"); }
 __attribute__((weak)) void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_group_norm_backward: pending"); }
@@ -265,11 +259,12 @@ __attribute__((weak)) void infer_randint_internal(RandintInternalArgs a, Plan &p
 __attribute__((weak)) void infer_randperm_internal(RandpermInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_randperm: pending"); }
 __attribute__((weak)) void infer_arange_internal(ArangeInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_arange: pending"); }
 __attribute__((weak)) void infer_eye_internal(EyeInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_eye: pending"); }
+__attribute__((weak)) void infer_sgd(SgdArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_sgd: pending"); }
 __attribute__((weak)) void infer_adam(AdamArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_adam: pending"); }
+__attribute__((weak)) void infer_adamw(AdamwArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_adamw: pending"); }
 __attribute__((weak)) void infer_unscale(UnscaleArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_unscale: pending"); }
 __attribute__((weak)) void infer_update_scale(UpdateScaleArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_update_scale: pending"); }
 __attribute__((weak)) void infer_total_norm(TotalNormArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_total_norm: pending"); }
-__attribute__((weak)) void infer_scale_all(ScaleAllArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_scale_all: pending"); }
+__attribute__((weak)) void infer_clip_all(ClipAllArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_clip_all: pending"); }
 __attribute__((weak)) void infer_lerp_all(LerpAllArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_lerp_all: pending"); }
-__attribute__((weak)) void infer_sgd(SgdArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_sgd: pending"); }
 }

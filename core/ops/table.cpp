@@ -551,6 +551,20 @@ const ArgSpec kStackArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
+const ArgSpec kSplitArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kChunkArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kUnbindArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
 const ArgSpec kGatherArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -847,43 +861,22 @@ const ArgSpec kNllLossBackwardArgs[] = {
     {"reduction", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSquaredErrorArgs[] = {
+const ArgSpec kPairLossArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSquaredErrorBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kAbsoluteErrorArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kAbsoluteErrorBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSmoothL1Args[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSmoothL1BackwardArgs[] = {
+const ArgSpec kPairLossBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kBceLogitsArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kBceLogitsBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_target", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLayerNormBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -892,6 +885,8 @@ const ArgSpec kLayerNormBackwardArgs[] = {
     {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRmsNormBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -899,6 +894,8 @@ const ArgSpec kRmsNormBackwardArgs[] = {
     {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGroupNormBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -907,9 +904,12 @@ const ArgSpec kGroupNormBackwardArgs[] = {
     {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"num_groups", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormInternalArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
@@ -921,6 +921,8 @@ const ArgSpec kBatchNormBackwardArgs[] = {
     {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"variance", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmbeddingBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1031,29 +1033,54 @@ const ArgSpec kArangeInternalArgs[] = {
 const ArgSpec kEyeInternalArgs[] = {
     {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kSgdArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kAdamArgs[] = {
     {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"second", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"decoupled", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"skip", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAdamwArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnscaleArgs[] = {
     {"grads", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"found_inf", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"inverse_scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUpdateScaleArgs[] = {
     {"scale", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_tracker", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_infs", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"backoff_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_interval", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1062,24 +1089,15 @@ const ArgSpec kTotalNormArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kScaleAllArgs[] = {
+const ArgSpec kClipAllArgs[] = {
     {"tensors", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"factor", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norm", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max_norm", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLerpAllArgs[] = {
     {"averages", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSgdArgs[] = {
-    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 
 } // namespace
@@ -1103,6 +1121,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_add(AddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_add(AddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub",
@@ -1122,6 +1141,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sub(SubArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sub(SubArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul",
@@ -1141,6 +1161,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mul(MulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mul(MulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div",
@@ -1160,6 +1181,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_div(DivArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_div(DivArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg",
@@ -1179,6 +1201,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_neg(NegArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_neg(NegArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp",
@@ -1198,6 +1221,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_exp(ExpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_exp(ExpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log",
@@ -1217,6 +1241,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log(LogArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log(LogArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu",
@@ -1236,6 +1261,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu(ReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_relu(ReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh",
@@ -1255,6 +1281,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh(TanhArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tanh(TanhArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu",
@@ -1274,6 +1301,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu(GeluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gelu(GeluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cast",
@@ -1293,6 +1321,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cast(CastArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cast(CastArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clone",
@@ -1312,6 +1341,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clone(CloneArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clone(CloneArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs",
@@ -1331,6 +1361,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs(AbsArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_abs(AbsArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt",
@@ -1350,6 +1381,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt(SqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sqrt(SqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt",
@@ -1369,6 +1401,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt(RsqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rsqrt(RsqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal",
@@ -1388,6 +1421,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal(ReciprocalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_reciprocal(ReciprocalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin",
@@ -1407,6 +1441,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin(SinArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sin(SinArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos",
@@ -1426,6 +1461,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos(CosArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cos(CosArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf",
@@ -1445,6 +1481,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf(ErfArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_erf(ErfArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid",
@@ -1464,6 +1501,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid(SigmoidArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sigmoid(SigmoidArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu",
@@ -1483,6 +1521,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu(SiluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_silu(SiluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softplus",
@@ -1502,6 +1541,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus(SoftplusArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softplus(SoftplusArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu",
@@ -1521,6 +1561,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu(LeakyReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_leaky_relu(LeakyReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu",
@@ -1540,6 +1581,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu(EluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_elu(EluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign",
@@ -1559,6 +1601,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sign(SignArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sign(SignArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor",
@@ -1578,6 +1621,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_floor(FloorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_floor(FloorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil",
@@ -1597,6 +1641,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ceil(CeilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_ceil(CeilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round",
@@ -1616,6 +1661,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_round(RoundArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_round(RoundArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp",
@@ -1635,6 +1681,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp(ClampArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp(ClampArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isnan",
@@ -1654,6 +1701,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isnan(IsnanArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isfinite",
@@ -1673,6 +1721,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isfinite(IsfiniteArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow",
@@ -1692,6 +1741,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow(PowArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pow(PowArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "maximum",
@@ -1711,6 +1761,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum(MaximumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_maximum(MaximumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "minimum",
@@ -1730,6 +1781,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum(MinimumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_minimum(MinimumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "eq",
@@ -1749,6 +1801,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eq(EqArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ne",
@@ -1768,6 +1821,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ne(NeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "lt",
@@ -1787,6 +1841,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lt(LtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "le",
@@ -1806,6 +1861,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_le(LeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gt",
@@ -1825,6 +1881,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gt(GtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ge",
@@ -1844,6 +1901,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ge(GeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_and",
@@ -1863,6 +1921,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_and(LogicalAndArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_or",
@@ -1882,6 +1941,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_or(LogicalOrArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_xor",
@@ -1901,6 +1961,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_xor(LogicalXorArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_not",
@@ -1920,6 +1981,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_not(LogicalNotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "where",
@@ -1939,6 +2001,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_where(WhereArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_where(WhereArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "copy_",
@@ -1958,6 +2021,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_copy_(CopyInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_copy_(CopyInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "fill_",
@@ -1977,6 +2041,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_fill_(FillInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_fill_(FillInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "add_",
@@ -1996,6 +2061,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub_",
@@ -2015,6 +2081,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul_",
@@ -2034,6 +2101,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div_",
@@ -2053,6 +2121,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow_",
@@ -2072,6 +2141,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg_",
@@ -2091,6 +2161,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs_",
@@ -2110,6 +2181,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp_",
@@ -2129,6 +2201,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_",
@@ -2148,6 +2221,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt_",
@@ -2167,6 +2241,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt_",
@@ -2186,6 +2261,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal_",
@@ -2205,6 +2281,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin_",
@@ -2224,6 +2301,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos_",
@@ -2243,6 +2321,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh_",
@@ -2262,6 +2341,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf_",
@@ -2281,6 +2361,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid_",
@@ -2300,6 +2381,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu_",
@@ -2319,6 +2401,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu_",
@@ -2338,6 +2421,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu_",
@@ -2357,6 +2441,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu_",
@@ -2376,6 +2461,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu_",
@@ -2395,6 +2481,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign_",
@@ -2414,6 +2501,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor_",
@@ -2433,6 +2521,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil_",
@@ -2452,6 +2541,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round_",
@@ -2471,6 +2561,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp_",
@@ -2490,6 +2581,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill_",
@@ -2509,6 +2601,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add_",
@@ -2528,6 +2621,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sum",
@@ -2547,6 +2641,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sum(SumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sum(SumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mean",
@@ -2566,6 +2661,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mean(MeanArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mean(MeanArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amax",
@@ -2585,6 +2681,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax(AmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amax(AmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmax",
@@ -2604,6 +2701,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmax(ArgmaxArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amin",
@@ -2623,6 +2721,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amin(AminArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amin(AminArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmin",
@@ -2642,6 +2741,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmin(ArgminArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "all",
@@ -2661,6 +2761,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_all(AllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "any",
@@ -2680,6 +2781,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_any(AnyArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "prod",
@@ -2699,6 +2801,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_prod(ProdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_prod(ProdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "var",
@@ -2718,6 +2821,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_var(VarArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_var(VarArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "std",
@@ -2737,6 +2841,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_std(StdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_std(StdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "norm",
@@ -2756,6 +2861,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_norm(NormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_norm(NormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logsumexp",
@@ -2775,6 +2881,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp(LogsumexpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_logsumexp(LogsumexpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cumsum",
@@ -2794,6 +2901,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cumsum(CumsumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cumsum(CumsumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sort",
@@ -2813,6 +2921,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sort(SortArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sort(SortArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argsort",
@@ -2832,6 +2941,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argsort(ArgsortArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "topk",
@@ -2851,6 +2961,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_topk(TopkArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_topk(TopkArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softmax",
@@ -2870,6 +2981,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax(SoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softmax(SoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_softmax",
@@ -2889,6 +3001,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax(LogSoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log_softmax(LogSoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cross_entropy",
@@ -2908,6 +3021,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy(CrossEntropyArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nll_loss",
@@ -2927,11 +3041,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss(NllLossArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mse_loss",
         .signature = "mse_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
-        .doc = "Squared error; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Squared error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kMseLossArgs,
         .arg_count = 3,
@@ -2946,11 +3061,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "l1_loss",
         .signature = "l1_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
-        .doc = "Absolute error; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Absolute error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kL1LossArgs,
         .arg_count = 3,
@@ -2965,11 +3081,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "smooth_l1_loss",
         .signature = "smooth_l1_loss(x: tensor, target: tensor, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
-        .doc = "Squared error below beta, absolute error above; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kSmoothL1LossArgs,
         .arg_count = 4,
@@ -2984,11 +3101,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy_with_logits",
         .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
-        .doc = "Cross entropy of sigmoid(x) and target, without overflow; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kBinaryCrossEntropyWithLogitsArgs,
         .arg_count = 5,
@@ -3003,11 +3121,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy",
         .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\") -> tensor",
-        .doc = "Cross entropy of probabilities x and target; logarithms are held above -100; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kBinaryCrossEntropyArgs,
         .arg_count = 4,
@@ -3022,11 +3141,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "kl_div",
         .signature = "kl_div(x: tensor, target: tensor, reduction: str = \"mean\", log_target: bool = false) -> tensor",
-        .doc = "Kullback-Leibler divergence of log-probabilities x from target; reduction is \"mean\", \"batchmean\", \"sum\" or \"none\".",
+        .doc = "Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is \"mean\" (over all elements), \"batchmean\" (the sum over x.shape[0]), \"sum\" or \"none\".",
         .family = "loss",
         .args = kKlDivArgs,
         .arg_count = 4,
@@ -3041,6 +3161,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "layer_norm",
@@ -3060,6 +3181,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm(LayerNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_layer_norm(LayerNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rms_norm",
@@ -3079,6 +3201,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm(RmsNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rms_norm(RmsNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "group_norm",
@@ -3098,6 +3221,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm(GroupNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_group_norm(GroupNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "batch_norm",
@@ -3117,6 +3241,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "embedding",
@@ -3136,6 +3261,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding(EmbeddingArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_embedding(EmbeddingArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "matmul",
@@ -3155,6 +3281,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_matmul(MatmulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_matmul(MatmulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "outer",
@@ -3174,6 +3301,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "einsum",
@@ -3193,6 +3321,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linear",
@@ -3212,6 +3341,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "scaled_dot_product_attention",
@@ -3231,6 +3361,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "reshape",
@@ -3250,6 +3381,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "view",
@@ -3269,6 +3401,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_view(ViewArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_view(ViewArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "transpose",
@@ -3288,6 +3421,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_transpose(TransposeArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_transpose(TransposeArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "permute",
@@ -3307,6 +3441,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_permute(PermuteArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_permute(PermuteArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "expand",
@@ -3326,6 +3461,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_expand(ExpandArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_expand(ExpandArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "squeeze",
@@ -3345,6 +3481,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "unsqueeze",
@@ -3364,6 +3501,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "slice",
@@ -3383,6 +3521,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_slice(SliceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_slice(SliceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "contiguous",
@@ -3402,6 +3541,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "index_select",
@@ -3421,6 +3561,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select(IndexSelectArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cat",
@@ -3440,6 +3581,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cat(CatArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cat(CatArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "stack",
@@ -3459,6 +3601,67 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "split",
+        .signature = "split(x: tensor, size: ints, axis: int = 0) -> tensors",
+        .doc = "x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.",
+        .family = "shape",
+        .args = kSplitArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_split(SplitArgs(a)); },
+    },
+    {
+        .name = "chunk",
+        .signature = "chunk(x: tensor, chunks: int, axis: int = 0) -> tensors",
+        .doc = "x in at most so many parts of one size along an axis, the last perhaps smaller; views.",
+        .family = "shape",
+        .args = kChunkArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_chunk(ChunkArgs(a)); },
+    },
+    {
+        .name = "unbind",
+        .signature = "unbind(x: tensor, axis: int = 0) -> tensors",
+        .doc = "The parts of x at each position of an axis, without that axis; views.",
+        .family = "shape",
+        .args = kUnbindArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_unbind(UnbindArgs(a)); },
     },
     {
         .name = "gather",
@@ -3478,6 +3681,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gather(GatherArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gather(GatherArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add",
@@ -3497,6 +3701,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_scatter_add(ScatterAddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_add(ScatterAddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nonzero",
@@ -3516,6 +3721,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_select",
@@ -3535,6 +3741,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill",
@@ -3554,6 +3761,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_masked_fill(MaskedFillArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_masked_fill(MaskedFillArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pad",
@@ -3573,6 +3781,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "flip",
@@ -3592,6 +3801,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "roll",
@@ -3611,6 +3821,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tile",
@@ -3630,6 +3841,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tril",
@@ -3649,6 +3861,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tril(TrilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tril(TrilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "triu",
@@ -3668,6 +3881,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_triu(TriuArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_triu(TriuArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "one_hot",
@@ -3687,6 +3901,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_one_hot(OneHotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "dropout",
@@ -3706,6 +3921,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty",
@@ -3725,6 +3941,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros",
@@ -3744,6 +3961,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones",
@@ -3763,6 +3981,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full",
@@ -3782,6 +4001,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "arange",
@@ -3801,6 +4021,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linspace",
@@ -3820,6 +4041,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "eye",
@@ -3839,6 +4061,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand",
@@ -3858,6 +4081,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn",
@@ -3877,6 +4101,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint",
@@ -3896,6 +4121,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randperm",
@@ -3915,6 +4141,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty_like",
@@ -3934,6 +4161,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros_like",
@@ -3953,6 +4181,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones_like",
@@ -3972,6 +4201,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full_like",
@@ -3991,6 +4221,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand_like",
@@ -4010,6 +4241,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn_like",
@@ -4029,6 +4261,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint_like",
@@ -4048,6 +4281,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "_relu_backward",
@@ -4067,6 +4301,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu_backward(ReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_tanh_backward",
@@ -4086,6 +4321,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh_backward(TanhBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_gelu_backward",
@@ -4105,6 +4341,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu_backward(GeluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_abs_backward",
@@ -4124,6 +4361,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs_backward(AbsBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sqrt_backward",
@@ -4143,6 +4381,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt_backward(SqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rsqrt_backward",
@@ -4162,6 +4401,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt_backward(RsqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reciprocal_backward",
@@ -4181,6 +4421,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal_backward(ReciprocalBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sin_backward",
@@ -4200,6 +4441,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin_backward(SinBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cos_backward",
@@ -4219,6 +4461,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos_backward(CosBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_erf_backward",
@@ -4238,6 +4481,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf_backward(ErfBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sigmoid_backward",
@@ -4257,6 +4501,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid_backward(SigmoidBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_silu_backward",
@@ -4276,6 +4521,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu_backward(SiluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softplus_backward",
@@ -4295,6 +4541,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus_backward(SoftplusBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_leaky_relu_backward",
@@ -4314,6 +4561,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu_backward(LeakyReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_elu_backward",
@@ -4333,6 +4581,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu_backward(EluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_clamp_backward",
@@ -4352,6 +4601,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp_backward(ClampBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_backward",
@@ -4371,6 +4621,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_backward(PowBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_exponent_backward",
@@ -4390,6 +4641,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_exponent_backward(PowExponentBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_maximum_backward",
@@ -4409,6 +4661,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum_backward(MaximumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_minimum_backward",
@@ -4428,6 +4681,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum_backward(MinimumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put_",
@@ -4447,6 +4701,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reverse_cumsum",
@@ -4466,6 +4721,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reverse_cumsum(ReverseCumsumArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_amax_backward",
@@ -4485,6 +4741,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax_backward(AmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softmax_backward",
@@ -4504,6 +4761,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax_backward(SoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_log_softmax_backward",
@@ -4523,6 +4781,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax_backward(LogSoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cross_entropy_backward",
@@ -4542,6 +4801,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy_backward(CrossEntropyBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nll_loss_backward",
@@ -4561,253 +4821,147 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss_backward(NllLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
-        .name = "_squared_error",
-        .signature = "_squared_error(x: tensor, target: tensor) -> tensor",
-        .doc = "(x - target)^2, broadcast.",
+        .name = "_pair_loss",
+        .signature = "_pair_loss(x: tensor, target: tensor, kind: str, beta: float, reduce: bool, divisor: float) -> tensor",
+        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"bce\", \"kl\" or \"kl_log\".",
         .family = "loss",
-        .args = kSquaredErrorArgs,
-        .arg_count = 2,
+        .args = kPairLossArgs,
+        .arg_count = 6,
         .results = {ResultKind::kTensor},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x3, 0x3},
+        .saves = {0x3, 0x3, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_squared_error(SquaredErrorArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_squared_error(SquaredErrorArgs(a), b); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss(PairLossArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_pair_loss(PairLossArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
-        .name = "_squared_error_backward",
-        .signature = "_squared_error_backward(grad: tensor, x: tensor, target: tensor) -> plain",
-        .doc = "The gradient of squared_error with respect to x.",
+        .name = "_pair_loss_backward",
+        .signature = "_pair_loss_backward(grad: tensor, x: tensor, target: tensor, kind: str, beta: float, divisor: float, of_target: bool) -> plain",
+        .doc = "The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.",
         .family = "loss",
-        .args = kSquaredErrorBackwardArgs,
-        .arg_count = 3,
+        .args = kPairLossBackwardArgs,
+        .arg_count = 7,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_squared_error_backward(SquaredErrorBackwardArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss_backward(PairLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
-    },
-    {
-        .name = "_absolute_error",
-        .signature = "_absolute_error(x: tensor, target: tensor) -> tensor",
-        .doc = "|x - target|, broadcast.",
-        .family = "loss",
-        .args = kAbsoluteErrorArgs,
-        .arg_count = 2,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x3, 0x3},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error(AbsoluteErrorArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_absolute_error(AbsoluteErrorArgs(a), b); },
-        .compose = nullptr,
-    },
-    {
-        .name = "_absolute_error_backward",
-        .signature = "_absolute_error_backward(grad: tensor, x: tensor, target: tensor) -> plain",
-        .doc = "The gradient of absolute_error with respect to x.",
-        .family = "loss",
-        .args = kAbsoluteErrorBackwardArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error_backward(AbsoluteErrorBackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-    },
-    {
-        .name = "_smooth_l1",
-        .signature = "_smooth_l1(x: tensor, target: tensor, beta: float) -> tensor",
-        .doc = "The smooth L1 error, broadcast.",
-        .family = "loss",
-        .args = kSmoothL1Args,
-        .arg_count = 3,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x3, 0x3, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1(SmoothL1Args(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_smooth_l1(SmoothL1Args(a), b); },
-        .compose = nullptr,
-    },
-    {
-        .name = "_smooth_l1_backward",
-        .signature = "_smooth_l1_backward(grad: tensor, x: tensor, target: tensor, beta: float) -> plain",
-        .doc = "The gradient of smooth_l1 with respect to x.",
-        .family = "loss",
-        .args = kSmoothL1BackwardArgs,
-        .arg_count = 4,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1_backward(SmoothL1BackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-    },
-    {
-        .name = "_bce_logits",
-        .signature = "_bce_logits(x: tensor, target: tensor) -> tensor",
-        .doc = "(1 - target) x + log(1 + exp(-x)), broadcast.",
-        .family = "loss",
-        .args = kBceLogitsArgs,
-        .arg_count = 2,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x3, 0x1},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits(BceLogitsArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_bce_logits(BceLogitsArgs(a), b); },
-        .compose = nullptr,
-    },
-    {
-        .name = "_bce_logits_backward",
-        .signature = "_bce_logits_backward(grad: tensor, x: tensor, target: tensor) -> plain",
-        .doc = "The gradient of bce_logits with respect to x: (sigmoid(x) - target) grad.",
-        .family = "loss",
-        .args = kBceLogitsBackwardArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits_backward(BceLogitsBackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_layer_norm_backward",
-        .signature = "_layer_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int) -> plain, plain, plain",
-        .doc = "The gradients of layer_norm with respect to x, weight and bias; normalised axes begin at axis.",
+        .signature = "_layer_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain, plain",
+        .doc = "The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.",
         .family = "norm",
         .args = kLayerNormBackwardArgs,
-        .arg_count = 6,
+        .arg_count = 8,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm_backward(LayerNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rms_norm_backward",
-        .signature = "_rms_norm_backward(grad: tensor, x: tensor, weight: tensor?, rstd: tensor, axis: int) -> plain, plain",
-        .doc = "The gradients of rms_norm with respect to x and weight; normalised axes begin at axis.",
+        .signature = "_rms_norm_backward(grad: tensor, x: tensor, weight: tensor?, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain",
+        .doc = "The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.",
         .family = "norm",
         .args = kRmsNormBackwardArgs,
-        .arg_count = 5,
+        .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 2,
         .returned_count = 2,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm_backward(RmsNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_group_norm_backward",
-        .signature = "_group_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, num_groups: int) -> plain, plain, plain",
-        .doc = "The gradients of group_norm with respect to x, weight and bias.",
+        .signature = "_group_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, num_groups: int, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of group_norm with respect to x (empty unless asked for), weight and bias.",
         .family = "norm",
         .args = kGroupNormBackwardArgs,
-        .arg_count = 6,
+        .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm_backward(GroupNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm",
-        .signature = "_batch_norm(x: tensor, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
-        .doc = "batch_norm over the batch, with its mean and variance (divided by the count).",
+        .signature = "_batch_norm(x: tensor, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
+        .doc = "batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
         .family = "norm",
         .args = kBatchNormInternalArgs,
-        .arg_count = 4,
+        .arg_count = 6,
         .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x60003, 0x60001, 0x0, 0x0},
+        .saves = {0x60009, 0x0, 0x0, 0x60001, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_internal(BatchNormInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm_backward",
-        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float) -> plain, plain, plain",
-        .doc = "The gradients of batch_norm with respect to x, weight and bias.",
+        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float, of_batch: bool, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.",
         .family = "norm",
         .args = kBatchNormBackwardArgs,
-        .arg_count = 6,
+        .arg_count = 8,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_embedding_backward",
@@ -4827,6 +4981,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding_backward(EmbeddingBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear",
@@ -4846,6 +5001,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_internal(LinearInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_internal(LinearInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_relu",
@@ -4865,6 +5021,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_relu(LinearReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_relu(LinearReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_act",
@@ -4884,6 +5041,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_act(LinearActArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_act(LinearActArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention",
@@ -4903,6 +5061,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention(AttentionArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_attention(AttentionArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention_backward",
@@ -4922,6 +5081,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention_backward(AttentionBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_count_nonzero",
@@ -4941,6 +5101,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero(CountNonzeroArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nonzero",
@@ -4960,6 +5121,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nonzero_internal(NonzeroInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index",
@@ -4979,6 +5141,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index(IndexArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index(IndexArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put",
@@ -4998,6 +5161,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_select_backward",
@@ -5017,6 +5181,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_dropout",
@@ -5036,6 +5201,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_dropout_internal(DropoutInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_dropout_internal(DropoutInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_uniform",
@@ -5055,6 +5221,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_uniform(UniformArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_normal",
@@ -5074,6 +5241,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_normal(NormalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randint",
@@ -5093,6 +5261,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randint_internal(RandintInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randperm",
@@ -5112,6 +5281,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randperm_internal(RandpermInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_arange",
@@ -5131,6 +5301,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_arange_internal(ArangeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_eye",
@@ -5150,11 +5321,32 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eye_internal(EyeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_sgd",
+        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, masters: muts, found_inf: tensor?, lr: float, momentum: float, weight_decay: float, nesterov: bool) -> ()",
+        .doc = "One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.",
+        .family = "optim",
+        .args = kSgdArgs,
+        .arg_count = 9,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_adam",
-        .signature = "_adam(params: muts, grads: tensors, first: muts, second: muts, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, steps: mut, skip: tensor?) -> ()",
-        .doc = "One step of Adam (or AdamW, where decoupled) over all tensors of a group; nothing changes where skip is not 0.",
+        .signature = "_adam(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.",
         .family = "optim",
         .args = kAdamArgs,
         .arg_count = 12,
@@ -5169,11 +5361,32 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_adam(AdamArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_adamw",
+        .signature = "_adamw(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "The same with weight decay apart from the gradient.",
+        .family = "optim",
+        .args = kAdamwArgs,
+        .arg_count = 12,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_adamw(AdamwArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_unscale",
-        .signature = "_unscale(grads: muts, found_inf: mut, inverse_scale: tensor) -> ()",
-        .doc = "Multiplies gradients by inverse_scale, and sets found_inf to 1 where one is not finite.",
+        .signature = "_unscale(grads: muts, found_inf: mut, scale: tensor) -> ()",
+        .doc = "Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.",
         .family = "optim",
         .args = kUnscaleArgs,
         .arg_count = 3,
@@ -5188,10 +5401,11 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_unscale(UnscaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_update_scale",
-        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_inf: tensor, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
+        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
         .doc = "Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.",
         .family = "optim",
         .args = kUpdateScaleArgs,
@@ -5207,11 +5421,12 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_update_scale(UpdateScaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_total_norm",
         .signature = "_total_norm(tensors: tensors, p: float) -> plain",
-        .doc = "The norm of all tensors as if they were one vector, as float32.",
+        .doc = "The norm of all tensors as if they were one vector.",
         .family = "optim",
         .args = kTotalNormArgs,
         .arg_count = 2,
@@ -5226,25 +5441,27 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_total_norm(TotalNormArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
-        .name = "_scale_all",
-        .signature = "_scale_all(tensors: muts, factor: tensor) -> ()",
-        .doc = "Multiplies all tensors by a scalar on the device.",
+        .name = "_clip_all",
+        .signature = "_clip_all(tensors: muts, norm: tensor, max_norm: float) -> ()",
+        .doc = "Multiplies all tensors by max_norm / norm where that is below 1.",
         .family = "optim",
-        .args = kScaleAllArgs,
-        .arg_count = 2,
+        .args = kClipAllArgs,
+        .arg_count = 3,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_scale_all(ScaleAllArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_clip_all(ClipAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_lerp_all",
@@ -5264,25 +5481,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
-    },
-    {
-        .name = "_sgd",
-        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, lr: float, momentum: float, weight_decay: float, nesterov: bool, first: bool) -> ()",
-        .doc = "One step of stochastic gradient descent over all tensors of a group.",
-        .family = "optim",
-        .args = kSgdArgs,
-        .arg_count = 8,
-        .results = {},
-        .result_count = 0,
-        .returned_count = 0,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
+        .compose_list = nullptr,
     },
 };
 
@@ -6038,6 +6237,24 @@ Tensor stack(TensorList tensors, int64_t axis)
     return run_one(YOKE_OP_STACK, args);
 }
 
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_list(YOKE_OP_SPLIT, args);
+}
+
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(chunks), arg_int(axis)};
+    return run_list(YOKE_OP_CHUNK, args);
+}
+
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_list(YOKE_OP_UNBIND, args);
+}
+
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index)};
@@ -6386,81 +6603,45 @@ Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yo
     return run_one(YOKE_OP__NLL_LOSS_BACKWARD, args);
 }
 
-Tensor squared_error(const yoke_tensor &x, const yoke_tensor &target)
+Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__SQUARED_ERROR, args);
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(kind), arg_float(beta), arg_bool(reduce), arg_float(divisor)};
+    return run_one(YOKE_OP__PAIR_LOSS, args);
 }
 
-Tensor squared_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target)
+Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__SQUARED_ERROR_BACKWARD, args);
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_string(kind), arg_float(beta), arg_float(divisor), arg_bool(of_target)};
+    return run_one(YOKE_OP__PAIR_LOSS_BACKWARD, args);
 }
 
-Tensor absolute_error(const yoke_tensor &x, const yoke_tensor &target)
+std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__ABSOLUTE_ERROR, args);
-}
-
-Tensor absolute_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__ABSOLUTE_ERROR_BACKWARD, args);
-}
-
-Tensor smooth_l1(const yoke_tensor &x, const yoke_tensor &target, double beta)
-{
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_float(beta)};
-    return run_one(YOKE_OP__SMOOTH_L1, args);
-}
-
-Tensor smooth_l1_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, double beta)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_float(beta)};
-    return run_one(YOKE_OP__SMOOTH_L1_BACKWARD, args);
-}
-
-Tensor bce_logits(const yoke_tensor &x, const yoke_tensor &target)
-{
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__BCE_LOGITS, args);
-}
-
-Tensor bce_logits_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__BCE_LOGITS_BACKWARD, args);
-}
-
-std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(axis)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(axis), arg_bool(of_x), arg_bool(of_weight)};
     return run_many<3>(YOKE_OP__LAYER_NORM_BACKWARD, args);
 }
 
-std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis)
+std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(rstd), arg_int(axis)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(rstd), arg_int(axis), arg_bool(of_x), arg_bool(of_weight)};
     return run_many<2>(YOKE_OP__RMS_NORM_BACKWARD, args);
 }
 
-std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups)
+std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(num_groups)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(num_groups), arg_bool(of_x)};
     return run_many<3>(YOKE_OP__GROUP_NORM_BACKWARD, args);
 }
 
-std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
+std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(mean), arg_optional_tensor(variance), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
     return run_many<3>(YOKE_OP__BATCH_NORM, args);
 }
 
-std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps)
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x)};
     return run_many<3>(YOKE_OP__BATCH_NORM_BACKWARD, args);
 }
 
@@ -6572,21 +6753,33 @@ void eye_internal(yoke_tensor &x)
     run_in_place(YOKE_OP__EYE, args);
 }
 
-void adam(TensorList params, TensorList grads, TensorList first, TensorList second, double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, yoke_tensor &steps, const yoke_tensor *skip)
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov)
 {
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(first), arg_tensors(second), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay), arg_bool(decoupled), arg_tensor(steps), arg_optional_tensor(skip)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov)};
+    run_in_place(YOKE_OP__SGD, args);
+}
+
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
     run_in_place(YOKE_OP__ADAM, args);
 }
 
-void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &inverse_scale)
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
 {
-    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(inverse_scale)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
+    run_in_place(YOKE_OP__ADAMW, args);
+}
+
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale)
+{
+    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(scale)};
     run_in_place(YOKE_OP__UNSCALE, args);
 }
 
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, const yoke_tensor &found_inf, double growth_factor, double backoff_factor, int64_t growth_interval)
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval)
 {
-    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensor(found_inf), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
+    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensors(found_infs), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
     run_in_place(YOKE_OP__UPDATE_SCALE, args);
 }
 
@@ -6596,22 +6789,16 @@ Tensor total_norm(TensorList tensors, double p)
     return run_one(YOKE_OP__TOTAL_NORM, args);
 }
 
-void scale_all(TensorList tensors, const yoke_tensor &factor)
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm)
 {
-    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(factor)};
-    run_in_place(YOKE_OP__SCALE_ALL, args);
+    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(norm), arg_float(max_norm)};
+    run_in_place(YOKE_OP__CLIP_ALL, args);
 }
 
 void lerp_all(TensorList averages, TensorList tensors, double weight)
 {
     yoke_arg args[] = {arg_tensors(averages), arg_tensors(tensors), arg_float(weight)};
     run_in_place(YOKE_OP__LERP_ALL, args);
-}
-
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first)
-{
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov), arg_bool(first)};
-    run_in_place(YOKE_OP__SGD, args);
 }
 } // namespace ops
 } // namespace yoke
