@@ -6,14 +6,8 @@
 -- options mean, and gives the same losses bit for bit.
 local yoke = require "yoke"
 local nn = yoke.nn
-
 local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
 local on_terminal = os.execute "test -t 2"
-
-local function fail(message)
-    io.stderr:write(tostring(message), "\n")
-    os.exit(1)
-end
 
 local function read_options()
     local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
@@ -27,34 +21,33 @@ local function read_options()
         if math.type(default) == "integer" then value = math.tointeger(value) end
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil or name == "amp" and AMP[value] == nil then
-            fail(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps "
-                .. "--lr --sample --temperature --top-k --prompt --text --losses, and --amp off, bf16 or f16"):format(arg[i]))
+            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps "
+                .. "--lr --sample --temperature --top-k --prompt --text --losses, and --amp off, bf16 or f16"):format(arg[i]), 0)
         end
         options[name], i = value, i + 2
     end
     return options
 end
 
-local function bytes_of(text) return yoke.frombuffer(text, #text, "uint8"):to(yoke.current_device(), "int64") end
+local function indices(text) return yoke.frombuffer(text, #text, "uint8"):to(yoke.current_device(), "int64") end
 
--- The bytes of a file as indices on the current device.
 local function load_text(path, context)
-    local file, err = io.open(path, "rb")
-    if not file then fail(err .. "\nThe text to learn: name another file with --text.") end
+    local file <close>, err = io.open(path, "rb")
+    if not file then error(err .. "\nThe text to learn: name another file with --text.", 0) end
     local text = file:read "a"
-    file:close()
-    if #text <= context then fail(("%s has %d bytes; more than --context %d are needed"):format(path, #text, context)) end
-    return bytes_of(text)
+    if #text <= context then error(("%s has %d bytes; more than --context %d are needed"):format(path, #text, context), 0) end
+    return indices(text)
 end
 
 local GPT = nn.Module:extend "GPT"
-
 function GPT:init(layers, width, heads, context)
     self.context = context
-    self.byte, self.place = nn.Embedding(256, width), nn.Embedding(context, width)
+    self.byte = nn.Embedding(256, width)
+    self.place = nn.Embedding(context, width)
     self.blocks = nn.ModuleList()
     for _ = 1, layers do self.blocks:append(nn.TransformerBlock(width, heads, { causal = true })) end
-    self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256, { bias = false })
+    self.norm = nn.LayerNorm(width)
+    self.head = nn.Linear(width, 256, { bias = false })
     for name, parameter in self:named_parameters() do
         if parameter.ndim == 2 then -- what adds to the stream starts smaller, the deeper the network
             local deep = name:find "out%.weight$" or name:find "down%.weight$"
@@ -72,30 +65,25 @@ end
 -- Pieces of the text [batch, context], and what follows each of their bytes [batch * context].
 local function draw_batch(text, batch, context)
     local starts = yoke.randint(0, text.numel - context, { batch, 1 })
-    local rows = (starts + yoke.arange(context + 1)):reshape { -1 }
-    local pieces = text:index_select(0, rows):reshape { batch, context + 1 }
+    local pieces = text:index_select(0, (starts + yoke.arange(context + 1)):reshape { -1 }):reshape { batch, context + 1 }
     return pieces:slice(1, 0, context), pieces:slice(1, 1, context + 1):reshape { -1 }
 end
 
 local function make_optimizer(net, lr, steps)
-    local matrices, others = {}, {}
-    for _, p in ipairs(net:parameters()) do table.insert(p.ndim == 2 and matrices or others, p) end
-    local groups = { { params = matrices, weight_decay = 0.1 }, { params = others, weight_decay = 0.0 } }
+    local groups = { { params = {}, weight_decay = 0.1 }, { params = {}, weight_decay = 0.0 } }
+    for _, p in ipairs(net:parameters()) do table.insert(groups[p.ndim == 2 and 1 or 2].params, p) end
     local optimizer = yoke.optim.AdamW(groups, { lr = lr, betas = { 0.9, 0.95 } })
     return optimizer, yoke.optim.schedule.cosine(optimizer, steps, { min_lr = 0.1 * lr, warmup_steps = steps // 10 })
 end
 
--- A bar on a terminal, ten lines elsewhere.
 local function show_progress(step, steps, loss)
     if on_terminal then
-        local bar, stop = ("#"):rep(40 * step // steps), step == steps and "\n" or ""
-        io.stderr:write(("\r[%-40s] %d/%d  loss %.3f%s"):format(bar, step, steps, loss:item(), stop))
+        io.stderr:write(("\r[%-40s] %d/%d  loss %.3f"):format(("#"):rep(40 * step // steps), step, steps, loss:item()))
     elseif step % math.max(steps // 10, 1) == 0 then
         io.stderr:write(("step %d: loss %.4f\n"):format(step, loss:item()))
     end
 end
 
--- Returns the loss of each step.
 local function train(net, text, o)
     local optimizer, schedule = make_optimizer(net, o.lr, o.steps)
     local scaler, losses = yoke.GradScaler { enabled = o.amp == "f16" }, {}
@@ -143,19 +131,20 @@ local function main()
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
     local text, net = load_text(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
-    local start = now()
-    local losses = train(net, text, o)
-    local seconds, parameters, device = now() - start, 0, yoke.current_device()
-    for _, parameter in ipairs(net:parameters()) do parameters = parameters + parameter.numel end
+    local start, losses = now(), train(net, text, o)
+    if on_terminal then io.stderr:write "\n" end
+    local seconds, device = now() - start, yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), o.amp))
-    print("parameters: " .. parameters)
     print(("tokens/s: %.0f"):format(o.steps * o.batch * o.context / seconds))
     print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))
     print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
     for i, loss in ipairs(losses) do losses[i] = ("%a"):format(loss) end
     if o.losses then print("losses: " .. table.concat(losses, " ")) end
-    print("text: " .. write(net, bytes_of(o.prompt), o))
+    print("text: " .. write(net, indices(o.prompt), o))
 end
 
 local done, err = pcall(main)
-if not done then fail(err) end
+if not done then
+    io.stderr:write(tostring(err), "\n")
+    os.exit(1)
+end

@@ -133,7 +133,6 @@ def main():
     losses = [loss.item() for loss in losses]
     seconds = time.perf_counter() - start
     print(f"device: {yoke.current_device()} ({yoke.current_device().name}), {yoke.get_num_threads()} threads, amp {o.amp}")
-    print(f"parameters: {sum(p.numel for p in net.parameters())}")
     print(f"tokens/s: {o.steps * o.batch * o.context / seconds:.0f}")
     print(f"peak memory: {yoke.max_memory_allocated() / 2**20:.1f} MiB")
     print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
