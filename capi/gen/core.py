@@ -65,7 +65,7 @@ def args_struct(op):
 def rules(op):
     """The functions that the op's family defines; one that is missing is a link error."""
     if op.composed:
-        return [f"Tensor compose_{op.cpp}({op.struct} a);"]
+        return [f"{result_type(op)} compose_{op.cpp}({op.struct} a);"]
     if op.in_place:
         return []
     return [f"void infer_{op.cpp}({op.struct} a, Plan &plan);"] + (
@@ -84,6 +84,8 @@ def cpp_default(arg):
 
 def result_type(op):
     n = len(op.returned)
+    if op.gives_list:
+        return "std::vector<Tensor>"
     return "void" if n == 0 else "Tensor" if n == 1 else f"std::array<Tensor, {n}>"
 
 
@@ -102,6 +104,7 @@ def ops_h(ops):
 #include "core/ops/op_def.h"
 
 #include <array>
+#include <vector>
 
 namespace yoke {
 """]
@@ -151,7 +154,9 @@ def table_entry(op):
     saves = ", ".join(f"0x{saves_mask(op, a):x}" for a in op.args)
     infer = "nullptr" if op.composed or op.in_place else f"[](yoke_arg *a, Plan &p) {{ infer_{op.cpp}({op.struct}(a), p); }}"
     vjp = f"[](yoke_arg *a, Backward &b) {{ vjp_{op.cpp}({op.struct}(a), b); }}" if op.has_vjp else "nullptr"
-    compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}" if op.composed else "nullptr"
+    compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}"
+    one, many = (compose if op.composed and op.gives_list == many else "nullptr" for many in (False, True))
+    results = "" if op.gives_list else results
     autocast = "".join(part.capitalize() for part in op.autocast.split("_"))
     return f"""    {{
         .name = "{op.name}",
@@ -161,8 +166,8 @@ def table_entry(op):
         .args = {'k' + op.struct if op.args else 'nullptr'},
         .arg_count = {len(op.args)},
         .results = {{{results}}},
-        .result_count = {len(op.results)},
-        .returned_count = {len(op.returned)},
+        .result_count = {0 if op.gives_list else len(op.results)},
+        .returned_count = {-1 if op.gives_list else len(op.returned)},
         .mut_result = {op.mut},
         .in_place_of = {op.macro[:-1] if op.in_place else -1},
         .saves = {{{saves}}},
@@ -170,7 +175,8 @@ def table_entry(op):
         .cost = Cost::k{op.cost.capitalize()},
         .infer = {infer},
         .vjp = {vjp},
-        .compose = {compose},
+        .compose = {one},
+        .compose_list = {many},
     }},"""
 
 
@@ -197,7 +203,8 @@ void run_in_place(int32_t op, yoke_arg *args)
     out += ["};", "", "namespace ops {", ""]
     for op in ops:
         values = ", ".join(PACK[a.type].format(a.name) for a in op.args)
-        call = (f"return run_one({op.macro}, args);" if len(op.returned) == 1 else
+        call = (f"return run_list({op.macro}, args);" if op.gives_list else
+                f"return run_one({op.macro}, args);" if len(op.returned) == 1 else
                 f"return run_many<{len(op.returned)}>({op.macro}, args);" if op.returned else f"run_in_place({op.macro}, args);")
         out += [caller(op, False), "{", f"    yoke_arg args[] = {{{values}}};", f"    {call}", "}", ""]
     return "\n".join(out) + "} // namespace ops\n} // namespace yoke\n"

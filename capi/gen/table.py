@@ -54,7 +54,7 @@ class Op:
     family: str
     signature: str
     args: list
-    results: list  # "tensor", "plain", "saved"; empty if it changes its argument or returns nothing
+    results: list  # "tensor", "plain", "saved", or "tensors" alone; empty if it changes its argument or returns nothing
     mut: int  # the argument that is returned, or -1
     saves: dict  # argument -> names kept for its gradient
     autocast: str
@@ -78,6 +78,10 @@ class Op:
     @property
     def returned(self):
         return [r for r in self.results if r != "saved"]
+
+    @property
+    def gives_list(self):
+        return self.results == ["tensors"]
 
     @property
     def has_vjp(self):
@@ -138,10 +142,12 @@ def parse_results(text, args):
         return [], -1
     if text in muts:
         return [], muts[text]
+    if text == "tensors":
+        return ["tensors"], -1
     kinds = text.split(", ")
     for kind in kinds:
         if kind not in ("tensor", "plain", "saved"):
-            raise TableError(f"result '{kind}' is not tensor, plain, saved, () or a mut argument")
+            raise TableError(f"result '{kind}' is not tensor, plain, saved, tensors, () or a mut argument")
     if len(kinds) > 3:
         raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 3")
     if kinds != sorted(kinds, key=lambda k: k == "saved") or kinds[0] == "saved":
@@ -184,6 +190,8 @@ def parse_op(line, family):
         raise TableError(f"unknown autocast class '{autocast}'; known: {', '.join(AUTOCAST)}")
     if cost not in COSTS:
         raise TableError(f"unknown cost '{cost}'; known: {', '.join(COSTS)}")
+    if kinds == ["tensors"] and (cost != "composed" or saves):
+        raise TableError("the result 'tensors', a list, is for composed ops")
     if name.endswith("_") != (mut >= 0) and not name.startswith("_"):
         raise TableError("a name ends in '_' if and only if the op returns its mut argument")
     if not doc.endswith("."):

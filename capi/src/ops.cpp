@@ -947,6 +947,27 @@ yoke_status yoke_stack(yoke_tensor *const *tensors, int64_t tensors_count, int64
     return call("yoke_stack", YOKE_OP_STACK, args, out);
 }
 
+yoke_status yoke_split(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                                int64_t axis, yoke_tensor **outs, int64_t capacity, int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(size, size_count), to_int(axis)};
+    return call_list("yoke_split", YOKE_OP_SPLIT, args, outs, capacity, count);
+}
+
+yoke_status yoke_chunk(yoke_tensor *x, int64_t chunks, int64_t axis, yoke_tensor **outs,
+                                int64_t capacity, int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(chunks), to_int(axis)};
+    return call_list("yoke_chunk", YOKE_OP_CHUNK, args, outs, capacity, count);
+}
+
+yoke_status yoke_unbind(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
+                                 int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis)};
+    return call_list("yoke_unbind", YOKE_OP_UNBIND, args, outs, capacity, count);
+}
+
 yoke_status yoke_gather(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                  yoke_tensor **out)
 {

@@ -5,6 +5,8 @@
 #include "core/base/refcount.h"
 #include "yoke/types.h"
 
+#include <vector>
+
 namespace yoke {
 
 class Plan;      // core/ops/plan.h
@@ -72,7 +74,7 @@ struct OpDef {
     int arg_count;
     ResultKind results[kMaxResults];
     int result_count;    // all, with the saved ones
-    int returned_count;  // what the caller gets
+    int returned_count;  // what the caller gets; -1 is a list, of composed ops alone
     int mut_result;      // the index of the `mut` argument that is returned itself, or -1
     int in_place_of;     // the op whose result is written into the `mut` argument, or -1
     uint32_t saves
@@ -82,6 +84,7 @@ struct OpDef {
     void (*infer)(yoke_arg *args, Plan &plan);
     void (*vjp)(yoke_arg *args, Backward &backward);
     Tensor (*compose)(yoke_arg *args);
+    std::vector<Tensor> (*compose_list)(yoke_arg *args);
 };
 
 extern const OpDef kOps[YOKE_OP_COUNT];

@@ -9,6 +9,7 @@
 #include "core/ops/op_def.h"
 
 #include <array>
+#include <vector>
 
 namespace yoke {
 
@@ -1354,6 +1355,43 @@ struct StackArgs : Args {
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
 Tensor compose_stack(StackArgs a);
+
+// split: x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
+struct SplitArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSize, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+std::vector<Tensor> compose_split(SplitArgs a);
+
+// chunk: x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+struct ChunkArgs : Args {
+    using Args::Args;
+    enum : int { kX, kChunks, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t chunks() const { return Args::integer(kChunks); }
+    void set_chunks(int64_t v) { Args::set_integer(kChunks, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+std::vector<Tensor> compose_chunk(ChunkArgs a);
+
+// unbind: The parts of x at each position of an axis, without that axis; views.
+struct UnbindArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+std::vector<Tensor> compose_unbind(UnbindArgs a);
 
 // gather: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
 struct GatherArgs : Args {
@@ -2728,6 +2766,9 @@ Tensor contiguous(const yoke_tensor &x);
 Tensor index_select(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
 Tensor cat(TensorList tensors, int64_t axis = 0);
 Tensor stack(TensorList tensors, int64_t axis = 0);
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis = 0);
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis = 0);
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis = 0);
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
 Tensor scatter_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
 Tensor nonzero(const yoke_tensor &x);

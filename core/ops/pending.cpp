@@ -160,6 +160,9 @@ __attribute__((weak)) void vjp_index_select(IndexSelectArgs a, Backward &b){ fai
 __attribute__((weak)) void infer_cat(CatArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "cat: pending"); }
 __attribute__((weak)) void vjp_cat(CatArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "cat: pending"); }
 __attribute__((weak)) Tensor compose_stack(StackArgs a){ fail(YOKE_E_UNSUPPORTED, "stack: pending"); }
+__attribute__((weak)) std::vector<Tensor> compose_split(SplitArgs a){ fail(YOKE_E_UNSUPPORTED, "split: pending"); }
+__attribute__((weak)) std::vector<Tensor> compose_chunk(ChunkArgs a){ fail(YOKE_E_UNSUPPORTED, "chunk: pending"); }
+__attribute__((weak)) std::vector<Tensor> compose_unbind(UnbindArgs a){ fail(YOKE_E_UNSUPPORTED, "unbind: pending"); }
 __attribute__((weak)) void infer_gather(GatherArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "gather: pending"); }
 __attribute__((weak)) void vjp_gather(GatherArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "gather: pending"); }
 __attribute__((weak)) void infer_scatter_add(ScatterAddArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "scatter_add: pending"); }

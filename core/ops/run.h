@@ -34,6 +34,9 @@ std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
     return out;
 }
 
+// The same for an op with a list of results.
+std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
+
 // Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an INT
 // for a float). For yoke_op_invoke.
 void check_arg(const OpDef &op, int arg, yoke_arg &value);

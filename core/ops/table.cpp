@@ -551,6 +551,20 @@ const ArgSpec kStackArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
+const ArgSpec kSplitArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kChunkArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kUnbindArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
 const ArgSpec kGatherArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1103,6 +1117,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_add(AddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_add(AddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub",
@@ -1122,6 +1137,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sub(SubArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sub(SubArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul",
@@ -1141,6 +1157,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mul(MulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mul(MulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div",
@@ -1160,6 +1177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_div(DivArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_div(DivArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg",
@@ -1179,6 +1197,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_neg(NegArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_neg(NegArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp",
@@ -1198,6 +1217,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_exp(ExpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_exp(ExpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log",
@@ -1217,6 +1237,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log(LogArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log(LogArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu",
@@ -1236,6 +1257,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu(ReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_relu(ReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh",
@@ -1255,6 +1277,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh(TanhArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tanh(TanhArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu",
@@ -1274,6 +1297,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu(GeluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gelu(GeluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cast",
@@ -1293,6 +1317,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cast(CastArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cast(CastArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clone",
@@ -1312,6 +1337,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clone(CloneArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clone(CloneArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs",
@@ -1331,6 +1357,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs(AbsArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_abs(AbsArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt",
@@ -1350,6 +1377,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt(SqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sqrt(SqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt",
@@ -1369,6 +1397,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt(RsqrtArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rsqrt(RsqrtArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal",
@@ -1388,6 +1417,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal(ReciprocalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_reciprocal(ReciprocalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin",
@@ -1407,6 +1437,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin(SinArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sin(SinArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos",
@@ -1426,6 +1457,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos(CosArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cos(CosArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf",
@@ -1445,6 +1477,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf(ErfArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_erf(ErfArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid",
@@ -1464,6 +1497,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid(SigmoidArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sigmoid(SigmoidArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu",
@@ -1483,6 +1517,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu(SiluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_silu(SiluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softplus",
@@ -1502,6 +1537,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus(SoftplusArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softplus(SoftplusArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu",
@@ -1521,6 +1557,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu(LeakyReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_leaky_relu(LeakyReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu",
@@ -1540,6 +1577,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu(EluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_elu(EluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign",
@@ -1559,6 +1597,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sign(SignArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sign(SignArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor",
@@ -1578,6 +1617,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_floor(FloorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_floor(FloorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil",
@@ -1597,6 +1637,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ceil(CeilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_ceil(CeilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round",
@@ -1616,6 +1657,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_round(RoundArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_round(RoundArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp",
@@ -1635,6 +1677,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp(ClampArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp(ClampArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isnan",
@@ -1654,6 +1697,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isnan(IsnanArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "isfinite",
@@ -1673,6 +1717,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_isfinite(IsfiniteArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow",
@@ -1692,6 +1737,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow(PowArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pow(PowArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "maximum",
@@ -1711,6 +1757,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum(MaximumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_maximum(MaximumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "minimum",
@@ -1730,6 +1777,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum(MinimumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_minimum(MinimumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "eq",
@@ -1749,6 +1797,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eq(EqArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ne",
@@ -1768,6 +1817,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ne(NeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "lt",
@@ -1787,6 +1837,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lt(LtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "le",
@@ -1806,6 +1857,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_le(LeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gt",
@@ -1825,6 +1877,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gt(GtArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ge",
@@ -1844,6 +1897,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_ge(GeArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_and",
@@ -1863,6 +1917,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_and(LogicalAndArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_or",
@@ -1882,6 +1937,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_or(LogicalOrArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_xor",
@@ -1901,6 +1957,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_xor(LogicalXorArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logical_not",
@@ -1920,6 +1977,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logical_not(LogicalNotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "where",
@@ -1939,6 +1997,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_where(WhereArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_where(WhereArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "copy_",
@@ -1958,6 +2017,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_copy_(CopyInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_copy_(CopyInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "fill_",
@@ -1977,6 +2037,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_fill_(FillInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_fill_(FillInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "add_",
@@ -1996,6 +2057,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub_",
@@ -2015,6 +2077,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul_",
@@ -2034,6 +2097,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div_",
@@ -2053,6 +2117,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pow_",
@@ -2072,6 +2137,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg_",
@@ -2091,6 +2157,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "abs_",
@@ -2110,6 +2177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp_",
@@ -2129,6 +2197,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_",
@@ -2148,6 +2217,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sqrt_",
@@ -2167,6 +2237,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rsqrt_",
@@ -2186,6 +2257,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "reciprocal_",
@@ -2205,6 +2277,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sin_",
@@ -2224,6 +2297,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cos_",
@@ -2243,6 +2317,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh_",
@@ -2262,6 +2337,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "erf_",
@@ -2281,6 +2357,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sigmoid_",
@@ -2300,6 +2377,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "silu_",
@@ -2319,6 +2397,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu_",
@@ -2338,6 +2417,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu_",
@@ -2357,6 +2437,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "leaky_relu_",
@@ -2376,6 +2457,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "elu_",
@@ -2395,6 +2477,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sign_",
@@ -2414,6 +2497,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "floor_",
@@ -2433,6 +2517,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "ceil_",
@@ -2452,6 +2537,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "round_",
@@ -2471,6 +2557,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clamp_",
@@ -2490,6 +2577,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill_",
@@ -2509,6 +2597,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add_",
@@ -2528,6 +2617,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sum",
@@ -2547,6 +2637,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sum(SumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sum(SumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mean",
@@ -2566,6 +2657,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_mean(MeanArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mean(MeanArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amax",
@@ -2585,6 +2677,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax(AmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amax(AmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmax",
@@ -2604,6 +2697,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmax(ArgmaxArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amin",
@@ -2623,6 +2717,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amin(AminArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amin(AminArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmin",
@@ -2642,6 +2737,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argmin(ArgminArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "all",
@@ -2661,6 +2757,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_all(AllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "any",
@@ -2680,6 +2777,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_any(AnyArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "prod",
@@ -2699,6 +2797,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_prod(ProdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_prod(ProdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "var",
@@ -2718,6 +2817,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_var(VarArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_var(VarArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "std",
@@ -2737,6 +2837,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_std(StdArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_std(StdArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "norm",
@@ -2756,6 +2857,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_norm(NormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_norm(NormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "logsumexp",
@@ -2775,6 +2877,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp(LogsumexpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_logsumexp(LogsumexpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cumsum",
@@ -2794,6 +2897,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cumsum(CumsumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cumsum(CumsumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sort",
@@ -2813,6 +2917,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sort(SortArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sort(SortArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argsort",
@@ -2832,6 +2937,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_argsort(ArgsortArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "topk",
@@ -2851,6 +2957,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_topk(TopkArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_topk(TopkArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softmax",
@@ -2870,6 +2977,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax(SoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softmax(SoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_softmax",
@@ -2889,6 +2997,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax(LogSoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log_softmax(LogSoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cross_entropy",
@@ -2908,6 +3017,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy(CrossEntropyArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nll_loss",
@@ -2927,6 +3037,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss(NllLossArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mse_loss",
@@ -2946,6 +3057,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "l1_loss",
@@ -2965,6 +3077,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "smooth_l1_loss",
@@ -2984,6 +3097,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy_with_logits",
@@ -3003,6 +3117,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "binary_cross_entropy",
@@ -3022,6 +3137,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "kl_div",
@@ -3041,6 +3157,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "layer_norm",
@@ -3060,6 +3177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm(LayerNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_layer_norm(LayerNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "rms_norm",
@@ -3079,6 +3197,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm(RmsNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rms_norm(RmsNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "group_norm",
@@ -3098,6 +3217,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm(GroupNormArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_group_norm(GroupNormArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "batch_norm",
@@ -3117,6 +3237,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "embedding",
@@ -3136,6 +3257,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding(EmbeddingArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_embedding(EmbeddingArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "matmul",
@@ -3155,6 +3277,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_matmul(MatmulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_matmul(MatmulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "outer",
@@ -3174,6 +3297,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "einsum",
@@ -3193,6 +3317,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linear",
@@ -3212,6 +3337,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "scaled_dot_product_attention",
@@ -3231,6 +3357,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "reshape",
@@ -3250,6 +3377,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "view",
@@ -3269,6 +3397,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_view(ViewArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_view(ViewArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "transpose",
@@ -3288,6 +3417,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_transpose(TransposeArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_transpose(TransposeArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "permute",
@@ -3307,6 +3437,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_permute(PermuteArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_permute(PermuteArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "expand",
@@ -3326,6 +3457,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_expand(ExpandArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_expand(ExpandArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "squeeze",
@@ -3345,6 +3477,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "unsqueeze",
@@ -3364,6 +3497,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "slice",
@@ -3383,6 +3517,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_slice(SliceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_slice(SliceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "contiguous",
@@ -3402,6 +3537,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "index_select",
@@ -3421,6 +3557,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select(IndexSelectArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cat",
@@ -3440,6 +3577,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cat(CatArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cat(CatArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "stack",
@@ -3459,6 +3597,67 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "split",
+        .signature = "split(x: tensor, size: ints, axis: int = 0) -> tensors",
+        .doc = "x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.",
+        .family = "shape",
+        .args = kSplitArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_split(SplitArgs(a)); },
+    },
+    {
+        .name = "chunk",
+        .signature = "chunk(x: tensor, chunks: int, axis: int = 0) -> tensors",
+        .doc = "x in at most so many parts of one size along an axis, the last perhaps smaller; views.",
+        .family = "shape",
+        .args = kChunkArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_chunk(ChunkArgs(a)); },
+    },
+    {
+        .name = "unbind",
+        .signature = "unbind(x: tensor, axis: int = 0) -> tensors",
+        .doc = "The parts of x at each position of an axis, without that axis; views.",
+        .family = "shape",
+        .args = kUnbindArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_unbind(UnbindArgs(a)); },
     },
     {
         .name = "gather",
@@ -3478,6 +3677,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gather(GatherArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gather(GatherArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "scatter_add",
@@ -3497,6 +3697,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_scatter_add(ScatterAddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_add(ScatterAddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "nonzero",
@@ -3516,6 +3717,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_select",
@@ -3535,6 +3737,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "masked_fill",
@@ -3554,6 +3757,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_masked_fill(MaskedFillArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_masked_fill(MaskedFillArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "pad",
@@ -3573,6 +3777,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "flip",
@@ -3592,6 +3797,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "roll",
@@ -3611,6 +3817,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tile",
@@ -3630,6 +3837,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "tril",
@@ -3649,6 +3857,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tril(TrilArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tril(TrilArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "triu",
@@ -3668,6 +3877,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_triu(TriuArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_triu(TriuArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "one_hot",
@@ -3687,6 +3897,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_one_hot(OneHotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "dropout",
@@ -3706,6 +3917,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty",
@@ -3725,6 +3937,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros",
@@ -3744,6 +3957,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones",
@@ -3763,6 +3977,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full",
@@ -3782,6 +3997,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "arange",
@@ -3801,6 +4017,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linspace",
@@ -3820,6 +4037,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "eye",
@@ -3839,6 +4057,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand",
@@ -3858,6 +4077,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn",
@@ -3877,6 +4097,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint",
@@ -3896,6 +4117,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randperm",
@@ -3915,6 +4137,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty_like",
@@ -3934,6 +4157,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros_like",
@@ -3953,6 +4177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones_like",
@@ -3972,6 +4197,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full_like",
@@ -3991,6 +4217,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand_like",
@@ -4010,6 +4237,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn_like",
@@ -4029,6 +4257,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint_like",
@@ -4048,6 +4277,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "_relu_backward",
@@ -4067,6 +4297,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_relu_backward(ReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_tanh_backward",
@@ -4086,6 +4317,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh_backward(TanhBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_gelu_backward",
@@ -4105,6 +4337,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu_backward(GeluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_abs_backward",
@@ -4124,6 +4357,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_abs_backward(AbsBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sqrt_backward",
@@ -4143,6 +4377,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sqrt_backward(SqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rsqrt_backward",
@@ -4162,6 +4397,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt_backward(RsqrtBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reciprocal_backward",
@@ -4181,6 +4417,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal_backward(ReciprocalBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sin_backward",
@@ -4200,6 +4437,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sin_backward(SinBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cos_backward",
@@ -4219,6 +4457,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cos_backward(CosBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_erf_backward",
@@ -4238,6 +4477,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_erf_backward(ErfBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sigmoid_backward",
@@ -4257,6 +4497,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid_backward(SigmoidBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_silu_backward",
@@ -4276,6 +4517,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_silu_backward(SiluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softplus_backward",
@@ -4295,6 +4537,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softplus_backward(SoftplusBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_leaky_relu_backward",
@@ -4314,6 +4557,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu_backward(LeakyReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_elu_backward",
@@ -4333,6 +4577,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_elu_backward(EluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_clamp_backward",
@@ -4352,6 +4597,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_clamp_backward(ClampBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_backward",
@@ -4371,6 +4617,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_backward(PowBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_pow_exponent_backward",
@@ -4390,6 +4637,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_pow_exponent_backward(PowExponentBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_maximum_backward",
@@ -4409,6 +4657,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_maximum_backward(MaximumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_minimum_backward",
@@ -4428,6 +4677,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_minimum_backward(MinimumBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put_",
@@ -4447,6 +4697,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = nullptr,
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_reverse_cumsum",
@@ -4466,6 +4717,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_reverse_cumsum(ReverseCumsumArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_amax_backward",
@@ -4485,6 +4737,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_amax_backward(AmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softmax_backward",
@@ -4504,6 +4757,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax_backward(SoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_log_softmax_backward",
@@ -4523,6 +4777,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax_backward(LogSoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cross_entropy_backward",
@@ -4542,6 +4797,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy_backward(CrossEntropyBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nll_loss_backward",
@@ -4561,6 +4817,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss_backward(NllLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_squared_error",
@@ -4580,6 +4837,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_squared_error(SquaredErrorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_squared_error(SquaredErrorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_squared_error_backward",
@@ -4599,6 +4857,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_squared_error_backward(SquaredErrorBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_absolute_error",
@@ -4618,6 +4877,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error(AbsoluteErrorArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_absolute_error(AbsoluteErrorArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_absolute_error_backward",
@@ -4637,6 +4897,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error_backward(AbsoluteErrorBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_smooth_l1",
@@ -4656,6 +4917,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1(SmoothL1Args(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_smooth_l1(SmoothL1Args(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_smooth_l1_backward",
@@ -4675,6 +4937,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1_backward(SmoothL1BackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_bce_logits",
@@ -4694,6 +4957,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits(BceLogitsArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_bce_logits(BceLogitsArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_bce_logits_backward",
@@ -4713,6 +4977,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits_backward(BceLogitsBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_layer_norm_backward",
@@ -4732,6 +4997,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm_backward(LayerNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_rms_norm_backward",
@@ -4751,6 +5017,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm_backward(RmsNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_group_norm_backward",
@@ -4770,6 +5037,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm_backward(GroupNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm",
@@ -4789,6 +5057,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_internal(BatchNormInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_batch_norm_backward",
@@ -4808,6 +5077,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_embedding_backward",
@@ -4827,6 +5097,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_embedding_backward(EmbeddingBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear",
@@ -4846,6 +5117,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_internal(LinearInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_internal(LinearInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_relu",
@@ -4865,6 +5137,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_relu(LinearReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_relu(LinearReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_linear_act",
@@ -4884,6 +5157,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_linear_act(LinearActArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_act(LinearActArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention",
@@ -4903,6 +5177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention(AttentionArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_attention(AttentionArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_attention_backward",
@@ -4922,6 +5197,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_attention_backward(AttentionBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_count_nonzero",
@@ -4941,6 +5217,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero(CountNonzeroArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_nonzero",
@@ -4960,6 +5237,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_nonzero_internal(NonzeroInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index",
@@ -4979,6 +5257,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index(IndexArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index(IndexArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_put",
@@ -4998,6 +5277,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_index_select_backward",
@@ -5017,6 +5297,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_dropout",
@@ -5036,6 +5317,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_dropout_internal(DropoutInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_dropout_internal(DropoutInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_uniform",
@@ -5055,6 +5337,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_uniform(UniformArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_normal",
@@ -5074,6 +5357,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_normal(NormalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randint",
@@ -5093,6 +5377,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randint_internal(RandintInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randperm",
@@ -5112,6 +5397,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_randperm_internal(RandpermInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_arange",
@@ -5131,6 +5417,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_arange_internal(ArangeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_eye",
@@ -5150,6 +5437,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_eye_internal(EyeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_adam",
@@ -5169,6 +5457,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_adam(AdamArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_unscale",
@@ -5188,6 +5477,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_unscale(UnscaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_update_scale",
@@ -5207,6 +5497,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_update_scale(UpdateScaleArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_total_norm",
@@ -5226,6 +5517,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_total_norm(TotalNormArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_scale_all",
@@ -5245,6 +5537,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_scale_all(ScaleAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_lerp_all",
@@ -5264,6 +5557,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sgd",
@@ -5283,6 +5577,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
 };
 
@@ -6036,6 +6331,24 @@ Tensor stack(TensorList tensors, int64_t axis)
 {
     yoke_arg args[] = {arg_tensors(tensors), arg_int(axis)};
     return run_one(YOKE_OP_STACK, args);
+}
+
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_list(YOKE_OP_SPLIT, args);
+}
+
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(chunks), arg_int(axis)};
+    return run_list(YOKE_OP_CHUNK, args);
+}
+
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_list(YOKE_OP_UNBIND, args);
 }
 
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)

@@ -183,4 +183,6 @@ CASES["dropout"].large = call(values(70_001), 0.0)
 # New tensors, from sizes and numbers alone: tests/python/test_ops_create.py and test_ops_random.py hold these.
 CREATION = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "empty_like", "zeros_like", "ones_like",
             "full_like"}
+# Lists of views of their argument: tests/python/test_ops_split.py holds these.
+LISTS = {"split", "chunk", "unbind"}
 RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}

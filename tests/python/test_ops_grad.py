@@ -110,7 +110,7 @@ def test_the_gradient_in_a_narrow_dtype_is_float64s_as_that_dtype_rounds_it(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gradient_has_the_same_bits_for_any_number_of_threads(name):
-    if name in ("matmul", "linear"):
+    if name in ("matmul", "linear", "einsum"):
         pytest.skip("oneDNN promises bits for one number of threads alone")
     before = yoke.get_num_threads()
     upstream = np.random.default_rng(3).uniform(-1, 1, invoke(OPS[name], CASES[name].large, "float32").shape)
@@ -135,7 +135,7 @@ def test_no_gradient_flows_through_an_op_without_one(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_only_inputs_that_ask_get_a_gradient(name):
     sample = next((c for c in CASES[name].calls if len(inputs_of(c)) > 1), None)
-    if sample is None or name == "cat":
+    if sample is None or name in ("cat", "stack", "einsum"):
         return
     for chosen in range(len(inputs_of(sample))):
         args, named = tensors_of(OPS[name], sample, "float64", lambda x: x)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import yoke
-from op_cases import CASES, CREATION, RANDOM
+from op_cases import CASES, CREATION, LISTS, RANDOM
 from op_harness import assert_values, expected, invoke, result_dtype, tensors_of
 from op_table import ALL, LAYOUTS, OPS, as_dtype, to_numpy, to_yoke
 
@@ -12,7 +12,7 @@ SAMPLES = [pytest.param(name, i, id=f"{name}({c})") for name in CASES for i, c i
 
 
 def test_every_op_of_the_table_has_a_case_and_every_case_an_op():
-    held = set(CASES) | CREATION | RANDOM
+    held = set(CASES) | CREATION | RANDOM | LISTS
     assert set(OPS) - held == set(), "ops without samples in op_cases.py"
     assert held - set(OPS) == set(), "samples in op_cases.py of ops that the table does not have"
 
@@ -90,7 +90,7 @@ def test_the_same_call_gives_the_same_bits_again(name):
             assert first.tobytes() == second.tobytes(), dtype
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n not in ("matmul", "linear")])
+@pytest.mark.parametrize("name", [n for n in CASES if n not in ("matmul", "linear", "einsum")])
 def test_the_number_of_threads_does_not_change_a_bit(name):
     # Products are oneDNN's, which promises bits for one number of threads alone.
     before = yoke.get_num_threads()

@@ -26,6 +26,13 @@ local Device = {}
 ---Waits for all work given to the device.
 function Device:synchronize() end
 
+---Whether it has a feature for a dtype: "compute", its ops take it; "tensor_cores", it has units that
+---multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).
+---@param dtype yoke.dtype
+---@param feature? "compute"|"tensor_cores" "compute" if not given
+---@return boolean
+function Device:supports(dtype, feature) end
+
 ---A strided view of memory on one device. x[i] is the view at i along axis 0, counted from 0; x[i] = v
 ---writes; #x is the length of axis 0; + - * / and unary minus are ops.
 ---@class yoke.Tensor

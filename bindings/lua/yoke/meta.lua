@@ -1535,6 +1535,49 @@ function yoke.cat(tensors, axis) end
 ---@overload fun(tensors: yoke.Tensor[], options: { axis?: integer }): yoke.Tensor
 function yoke.stack(tensors, axis) end
 
+---x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
+---@param x yoke.Tensor
+---@param size integer|integer[]
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, size: integer|integer[], options: { axis?: integer }): yoke.Tensor[]
+function yoke.split(x, size, axis) end
+
+---x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
+---@param size integer|integer[]
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, size: integer|integer[], options: { axis?: integer }): yoke.Tensor[]
+function Tensor:split(size, axis) end
+
+---x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+---@param x yoke.Tensor
+---@param chunks integer
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, chunks: integer, options: { axis?: integer }): yoke.Tensor[]
+function yoke.chunk(x, chunks, axis) end
+
+---x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+---@param chunks integer
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, chunks: integer, options: { axis?: integer }): yoke.Tensor[]
+function Tensor:chunk(chunks, axis) end
+
+---The parts of x at each position of an axis, without that axis; views.
+---@param x yoke.Tensor
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, options: { axis?: integer }): yoke.Tensor[]
+function yoke.unbind(x, axis) end
+
+---The parts of x at each position of an axis, without that axis; views.
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, options: { axis?: integer }): yoke.Tensor[]
+function Tensor:unbind(axis) end
+
 ---out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
 ---@param x yoke.Tensor
 ---@param axis integer

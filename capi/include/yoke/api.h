@@ -397,6 +397,16 @@ typedef struct yoke_api {
     yoke_dtype (*autocast_dtype)(yoke_device *device);
     int64_t (*tensor_saved_count)(yoke_tensor *tensor);
     yoke_status (*tensor_saved)(yoke_tensor *tensor, int64_t index, yoke_saved *out);
+    yoke_status (*device_supports)(yoke_device *device, yoke_dtype dtype, const char *feature,
+                                   int32_t *out);
+    yoke_status (*op_invoke_list)(int32_t op, const yoke_arg *args, int32_t arg_count,
+                                  yoke_tensor **outs, int64_t capacity, int64_t *count);
+    yoke_status (*split)(yoke_tensor *x, const int64_t *size, int64_t size_count, int64_t axis,
+                         yoke_tensor **outs, int64_t capacity, int64_t *count);
+    yoke_status (*chunk)(yoke_tensor *x, int64_t chunks, int64_t axis, yoke_tensor **outs,
+                         int64_t capacity, int64_t *count);
+    yoke_status (*unbind)(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
+                          int64_t *count);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

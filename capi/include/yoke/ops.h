@@ -8,7 +8,8 @@
  * overflow and tensors on different devices are VALUE, wrong dtypes TYPE, axes out of range INDEX, an op
  * that the device's backend lacks UNSUPPORTED, a shortage of memory OOM. A failed op changes nothing.
  * Results are recorded for yoke_backward where an input requires grad. The function whose name ends in
- * _scalar takes a script scalar as its last operand.
+ * _scalar takes a script scalar as its last operand. A list of results goes to outs[0] … outs[*count - 1];
+ * where it is longer than `capacity`, *count alone is set, nothing is written, and the status is VALUE.
  */
 #ifndef YOKE_OPS_H
 #define YOKE_OPS_H
@@ -776,6 +777,25 @@ YOKE_API yoke_status yoke_cat(yoke_tensor *const *tensors, int64_t tensors_count
  * Under autocast it runs in the widest dtype of its arguments. [any-thread] */
 YOKE_API yoke_status yoke_stack(yoke_tensor *const *tensors, int64_t tensors_count, int64_t axis,
                                 yoke_tensor **out);
+
+/* x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes
+ *     that sum to the axis.
+ * split(x: tensor, size: ints, axis: int = 0) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_split(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                                int64_t axis, yoke_tensor **outs, int64_t capacity, int64_t *count);
+
+/* x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+ * chunk(x: tensor, chunks: int, axis: int = 0) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_chunk(yoke_tensor *x, int64_t chunks, int64_t axis, yoke_tensor **outs,
+                                int64_t capacity, int64_t *count);
+
+/* The parts of x at each position of an axis, without that axis; views.
+ * unbind(x: tensor, axis: int = 0) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_unbind(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
+                                 int64_t *count);
 
 /* out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
  * gather(x: tensor, axis: int, index: tensor) -> tensor

@@ -4,15 +4,10 @@
 
 #include <cstdlib>
 
+#include "kernels/cpu/simd/tile.h"
+
 YOKE_SIMD_BEGIN
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kRows = 8;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32, kRows = 6;
-#else
-constexpr int kVectorBytes = 16, kRows = 4;
-#endif
 constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
 constexpr int64_t kTileBytes = 1024;             // of a row of the result's tile
 constexpr int64_t kStackBytes = 32768;
@@ -21,12 +16,6 @@ constexpr int64_t kStackBytes = 32768;
 template <class T>
 using Accumulator = std::conditional_t<is_float<T>, compute_type<T>,
                                        std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
-
-template <class C>
-using Vector [[gnu::vector_size(kVectorBytes), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
-
-template <class C>
-constexpr int64_t kWidth = 2 * kVectorBytes / (int64_t)sizeof(C);  // columns of the kernel
 
 template <class C, class T>
 static C widen(T x)
@@ -85,35 +74,6 @@ static void pack_b(const Matrix &b, const T *from, int64_t columns, int64_t dept
     }
 }
 
-// kRows x kWidth of the tile += a panel of a times a panel of b.
-template <class C>
-static void kernel(const C *a, const C *b, int64_t depth, C *tile, int64_t tile_stride)
-{
-    using V = Vector<C>;
-    V low[kRows], high[kRows];
-    const int64_t half = kWidth<C> / 2;
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; i++) {
-        low[i] = *(const V *)(tile + i * tile_stride);
-        high[i] = *(const V *)(tile + i * tile_stride + half);
-    }
-    for (int64_t p = 0; p < depth; p++) {
-        V left = *(const V *)b, right = *(const V *)(b + half);
-#pragma GCC unroll 8
-        for (int i = 0; i < kRows; i++) {
-            low[i] += a[i] * left;
-            high[i] += a[i] * right;
-        }
-        a += kRows;
-        b += kWidth<C>;
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; i++) {
-        *(V *)(tile + i * tile_stride) = low[i];
-        *(V *)(tile + i * tile_stride + half) = high[i];
-    }
-}
-
 // How a product is cut into tiles, and how much room one needs.
 template <class C>
 struct Tiling {
@@ -163,19 +123,21 @@ static void compute_tile(const Product &product, const Tiling<C> &tiling, int64_
     const T *a = (const T *)ma.data + batch * ma.batch_stride + row * ma.row_stride;
     const T *b = (const T *)mb.data + batch * mb.batch_stride + column * mb.column_stride;
     T *c = (T *)mc.data + batch * mc.batch_stride + row * mc.row_stride + column * mc.column_stride;
-    C *packed_a = room, *packed_b = room + tiling.a_size, *tile = packed_b + tiling.b_size;
-    for (int64_t i = 0; i < tiling.result_size; i++) tile[i] = (C)0;
+    C *packed_a = room, *packed_b = room + tiling.a_size, *result = packed_b + tiling.b_size;
+    for (int64_t i = 0; i < tiling.result_size; i++) result[i] = (C)0;
     for (int64_t p = 0; p < product.k; p += tiling.depth) {
         int64_t depth = min(tiling.depth, product.k - p);
         pack_a<C>(ma, a + p * ma.column_stride, rows, depth, packed_a);
         pack_b<C>(mb, b + p * mb.row_stride, columns, depth, packed_b);
         for (int64_t j = 0; j < columns; j += kWidth<C>)
             for (int64_t i = 0; i < rows; i += kRows)
-                kernel<C>(packed_a + i * depth, packed_b + j * depth, depth,
-                          tile + i * tiling.columns + j, tiling.columns);
+                tile<Panel::kByColumn, true>(packed_a + i * depth, kRows, packed_b + j * depth,
+                                             kWidth<C>, depth, result + i * tiling.columns + j,
+                                             tiling.columns);
     }
     const T *bias = (const T *)product.bias;
-    write_tile<T>(product, tile, tiling.columns, c, bias ? bias + column : nullptr, rows, columns);
+    write_tile<T>(product, result, tiling.columns, c, bias ? bias + column : nullptr, rows,
+                  columns);
 }
 
 template <class T>
