@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/common/normal.h"
 #include "kernels/common/random_math.h"
+#include "kernels/common/trigonometry.h"
 
 namespace kernels = yoke::kernels;
 using kernels::bit_cast;
