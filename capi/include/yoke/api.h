@@ -407,6 +407,10 @@ typedef struct yoke_api {
                          int64_t capacity, int64_t *count);
     yoke_status (*unbind)(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
                           int64_t *count);
+    yoke_status (*tensor_index_put)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                    yoke_tensor *values);
+    yoke_status (*tensor_index_fill)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                     const yoke_scalar *value);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
