@@ -997,7 +997,7 @@ struct NllLossArgs : Args {
 void infer_nll_loss(NllLossArgs a, Plan &plan);
 void vjp_nll_loss(NllLossArgs a, Backward &b);
 
-// mse_loss: Squared error; reduction is "mean", "sum" or "none".
+// mse_loss: Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 struct MseLossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction };
@@ -1009,7 +1009,7 @@ struct MseLossArgs : Args {
 };
 Tensor compose_mse_loss(MseLossArgs a);
 
-// l1_loss: Absolute error; reduction is "mean", "sum" or "none".
+// l1_loss: Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
 struct L1LossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction };
@@ -1021,7 +1021,7 @@ struct L1LossArgs : Args {
 };
 Tensor compose_l1_loss(L1LossArgs a);
 
-// smooth_l1_loss: Squared error below beta, absolute error above; reduction is "mean", "sum" or "none".
+// smooth_l1_loss: Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
 struct SmoothL1LossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction, kBeta };
@@ -1034,7 +1034,7 @@ struct SmoothL1LossArgs : Args {
 };
 Tensor compose_smooth_l1_loss(SmoothL1LossArgs a);
 
-// binary_cross_entropy_with_logits: Cross entropy of sigmoid(x) and target, without overflow; reduction is "mean", "sum" or "none".
+// binary_cross_entropy_with_logits: Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
 struct BinaryCrossEntropyWithLogitsArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kWeight, kReduction, kPosWeight };
@@ -1048,7 +1048,7 @@ struct BinaryCrossEntropyWithLogitsArgs : Args {
 };
 Tensor compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs a);
 
-// binary_cross_entropy: Cross entropy of probabilities x and target; logarithms are held above -100; reduction is "mean", "sum" or "none".
+// binary_cross_entropy: Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
 struct BinaryCrossEntropyArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kWeight, kReduction };
@@ -1061,7 +1061,7 @@ struct BinaryCrossEntropyArgs : Args {
 };
 Tensor compose_binary_cross_entropy(BinaryCrossEntropyArgs a);
 
-// kl_div: Kullback-Leibler divergence of log-probabilities x from target; reduction is "mean", "batchmean", "sum" or "none".
+// kl_div: Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
 struct KlDivArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kReduction, kLogTarget };
@@ -2112,112 +2112,43 @@ struct NllLossBackwardArgs : Args {
 };
 void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan);
 
-// _squared_error: (x - target)^2, broadcast.
-struct SquaredErrorArgs : Args {
+// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "bce", "kl" or "kl_log".
+struct PairLossArgs : Args {
     using Args::Args;
-    enum : int { kX, kTarget };
+    enum : int { kX, kTarget, kKind, kBeta, kReduce, kDivisor };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_squared_error(SquaredErrorArgs a, Plan &plan);
-void vjp_squared_error(SquaredErrorArgs a, Backward &b);
-
-// _squared_error_backward: The gradient of squared_error with respect to x.
-struct SquaredErrorBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kX, kTarget };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_squared_error_backward(SquaredErrorBackwardArgs a, Plan &plan);
-
-// _absolute_error: |x - target|, broadcast.
-struct AbsoluteErrorArgs : Args {
-    using Args::Args;
-    enum : int { kX, kTarget };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_absolute_error(AbsoluteErrorArgs a, Plan &plan);
-void vjp_absolute_error(AbsoluteErrorArgs a, Backward &b);
-
-// _absolute_error_backward: The gradient of absolute_error with respect to x.
-struct AbsoluteErrorBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kX, kTarget };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_absolute_error_backward(AbsoluteErrorBackwardArgs a, Plan &plan);
-
-// _smooth_l1: The smooth L1 error, broadcast.
-struct SmoothL1Args : Args {
-    using Args::Args;
-    enum : int { kX, kTarget, kBeta };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view kind() const { return Args::string(kKind); }
     double beta() const { return Args::real(kBeta); }
+    bool reduce() const { return Args::boolean(kReduce); }
+    double divisor() const { return Args::real(kDivisor); }
 };
-void infer_smooth_l1(SmoothL1Args a, Plan &plan);
-void vjp_smooth_l1(SmoothL1Args a, Backward &b);
+void infer_pair_loss(PairLossArgs a, Plan &plan);
+void vjp_pair_loss(PairLossArgs a, Backward &b);
 
-// _smooth_l1_backward: The gradient of smooth_l1 with respect to x.
-struct SmoothL1BackwardArgs : Args {
+// _pair_loss_backward: The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.
+struct PairLossBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kTarget, kBeta };
+    enum : int { kGrad, kX, kTarget, kKind, kBeta, kDivisor, kOfTarget };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view kind() const { return Args::string(kKind); }
     double beta() const { return Args::real(kBeta); }
+    double divisor() const { return Args::real(kDivisor); }
+    bool of_target() const { return Args::boolean(kOfTarget); }
 };
-void infer_smooth_l1_backward(SmoothL1BackwardArgs a, Plan &plan);
+void infer_pair_loss_backward(PairLossBackwardArgs a, Plan &plan);
 
-// _bce_logits: (1 - target) x + log(1 + exp(-x)), broadcast.
-struct BceLogitsArgs : Args {
-    using Args::Args;
-    enum : int { kX, kTarget };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_bce_logits(BceLogitsArgs a, Plan &plan);
-void vjp_bce_logits(BceLogitsArgs a, Backward &b);
-
-// _bce_logits_backward: The gradient of bce_logits with respect to x: (sigmoid(x) - target) grad.
-struct BceLogitsBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kX, kTarget };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    const yoke_tensor &target() const { return Args::tensor(kTarget); }
-    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-};
-void infer_bce_logits_backward(BceLogitsBackwardArgs a, Plan &plan);
-
-// _layer_norm_backward: The gradients of layer_norm with respect to x, weight and bias; normalised axes begin at axis.
+// _layer_norm_backward: The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.
 struct LayerNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kRstd, kAxis };
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kAxis, kOfX, kOfWeight };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2229,13 +2160,15 @@ struct LayerNormBackwardArgs : Args {
     void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
 };
 void infer_layer_norm_backward(LayerNormBackwardArgs a, Plan &plan);
 
-// _rms_norm_backward: The gradients of rms_norm with respect to x and weight; normalised axes begin at axis.
+// _rms_norm_backward: The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.
 struct RmsNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kRstd, kAxis };
+    enum : int { kGrad, kX, kWeight, kRstd, kAxis, kOfX, kOfWeight };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2245,13 +2178,15 @@ struct RmsNormBackwardArgs : Args {
     void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
 };
 void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan);
 
-// _group_norm_backward: The gradients of group_norm with respect to x, weight and bias.
+// _group_norm_backward: The gradients of group_norm with respect to x (empty unless asked for), weight and bias.
 struct GroupNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kRstd, kNumGroups };
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kNumGroups, kOfX };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2263,15 +2198,18 @@ struct GroupNormBackwardArgs : Args {
     void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     int64_t num_groups() const { return Args::integer(kNumGroups); }
     void set_num_groups(int64_t v) { Args::set_integer(kNumGroups, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
 };
 void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan);
 
-// _batch_norm: batch_norm over the batch, with its mean and variance (divided by the count).
+// _batch_norm: batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.
 struct BatchNormInternalArgs : Args {
     using Args::Args;
-    enum : int { kX, kWeight, kBias, kEps };
+    enum : int { kX, kMean, kVariance, kWeight, kBias, kEps };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *mean() const { return Args::tensor_or_null(kMean); }
+    const yoke_tensor *variance() const { return Args::tensor_or_null(kVariance); }
     const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
     const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
     double eps() const { return Args::real(kEps); }
@@ -2279,10 +2217,10 @@ struct BatchNormInternalArgs : Args {
 void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan);
 void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b);
 
-// _batch_norm_backward: The gradients of batch_norm with respect to x, weight and bias.
+// _batch_norm_backward: The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.
 struct BatchNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kVariance, kEps };
+    enum : int { kGrad, kX, kWeight, kMean, kVariance, kEps, kOfBatch, kOfX };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2293,6 +2231,8 @@ struct BatchNormBackwardArgs : Args {
     const yoke_tensor &variance() const { return Args::tensor(kVariance); }
     void set_variance(const yoke_tensor &v) { Args::set_tensor(kVariance, v); }
     double eps() const { return Args::real(kEps); }
+    bool of_batch() const { return Args::boolean(kOfBatch); }
+    bool of_x() const { return Args::boolean(kOfX); }
 };
 void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan);
 
@@ -2550,44 +2490,78 @@ struct EyeInternalArgs : Args {
 };
 void infer_eye_internal(EyeInternalArgs a, Plan &plan);
 
-// _adam: One step of Adam (or AdamW, where decoupled) over all tensors of a group; nothing changes where skip is not 0.
-struct AdamArgs : Args {
+// _sgd: One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.
+struct SgdArgs : Args {
     using Args::Args;
-    enum : int { kParams, kGrads, kFirst, kSecond, kLr, kBeta1, kBeta2, kEps, kWeightDecay, kDecoupled, kSteps, kSkip };
+    enum : int { kParams, kGrads, kMomenta, kMasters, kFoundInf, kLr, kMomentum, kWeightDecay, kNesterov };
     TensorList params() const { return Args::tensors(kParams); }
     TensorList grads() const { return Args::tensors(kGrads); }
-    TensorList first() const { return Args::tensors(kFirst); }
-    TensorList second() const { return Args::tensors(kSecond); }
+    TensorList momenta() const { return Args::tensors(kMomenta); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
+    double lr() const { return Args::real(kLr); }
+    double momentum() const { return Args::real(kMomentum); }
+    double weight_decay() const { return Args::real(kWeightDecay); }
+    bool nesterov() const { return Args::boolean(kNesterov); }
+};
+void infer_sgd(SgdArgs a, Plan &plan);
+
+// _adam: One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.
+struct AdamArgs : Args {
+    using Args::Args;
+    enum : int { kParams, kGrads, kExpAvgs, kExpAvgSqs, kSteps, kMasters, kFoundInf, kLr, kBeta1, kBeta2, kEps, kWeightDecay };
+    TensorList params() const { return Args::tensors(kParams); }
+    TensorList grads() const { return Args::tensors(kGrads); }
+    TensorList exp_avgs() const { return Args::tensors(kExpAvgs); }
+    TensorList exp_avg_sqs() const { return Args::tensors(kExpAvgSqs); }
+    TensorList steps() const { return Args::tensors(kSteps); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
     double lr() const { return Args::real(kLr); }
     double beta1() const { return Args::real(kBeta1); }
     double beta2() const { return Args::real(kBeta2); }
     double eps() const { return Args::real(kEps); }
     double weight_decay() const { return Args::real(kWeightDecay); }
-    bool decoupled() const { return Args::boolean(kDecoupled); }
-    yoke_tensor &steps() const { return Args::mut(kSteps); }
-    const yoke_tensor *skip() const { return Args::tensor_or_null(kSkip); }
 };
 void infer_adam(AdamArgs a, Plan &plan);
 
-// _unscale: Multiplies gradients by inverse_scale, and sets found_inf to 1 where one is not finite.
+// _adamw: The same with weight decay apart from the gradient.
+struct AdamwArgs : Args {
+    using Args::Args;
+    enum : int { kParams, kGrads, kExpAvgs, kExpAvgSqs, kSteps, kMasters, kFoundInf, kLr, kBeta1, kBeta2, kEps, kWeightDecay };
+    TensorList params() const { return Args::tensors(kParams); }
+    TensorList grads() const { return Args::tensors(kGrads); }
+    TensorList exp_avgs() const { return Args::tensors(kExpAvgs); }
+    TensorList exp_avg_sqs() const { return Args::tensors(kExpAvgSqs); }
+    TensorList steps() const { return Args::tensors(kSteps); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
+    double lr() const { return Args::real(kLr); }
+    double beta1() const { return Args::real(kBeta1); }
+    double beta2() const { return Args::real(kBeta2); }
+    double eps() const { return Args::real(kEps); }
+    double weight_decay() const { return Args::real(kWeightDecay); }
+};
+void infer_adamw(AdamwArgs a, Plan &plan);
+
+// _unscale: Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.
 struct UnscaleArgs : Args {
     using Args::Args;
-    enum : int { kGrads, kFoundInf, kInverseScale };
+    enum : int { kGrads, kFoundInf, kScale };
     TensorList grads() const { return Args::tensors(kGrads); }
     yoke_tensor &found_inf() const { return Args::mut(kFoundInf); }
-    const yoke_tensor &inverse_scale() const { return Args::tensor(kInverseScale); }
-    void set_inverse_scale(const yoke_tensor &v) { Args::set_tensor(kInverseScale, v); }
+    const yoke_tensor &scale() const { return Args::tensor(kScale); }
+    void set_scale(const yoke_tensor &v) { Args::set_tensor(kScale, v); }
 };
 void infer_unscale(UnscaleArgs a, Plan &plan);
 
 // _update_scale: Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.
 struct UpdateScaleArgs : Args {
     using Args::Args;
-    enum : int { kScale, kGrowthTracker, kFoundInf, kGrowthFactor, kBackoffFactor, kGrowthInterval };
+    enum : int { kScale, kGrowthTracker, kFoundInfs, kGrowthFactor, kBackoffFactor, kGrowthInterval };
     yoke_tensor &scale() const { return Args::mut(kScale); }
     yoke_tensor &growth_tracker() const { return Args::mut(kGrowthTracker); }
-    const yoke_tensor &found_inf() const { return Args::tensor(kFoundInf); }
-    void set_found_inf(const yoke_tensor &v) { Args::set_tensor(kFoundInf, v); }
+    TensorList found_infs() const { return Args::tensors(kFoundInfs); }
     double growth_factor() const { return Args::real(kGrowthFactor); }
     double backoff_factor() const { return Args::real(kBackoffFactor); }
     int64_t growth_interval() const { return Args::integer(kGrowthInterval); }
@@ -2595,7 +2569,7 @@ struct UpdateScaleArgs : Args {
 };
 void infer_update_scale(UpdateScaleArgs a, Plan &plan);
 
-// _total_norm: The norm of all tensors as if they were one vector, as float32.
+// _total_norm: The norm of all tensors as if they were one vector.
 struct TotalNormArgs : Args {
     using Args::Args;
     enum : int { kTensors, kP };
@@ -2604,15 +2578,16 @@ struct TotalNormArgs : Args {
 };
 void infer_total_norm(TotalNormArgs a, Plan &plan);
 
-// _scale_all: Multiplies all tensors by a scalar on the device.
-struct ScaleAllArgs : Args {
+// _clip_all: Multiplies all tensors by max_norm / norm where that is below 1.
+struct ClipAllArgs : Args {
     using Args::Args;
-    enum : int { kTensors, kFactor };
+    enum : int { kTensors, kNorm, kMaxNorm };
     TensorList tensors() const { return Args::tensors(kTensors); }
-    const yoke_tensor &factor() const { return Args::tensor(kFactor); }
-    void set_factor(const yoke_tensor &v) { Args::set_tensor(kFactor, v); }
+    const yoke_tensor &norm() const { return Args::tensor(kNorm); }
+    void set_norm(const yoke_tensor &v) { Args::set_tensor(kNorm, v); }
+    double max_norm() const { return Args::real(kMaxNorm); }
 };
-void infer_scale_all(ScaleAllArgs a, Plan &plan);
+void infer_clip_all(ClipAllArgs a, Plan &plan);
 
 // _lerp_all: averages += weight * (tensors - averages).
 struct LerpAllArgs : Args {
@@ -2623,21 +2598,6 @@ struct LerpAllArgs : Args {
     double weight() const { return Args::real(kWeight); }
 };
 void infer_lerp_all(LerpAllArgs a, Plan &plan);
-
-// _sgd: One step of stochastic gradient descent over all tensors of a group.
-struct SgdArgs : Args {
-    using Args::Args;
-    enum : int { kParams, kGrads, kMomenta, kLr, kMomentum, kWeightDecay, kNesterov, kFirst };
-    TensorList params() const { return Args::tensors(kParams); }
-    TensorList grads() const { return Args::tensors(kGrads); }
-    TensorList momenta() const { return Args::tensors(kMomenta); }
-    double lr() const { return Args::real(kLr); }
-    double momentum() const { return Args::real(kMomentum); }
-    double weight_decay() const { return Args::real(kWeightDecay); }
-    bool nesterov() const { return Args::boolean(kNesterov); }
-    bool first() const { return Args::boolean(kFirst); }
-};
-void infer_sgd(SgdArgs a, Plan &plan);
 
 // Callers. They cast, record and count like any call from outside.
 namespace ops {
@@ -2827,19 +2787,13 @@ Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
 Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index);
-Tensor squared_error(const yoke_tensor &x, const yoke_tensor &target);
-Tensor squared_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target);
-Tensor absolute_error(const yoke_tensor &x, const yoke_tensor &target);
-Tensor absolute_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target);
-Tensor smooth_l1(const yoke_tensor &x, const yoke_tensor &target, double beta);
-Tensor smooth_l1_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, double beta);
-Tensor bce_logits(const yoke_tensor &x, const yoke_tensor &target);
-Tensor bce_logits_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target);
-std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis);
-std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis);
-std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups);
-std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
-std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps);
+Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor);
+Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target);
+std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
+std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
+std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x);
+std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x);
 Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx);
 Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
 Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
@@ -2858,12 +2812,13 @@ void randint_internal(yoke_tensor &x, int64_t low, int64_t high, int64_t seed, i
 void randperm_internal(yoke_tensor &x, int64_t seed, int64_t offset);
 void arange_internal(yoke_tensor &x, const Operand &start, const Operand &step);
 void eye_internal(yoke_tensor &x);
-void adam(TensorList params, TensorList grads, TensorList first, TensorList second, double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, yoke_tensor &steps, const yoke_tensor *skip);
-void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &inverse_scale);
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, const yoke_tensor &found_inf, double growth_factor, double backoff_factor, int64_t growth_interval);
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov);
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale);
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval);
 Tensor total_norm(TensorList tensors, double p);
-void scale_all(TensorList tensors, const yoke_tensor &factor);
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm);
 void lerp_all(TensorList averages, TensorList tensors, double weight);
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first);
 } // namespace ops
 } // namespace yoke

@@ -1,8 +1,60 @@
-// optim.cpp: shape rules of the optimizers' multi-tensor steps. core/optim has checked the tensors.
+// optim.cpp: shape rules of what works on many tensors at once. core/optim has checked that lists correspond.
 #include "core/ops/family.h"
 
 namespace yoke {
 
-void infer_sgd(SgdArgs, Plan &) {}
+namespace {
+
+// What is written must not be written twice through one element.
+void check_not_expanded(TensorList tensors, const char *call, const char *what)
+{
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        const yoke_tensor &x = *tensors[i];
+        for (int d = 0; d < x.ndim && x.numel; ++d)
+            if (x.strides_[d] == 0 && x.shape_[d] > 1)
+                fail(YOKE_E_VALUE,
+                     "%s: %s %zu, %s, is expanded: axis %d has %lld elements in one place of "
+                     "memory; clone() it first",
+                     call, what, i, describe(x).c_str(), d, static_cast<long long>(x.shape_[d]));
+    }
+}
+
+}  // namespace
+
+void infer_sgd(SgdArgs a, Plan &)
+{
+    check_not_expanded(a.params(), "SGD.step", "parameter");
+}
+
+void infer_adam(AdamArgs a, Plan &)
+{
+    check_not_expanded(a.params(), "Adam.step", "parameter");
+}
+
+void infer_adamw(AdamwArgs a, Plan &)
+{
+    check_not_expanded(a.params(), "AdamW.step", "parameter");
+}
+
+void infer_unscale(UnscaleArgs a, Plan &)
+{
+    check_not_expanded(a.grads(), "unscale_", "the gradient");
+}
+
+void infer_update_scale(UpdateScaleArgs, Plan &) {}
+
+void infer_total_norm(TotalNormArgs a, Plan &plan)
+{
+    bool is_f64 = false;
+    for (const yoke_tensor *x : a.tensors()) is_f64 |= x->dtype == YOKE_F64;
+    plan.result({}, is_f64 ? YOKE_F64 : YOKE_F32);
+}
+
+void infer_clip_all(ClipAllArgs a, Plan &)
+{
+    check_not_expanded(a.tensors(), "clip_grad_norm_", "the gradient");
+}
+
+void infer_lerp_all(LerpAllArgs, Plan &) {}
 
 }  // namespace yoke

@@ -861,43 +861,22 @@ const ArgSpec kNllLossBackwardArgs[] = {
     {"reduction", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSquaredErrorArgs[] = {
+const ArgSpec kPairLossArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSquaredErrorBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kAbsoluteErrorArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kAbsoluteErrorBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSmoothL1Args[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSmoothL1BackwardArgs[] = {
+const ArgSpec kPairLossBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kBceLogitsArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kBceLogitsBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_target", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLayerNormBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -906,6 +885,8 @@ const ArgSpec kLayerNormBackwardArgs[] = {
     {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRmsNormBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -913,6 +894,8 @@ const ArgSpec kRmsNormBackwardArgs[] = {
     {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGroupNormBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -921,9 +904,12 @@ const ArgSpec kGroupNormBackwardArgs[] = {
     {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"num_groups", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormInternalArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
@@ -935,6 +921,8 @@ const ArgSpec kBatchNormBackwardArgs[] = {
     {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"variance", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmbeddingBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1045,29 +1033,54 @@ const ArgSpec kArangeInternalArgs[] = {
 const ArgSpec kEyeInternalArgs[] = {
     {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kSgdArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kAdamArgs[] = {
     {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"second", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"decoupled", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"skip", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAdamwArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnscaleArgs[] = {
     {"grads", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"found_inf", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"inverse_scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUpdateScaleArgs[] = {
     {"scale", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_tracker", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_infs", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"backoff_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_interval", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1076,24 +1089,15 @@ const ArgSpec kTotalNormArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kScaleAllArgs[] = {
+const ArgSpec kClipAllArgs[] = {
     {"tensors", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"factor", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norm", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max_norm", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLerpAllArgs[] = {
     {"averages", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSgdArgs[] = {
-    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 
 } // namespace
@@ -3042,7 +3046,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "mse_loss",
         .signature = "mse_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
-        .doc = "Squared error; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Squared error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kMseLossArgs,
         .arg_count = 3,
@@ -3062,7 +3066,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "l1_loss",
         .signature = "l1_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
-        .doc = "Absolute error; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Absolute error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kL1LossArgs,
         .arg_count = 3,
@@ -3082,7 +3086,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "smooth_l1_loss",
         .signature = "smooth_l1_loss(x: tensor, target: tensor, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
-        .doc = "Squared error below beta, absolute error above; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kSmoothL1LossArgs,
         .arg_count = 4,
@@ -3102,7 +3106,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "binary_cross_entropy_with_logits",
         .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
-        .doc = "Cross entropy of sigmoid(x) and target, without overflow; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kBinaryCrossEntropyWithLogitsArgs,
         .arg_count = 5,
@@ -3122,7 +3126,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "binary_cross_entropy",
         .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\") -> tensor",
-        .doc = "Cross entropy of probabilities x and target; logarithms are held above -100; reduction is \"mean\", \"sum\" or \"none\".",
+        .doc = "Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kBinaryCrossEntropyArgs,
         .arg_count = 4,
@@ -3142,7 +3146,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "kl_div",
         .signature = "kl_div(x: tensor, target: tensor, reduction: str = \"mean\", log_target: bool = false) -> tensor",
-        .doc = "Kullback-Leibler divergence of log-probabilities x from target; reduction is \"mean\", \"batchmean\", \"sum\" or \"none\".",
+        .doc = "Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is \"mean\" (over all elements), \"batchmean\" (the sum over x.shape[0]), \"sum\" or \"none\".",
         .family = "loss",
         .args = kKlDivArgs,
         .arg_count = 4,
@@ -4820,178 +4824,58 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
-        .name = "_squared_error",
-        .signature = "_squared_error(x: tensor, target: tensor) -> tensor",
-        .doc = "(x - target)^2, broadcast.",
+        .name = "_pair_loss",
+        .signature = "_pair_loss(x: tensor, target: tensor, kind: str, beta: float, reduce: bool, divisor: float) -> tensor",
+        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"bce\", \"kl\" or \"kl_log\".",
         .family = "loss",
-        .args = kSquaredErrorArgs,
-        .arg_count = 2,
+        .args = kPairLossArgs,
+        .arg_count = 6,
         .results = {ResultKind::kTensor},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x3, 0x3},
+        .saves = {0x3, 0x3, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_squared_error(SquaredErrorArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_squared_error(SquaredErrorArgs(a), b); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss(PairLossArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_pair_loss(PairLossArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
     },
     {
-        .name = "_squared_error_backward",
-        .signature = "_squared_error_backward(grad: tensor, x: tensor, target: tensor) -> plain",
-        .doc = "The gradient of squared_error with respect to x.",
+        .name = "_pair_loss_backward",
+        .signature = "_pair_loss_backward(grad: tensor, x: tensor, target: tensor, kind: str, beta: float, divisor: float, of_target: bool) -> plain",
+        .doc = "The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.",
         .family = "loss",
-        .args = kSquaredErrorBackwardArgs,
-        .arg_count = 3,
+        .args = kPairLossBackwardArgs,
+        .arg_count = 7,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_squared_error_backward(SquaredErrorBackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_absolute_error",
-        .signature = "_absolute_error(x: tensor, target: tensor) -> tensor",
-        .doc = "|x - target|, broadcast.",
-        .family = "loss",
-        .args = kAbsoluteErrorArgs,
-        .arg_count = 2,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x3, 0x3},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error(AbsoluteErrorArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_absolute_error(AbsoluteErrorArgs(a), b); },
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_absolute_error_backward",
-        .signature = "_absolute_error_backward(grad: tensor, x: tensor, target: tensor) -> plain",
-        .doc = "The gradient of absolute_error with respect to x.",
-        .family = "loss",
-        .args = kAbsoluteErrorBackwardArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_absolute_error_backward(AbsoluteErrorBackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_smooth_l1",
-        .signature = "_smooth_l1(x: tensor, target: tensor, beta: float) -> tensor",
-        .doc = "The smooth L1 error, broadcast.",
-        .family = "loss",
-        .args = kSmoothL1Args,
-        .arg_count = 3,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x3, 0x3, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1(SmoothL1Args(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_smooth_l1(SmoothL1Args(a), b); },
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_smooth_l1_backward",
-        .signature = "_smooth_l1_backward(grad: tensor, x: tensor, target: tensor, beta: float) -> plain",
-        .doc = "The gradient of smooth_l1 with respect to x.",
-        .family = "loss",
-        .args = kSmoothL1BackwardArgs,
-        .arg_count = 4,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_smooth_l1_backward(SmoothL1BackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_bce_logits",
-        .signature = "_bce_logits(x: tensor, target: tensor) -> tensor",
-        .doc = "(1 - target) x + log(1 + exp(-x)), broadcast.",
-        .family = "loss",
-        .args = kBceLogitsArgs,
-        .arg_count = 2,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x3, 0x1},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits(BceLogitsArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_bce_logits(BceLogitsArgs(a), b); },
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_bce_logits_backward",
-        .signature = "_bce_logits_backward(grad: tensor, x: tensor, target: tensor) -> plain",
-        .doc = "The gradient of bce_logits with respect to x: (sigmoid(x) - target) grad.",
-        .family = "loss",
-        .args = kBceLogitsBackwardArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_bce_logits_backward(BceLogitsBackwardArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss_backward(PairLossBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
     },
     {
         .name = "_layer_norm_backward",
-        .signature = "_layer_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int) -> plain, plain, plain",
-        .doc = "The gradients of layer_norm with respect to x, weight and bias; normalised axes begin at axis.",
+        .signature = "_layer_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain, plain",
+        .doc = "The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.",
         .family = "norm",
         .args = kLayerNormBackwardArgs,
-        .arg_count = 6,
+        .arg_count = 8,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm_backward(LayerNormBackwardArgs(a), p); },
@@ -5001,17 +4885,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_rms_norm_backward",
-        .signature = "_rms_norm_backward(grad: tensor, x: tensor, weight: tensor?, rstd: tensor, axis: int) -> plain, plain",
-        .doc = "The gradients of rms_norm with respect to x and weight; normalised axes begin at axis.",
+        .signature = "_rms_norm_backward(grad: tensor, x: tensor, weight: tensor?, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain",
+        .doc = "The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.",
         .family = "norm",
         .args = kRmsNormBackwardArgs,
-        .arg_count = 5,
+        .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 2,
         .returned_count = 2,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm_backward(RmsNormBackwardArgs(a), p); },
@@ -5021,17 +4905,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_group_norm_backward",
-        .signature = "_group_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, num_groups: int) -> plain, plain, plain",
-        .doc = "The gradients of group_norm with respect to x, weight and bias.",
+        .signature = "_group_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, num_groups: int, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of group_norm with respect to x (empty unless asked for), weight and bias.",
         .family = "norm",
         .args = kGroupNormBackwardArgs,
-        .arg_count = 6,
+        .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_group_norm_backward(GroupNormBackwardArgs(a), p); },
@@ -5041,17 +4925,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_batch_norm",
-        .signature = "_batch_norm(x: tensor, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
-        .doc = "batch_norm over the batch, with its mean and variance (divided by the count).",
+        .signature = "_batch_norm(x: tensor, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
+        .doc = "batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
         .family = "norm",
         .args = kBatchNormInternalArgs,
-        .arg_count = 4,
+        .arg_count = 6,
         .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x60003, 0x60001, 0x0, 0x0},
+        .saves = {0x60009, 0x0, 0x0, 0x60001, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
@@ -5061,17 +4945,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_batch_norm_backward",
-        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float) -> plain, plain, plain",
-        .doc = "The gradients of batch_norm with respect to x, weight and bias.",
+        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float, of_batch: bool, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.",
         .family = "norm",
         .args = kBatchNormBackwardArgs,
-        .arg_count = 6,
+        .arg_count = 8,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
@@ -5440,9 +5324,29 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_sgd",
+        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, masters: muts, found_inf: tensor?, lr: float, momentum: float, weight_decay: float, nesterov: bool) -> ()",
+        .doc = "One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.",
+        .family = "optim",
+        .args = kSgdArgs,
+        .arg_count = 9,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_adam",
-        .signature = "_adam(params: muts, grads: tensors, first: muts, second: muts, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, steps: mut, skip: tensor?) -> ()",
-        .doc = "One step of Adam (or AdamW, where decoupled) over all tensors of a group; nothing changes where skip is not 0.",
+        .signature = "_adam(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.",
         .family = "optim",
         .args = kAdamArgs,
         .arg_count = 12,
@@ -5460,9 +5364,29 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_adamw",
+        .signature = "_adamw(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "The same with weight decay apart from the gradient.",
+        .family = "optim",
+        .args = kAdamwArgs,
+        .arg_count = 12,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_adamw(AdamwArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_unscale",
-        .signature = "_unscale(grads: muts, found_inf: mut, inverse_scale: tensor) -> ()",
-        .doc = "Multiplies gradients by inverse_scale, and sets found_inf to 1 where one is not finite.",
+        .signature = "_unscale(grads: muts, found_inf: mut, scale: tensor) -> ()",
+        .doc = "Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.",
         .family = "optim",
         .args = kUnscaleArgs,
         .arg_count = 3,
@@ -5481,7 +5405,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_update_scale",
-        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_inf: tensor, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
+        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
         .doc = "Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.",
         .family = "optim",
         .args = kUpdateScaleArgs,
@@ -5502,7 +5426,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_total_norm",
         .signature = "_total_norm(tensors: tensors, p: float) -> plain",
-        .doc = "The norm of all tensors as if they were one vector, as float32.",
+        .doc = "The norm of all tensors as if they were one vector.",
         .family = "optim",
         .args = kTotalNormArgs,
         .arg_count = 2,
@@ -5520,21 +5444,21 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
-        .name = "_scale_all",
-        .signature = "_scale_all(tensors: muts, factor: tensor) -> ()",
-        .doc = "Multiplies all tensors by a scalar on the device.",
+        .name = "_clip_all",
+        .signature = "_clip_all(tensors: muts, norm: tensor, max_norm: float) -> ()",
+        .doc = "Multiplies all tensors by max_norm / norm where that is below 1.",
         .family = "optim",
-        .args = kScaleAllArgs,
-        .arg_count = 2,
+        .args = kClipAllArgs,
+        .arg_count = 3,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_scale_all(ScaleAllArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_clip_all(ClipAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
@@ -5555,26 +5479,6 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_sgd",
-        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, lr: float, momentum: float, weight_decay: float, nesterov: bool, first: bool) -> ()",
-        .doc = "One step of stochastic gradient descent over all tensors of a group.",
-        .family = "optim",
-        .args = kSgdArgs,
-        .arg_count = 8,
-        .results = {},
-        .result_count = 0,
-        .returned_count = 0,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
@@ -6699,81 +6603,45 @@ Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yo
     return run_one(YOKE_OP__NLL_LOSS_BACKWARD, args);
 }
 
-Tensor squared_error(const yoke_tensor &x, const yoke_tensor &target)
+Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__SQUARED_ERROR, args);
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(kind), arg_float(beta), arg_bool(reduce), arg_float(divisor)};
+    return run_one(YOKE_OP__PAIR_LOSS, args);
 }
 
-Tensor squared_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target)
+Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__SQUARED_ERROR_BACKWARD, args);
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_string(kind), arg_float(beta), arg_float(divisor), arg_bool(of_target)};
+    return run_one(YOKE_OP__PAIR_LOSS_BACKWARD, args);
 }
 
-Tensor absolute_error(const yoke_tensor &x, const yoke_tensor &target)
+std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__ABSOLUTE_ERROR, args);
-}
-
-Tensor absolute_error_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__ABSOLUTE_ERROR_BACKWARD, args);
-}
-
-Tensor smooth_l1(const yoke_tensor &x, const yoke_tensor &target, double beta)
-{
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_float(beta)};
-    return run_one(YOKE_OP__SMOOTH_L1, args);
-}
-
-Tensor smooth_l1_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, double beta)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_float(beta)};
-    return run_one(YOKE_OP__SMOOTH_L1_BACKWARD, args);
-}
-
-Tensor bce_logits(const yoke_tensor &x, const yoke_tensor &target)
-{
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__BCE_LOGITS, args);
-}
-
-Tensor bce_logits_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target)};
-    return run_one(YOKE_OP__BCE_LOGITS_BACKWARD, args);
-}
-
-std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(axis)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(axis), arg_bool(of_x), arg_bool(of_weight)};
     return run_many<3>(YOKE_OP__LAYER_NORM_BACKWARD, args);
 }
 
-std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis)
+std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(rstd), arg_int(axis)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(rstd), arg_int(axis), arg_bool(of_x), arg_bool(of_weight)};
     return run_many<2>(YOKE_OP__RMS_NORM_BACKWARD, args);
 }
 
-std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups)
+std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(num_groups)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(num_groups), arg_bool(of_x)};
     return run_many<3>(YOKE_OP__GROUP_NORM_BACKWARD, args);
 }
 
-std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
+std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(mean), arg_optional_tensor(variance), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
     return run_many<3>(YOKE_OP__BATCH_NORM, args);
 }
 
-std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps)
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x)};
     return run_many<3>(YOKE_OP__BATCH_NORM_BACKWARD, args);
 }
 
@@ -6885,21 +6753,33 @@ void eye_internal(yoke_tensor &x)
     run_in_place(YOKE_OP__EYE, args);
 }
 
-void adam(TensorList params, TensorList grads, TensorList first, TensorList second, double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, yoke_tensor &steps, const yoke_tensor *skip)
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov)
 {
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(first), arg_tensors(second), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay), arg_bool(decoupled), arg_tensor(steps), arg_optional_tensor(skip)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov)};
+    run_in_place(YOKE_OP__SGD, args);
+}
+
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
     run_in_place(YOKE_OP__ADAM, args);
 }
 
-void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &inverse_scale)
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
 {
-    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(inverse_scale)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
+    run_in_place(YOKE_OP__ADAMW, args);
+}
+
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale)
+{
+    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(scale)};
     run_in_place(YOKE_OP__UNSCALE, args);
 }
 
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, const yoke_tensor &found_inf, double growth_factor, double backoff_factor, int64_t growth_interval)
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval)
 {
-    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensor(found_inf), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
+    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensors(found_infs), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
     run_in_place(YOKE_OP__UPDATE_SCALE, args);
 }
 
@@ -6909,22 +6789,16 @@ Tensor total_norm(TensorList tensors, double p)
     return run_one(YOKE_OP__TOTAL_NORM, args);
 }
 
-void scale_all(TensorList tensors, const yoke_tensor &factor)
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm)
 {
-    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(factor)};
-    run_in_place(YOKE_OP__SCALE_ALL, args);
+    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(norm), arg_float(max_norm)};
+    run_in_place(YOKE_OP__CLIP_ALL, args);
 }
 
 void lerp_all(TensorList averages, TensorList tensors, double weight)
 {
     yoke_arg args[] = {arg_tensors(averages), arg_tensors(tensors), arg_float(weight)};
     run_in_place(YOKE_OP__LERP_ALL, args);
-}
-
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first)
-{
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov), arg_bool(first)};
-    run_in_place(YOKE_OP__SGD, args);
 }
 } // namespace ops
 } // namespace yoke

@@ -1,10 +1,10 @@
-// exp, log, tanh, erf, sin, cos and what GELU needs, for float and double.
+// exp, log, tanh, erf, sin, cos, sqrt, rounding and what GELU needs, for float and double.
 //
 // Contract
 //  * float: our own, branch-free, no tables, so a plain loop of any of them vectorises. Largest
 //    errors against a long double reference over the whole range, as tests/kernels/math_test.cpp
 //    measures and bounds them (units in the last place): exp 1, log 0.8, tanh 1.5, erf 1.2, sin
-//    0.6, cos 0.6, normal_cdf 6, normal_density 2.
+//    0.6, cos 0.6, normal_cdf 6, normal_density 2; expm1_below_zero 1.5, log1p_of_unit 1.5.
 //  * double: the C library's, whose error is below one unit; it is called element by element.
 //  * Infinities, NaN, signed zeros, subnormal arguments and results come out as in the C library.
 //    errno and the floating-point flags are not kept.
@@ -46,6 +46,34 @@ YOKE_HD float at_most(float x, float high)
 YOKE_HD float power_of_two(int32_t n)
 {
     return bit_cast<float>((uint32_t)(n + 127) << 23);
+}
+
+// ---- square root and rounding -------------------------------------------------------------------
+
+// An instruction, exact to half a unit.
+YOKE_HD float sqrt(float x)
+{
+    return __builtin_sqrtf(x);
+}
+
+// The nearest whole number, halves to even. From 2^23 on every float is whole; below, adding 2^23
+// leaves no room for a fraction.
+YOKE_HD float round_to_even(float x)
+{
+    float size = absolute(x);
+    return select(size < 0x1p23f, with_sign_of((size + 0x1p23f) - 0x1p23f, x), x);
+}
+
+YOKE_HD float floor(float x)
+{
+    float nearest = round_to_even(x);
+    return select(nearest > x, nearest - 1.0f, nearest);
+}
+
+YOKE_HD float ceil(float x)
+{
+    float nearest = round_to_even(x);
+    return with_sign_of(select(nearest < x, nearest + 1.0f, nearest), x);  // -0.5 gives -0
 }
 
 // ---- exp ----------------------------------------------------------------------------------------
@@ -92,6 +120,14 @@ YOKE_HD float exp(float x)
     return scale(1.0f + expm1_reduced(e.r), e.n);
 }
 
+// e^x - 1 for x <= 0, without cancellation near 0.
+YOKE_HD float expm1_below_zero(float x)
+{
+    ExpReduction e = exp_reduce(at_least(x, -20.0f));
+    float power = power_of_two(e.n);
+    return expm1_reduced(e.r) * power + (power - 1.0f);
+}
+
 // ---- log ----------------------------------------------------------------------------------------
 
 // x = 2^k m with m in [sqrt(1/2), sqrt(2)); log x = k ln 2 + f - f^2/2 + f^3 p(f) with f = m - 1.
@@ -116,6 +152,20 @@ YOKE_HD float log(float x)
     float finite = k * 0x1.62e4p-1f + (f + (tail - 0.5f * square));
     float positive = select(x < kInfinity, finite, x);  // infinity and NaN are their own logarithm
     return select(x <= 0.0f, select(x < 0.0f, __builtin_nanf(""), -kInfinity), positive);
+}
+
+// log(1 + u) for 0 <= u <= 1: 2 atanh(s) = 2 s + s z p(z) with s = u / (2 + u), z = s^2, minimax to
+// 2^-29.9.
+YOKE_HD float log1p_of_unit(float u)
+{
+    float s = u / (2.0f + u);
+    float z = s * s;
+    float p = 0x1.dba26p-3f;
+    p = p * z + 0x1.bc8cf8p-3f;
+    p = p * z + 0x1.24c926p-2f;
+    p = p * z + 0x1.9998d4p-2f;
+    p = p * z + 0x1.555556p-1f;
+    return (s + s) + s * (z * p);
 }
 
 // ---- tanh ---------------------------------------------------------------------------------------
@@ -180,6 +230,11 @@ YOKE_HD float erf(float x)
     float t = at_most(absolute(x), 10.0f);
     float large = 1.0f - erfc_scaled(t) * exp_minus_square(t, 1.0f);
     return select(t < 1.0f, x + x * p, with_sign_of(large, x));
+}
+
+YOKE_HD float exp_of_minus_square(float x)
+{
+    return exp_minus_square(at_most(absolute(x), 11.0f), 1.0f);
 }
 
 // Phi(x) and phi(x) of the standard normal distribution. Phi keeps its relative accuracy far into
@@ -292,6 +347,35 @@ YOKE_HD double sin(double x)
 YOKE_HD double cos(double x)
 {
     return ::cos(x);
+}
+
+YOKE_HD double sqrt(double x)
+{
+    return ::sqrt(x);
+}
+YOKE_HD double floor(double x)
+{
+    return ::floor(x);
+}
+YOKE_HD double ceil(double x)
+{
+    return ::ceil(x);
+}
+YOKE_HD double round_to_even(double x)
+{
+    return ::rint(x);
+}
+YOKE_HD double expm1_below_zero(double x)
+{
+    return ::expm1(x);
+}
+YOKE_HD double log1p_of_unit(double u)
+{
+    return ::log1p(u);
+}
+YOKE_HD double exp_of_minus_square(double x)
+{
+    return ::exp(-x * x);
 }
 
 YOKE_HD Normal<double> normal_distribution(double x)

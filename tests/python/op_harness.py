@@ -34,8 +34,8 @@ def result_dtype(op, case, call, dtype):
     floating = dtype in EPSILON
     if case.result == "argument":
         return call.args[1]
-    if case.result == "index":
-        return "int64"
+    if case.result in ("index", "bool"):
+        return {"index": "int64", "bool": "bool"}[case.result]
     if case.result == "sum" and not floating:
         return "int64"
     if case.result == "floating" and not floating:

@@ -208,6 +208,20 @@ function yoke.is_autocast_enabled() end
 ---@return yoke.dtype
 function yoke.get_autocast_dtype(device) end
 
+---Loss scaling for float16, by the rules of PyTorch's GradScaler: scaler:scale(loss):backward(), scaler:step(optimizer),
+---scaler:update(). Also unscale_(optimizer), get_scale(), state_dict() and load_state_dict(dict). Options are init_scale,
+---growth_factor, backoff_factor, growth_interval and enabled.
+---@param options table|nil
+---@return table
+function yoke.GradScaler(options) end
+
+---Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most; gives the norm before.
+---@param params yoke.Tensor[]
+---@param max_norm number
+---@param norm_type? number 2, 1, math.huge or any number above 0
+---@return yoke.Tensor
+function yoke.clip_grad_norm_(params, max_norm, norm_type) end
+
 ---What the tape keeps for the gradient of the op that made `tensor`: a list of tables with op, argument,
 ---dtype, shape and nbytes.
 ---@param tensor yoke.Tensor

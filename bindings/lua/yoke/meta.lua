@@ -1134,7 +1134,7 @@ function yoke.nll_loss(x, target, reduction, ignore_index) end
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
 function Tensor:nll_loss(target, reduction, ignore_index) end
 
----Squared error; reduction is "mean", "sum" or "none".
+---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param reduction? string
@@ -1142,14 +1142,14 @@ function Tensor:nll_loss(target, reduction, ignore_index) end
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
 function yoke.mse_loss(x, target, reduction) end
 
----Squared error; reduction is "mean", "sum" or "none".
+---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
 function Tensor:mse_loss(target, reduction) end
 
----Absolute error; reduction is "mean", "sum" or "none".
+---Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param reduction? string
@@ -1157,14 +1157,14 @@ function Tensor:mse_loss(target, reduction) end
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
 function yoke.l1_loss(x, target, reduction) end
 
----Absolute error; reduction is "mean", "sum" or "none".
+---Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
 function Tensor:l1_loss(target, reduction) end
 
----Squared error below beta, absolute error above; reduction is "mean", "sum" or "none".
+---Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param reduction? string
@@ -1173,7 +1173,7 @@ function Tensor:l1_loss(target, reduction) end
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, beta?: number }): yoke.Tensor
 function yoke.smooth_l1_loss(x, target, reduction, beta) end
 
----Squared error below beta, absolute error above; reduction is "mean", "sum" or "none".
+---Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param reduction? string
 ---@param beta? number
@@ -1181,7 +1181,7 @@ function yoke.smooth_l1_loss(x, target, reduction, beta) end
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, beta?: number }): yoke.Tensor
 function Tensor:smooth_l1_loss(target, reduction, beta) end
 
----Cross entropy of sigmoid(x) and target, without overflow; reduction is "mean", "sum" or "none".
+---Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
@@ -1191,7 +1191,7 @@ function Tensor:smooth_l1_loss(target, reduction, beta) end
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, pos_weight?: yoke.Tensor }): yoke.Tensor
 function yoke.binary_cross_entropy_with_logits(x, target, weight, reduction, pos_weight) end
 
----Cross entropy of sigmoid(x) and target, without overflow; reduction is "mean", "sum" or "none".
+---Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
 ---@param reduction? string
@@ -1200,7 +1200,7 @@ function yoke.binary_cross_entropy_with_logits(x, target, weight, reduction, pos
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, pos_weight?: yoke.Tensor }): yoke.Tensor
 function Tensor:binary_cross_entropy_with_logits(target, weight, reduction, pos_weight) end
 
----Cross entropy of probabilities x and target; logarithms are held above -100; reduction is "mean", "sum" or "none".
+---Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
@@ -1209,7 +1209,7 @@ function Tensor:binary_cross_entropy_with_logits(target, weight, reduction, pos_
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string }): yoke.Tensor
 function yoke.binary_cross_entropy(x, target, weight, reduction) end
 
----Cross entropy of probabilities x and target; logarithms are held above -100; reduction is "mean", "sum" or "none".
+---Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
 ---@param reduction? string
@@ -1217,7 +1217,7 @@ function yoke.binary_cross_entropy(x, target, weight, reduction) end
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string }): yoke.Tensor
 function Tensor:binary_cross_entropy(target, weight, reduction) end
 
----Kullback-Leibler divergence of log-probabilities x from target; reduction is "mean", "batchmean", "sum" or "none".
+---Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param reduction? string
@@ -1226,7 +1226,7 @@ function Tensor:binary_cross_entropy(target, weight, reduction) end
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, log_target?: boolean }): yoke.Tensor
 function yoke.kl_div(x, target, reduction, log_target) end
 
----Kullback-Leibler divergence of log-probabilities x from target; reduction is "mean", "batchmean", "sum" or "none".
+---Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
 ---@param target yoke.Tensor
 ---@param reduction? string
 ---@param log_target? boolean

@@ -18,3 +18,5 @@ from yoke._yoke import __version__  # noqa: E402
 from yoke._amp import autocast  # noqa: E402
 from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled  # noqa: E402
 from yoke import data, nn, optim  # noqa: E402
+from yoke._scaler import GradScaler  # noqa: E402
+from yoke.optim import clip_grad_norm_  # noqa: E402

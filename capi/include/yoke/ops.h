@@ -577,27 +577,28 @@ YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, con
 YOKE_API yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                    int64_t ignore_index, yoke_tensor **out);
 
-/* Squared error; reduction is "mean", "sum" or "none".
+/* Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
  * mse_loss(x: tensor, target: tensor, reduction: str = "mean") -> tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_mse_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                    yoke_tensor **out);
 
-/* Absolute error; reduction is "mean", "sum" or "none".
+/* Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
  * l1_loss(x: tensor, target: tensor, reduction: str = "mean") -> tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                   yoke_tensor **out);
 
-/* Squared error below beta, absolute error above; reduction is "mean", "sum" or "none".
+/* Squared error (halved, over beta) below beta, absolute error above; x and target are
+ *     broadcast; reduction is "mean", "sum" or "none".
  * smooth_l1_loss(x: tensor, target: tensor, reduction: str = "mean", beta: float = 1.0) ->
  *     tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_smooth_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                          double beta, yoke_tensor **out);
 
-/* Cross entropy of sigmoid(x) and target, without overflow; reduction is "mean", "sum" or
- *     "none".
+/* Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and
+ *     pos_weight are broadcast; reduction is "mean", "sum" or "none".
  * binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction:
  *     str = "mean", pos_weight: tensor? = none) -> tensor
  * Under autocast it runs in float32. [any-thread] */
@@ -607,8 +608,8 @@ YOKE_API yoke_status yoke_binary_cross_entropy_with_logits(yoke_tensor *x, yoke_
                                                            yoke_tensor *pos_weight,
                                                            yoke_tensor **out);
 
-/* Cross entropy of probabilities x and target; logarithms are held above -100; reduction is
- *     "mean", "sum" or "none".
+/* Cross entropy of probabilities x and target of the same shape; logarithms are held above -100;
+ *     weight is broadcast; reduction is "mean", "sum" or "none".
  * binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str =
  *     "mean") -> tensor
  * Under autocast it is refused. [any-thread] */
@@ -616,8 +617,8 @@ YOKE_API yoke_status yoke_binary_cross_entropy(yoke_tensor *x, yoke_tensor *targ
                                                yoke_tensor *weight, const char *reduction,
                                                yoke_tensor **out);
 
-/* Kullback-Leibler divergence of log-probabilities x from target; reduction is "mean",
- *     "batchmean", "sum" or "none".
+/* Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean"
+ *     (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
  * kl_div(x: tensor, target: tensor, reduction: str = "mean", log_target: bool = false) -> tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_kl_div(yoke_tensor *x, yoke_tensor *target, const char *reduction,

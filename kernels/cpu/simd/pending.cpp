@@ -108,14 +108,8 @@ namespace entry { __attribute__((weak)) yoke_status _softmax_backward(const yoke
 namespace entry { __attribute__((weak)) yoke_status _log_softmax_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _cross_entropy_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _nll_loss_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _squared_error(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _squared_error_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _absolute_error(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _absolute_error_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _smooth_l1(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _smooth_l1_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _bce_logits(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _bce_logits_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _pair_loss(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _pair_loss_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _layer_norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _rms_norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _group_norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
@@ -139,11 +133,12 @@ namespace entry { __attribute__((weak)) yoke_status _randint(const yoke_launch *
 namespace entry { __attribute__((weak)) yoke_status _randperm(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _arange(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _eye(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _sgd(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _adam(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _adamw(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _unscale(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _update_scale(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _total_norm(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _scale_all(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _clip_all(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _lerp_all(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _sgd(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 YOKE_SIMD_END
