@@ -81,9 +81,10 @@ function Tensor:to(device, dtype) end
 ---@return yoke.Tensor
 function Tensor:cpu() end
 
----Basic indexing: integers, {first, last, step} (false for none), "..." and yoke.newaxis.
----@param ... integer|table|string
----@return yoke.Tensor view
+---Indexing by NumPy's rules: integers, {first, last, step} (false for none), "...", yoke.newaxis, integer tensors,
+---masks and booleans. x[item] and x[{item, …}] are the same, and may be assigned to.
+---@param ... integer|table|string|yoke.Tensor|boolean
+---@return yoke.Tensor part a view, or a copy where an item is a tensor or a boolean
 function Tensor:index(...) end
 
 ---Gradients of this tensor in the leaves behind it. Also x:backward{gradient =, retain_graph =}.

@@ -14,7 +14,7 @@ __version__: str
 
 _Number = builtins.bool | int | float
 _DeviceLike = Device | str | int
-_Index = SupportsIndex | builtins.slice | None | EllipsisType
+_Index = SupportsIndex | builtins.slice | None | EllipsisType | Tensor | Sequence[Any] | _np.ndarray[Any, Any]
 _Key = _Index | tuple[_Index, ...]
 
 class Error(Exception):
