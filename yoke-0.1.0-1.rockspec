@@ -27,6 +27,10 @@ build = {
         ["yoke.nn.norm"] = "bindings/lua/yoke/nn/norm.lua",
         ["yoke.nn.schemes"] = "bindings/lua/yoke/nn/schemes.lua",
         ["yoke.optim"] = "bindings/lua/yoke/optim.lua",
+        ["yoke.random"] = "bindings/lua/yoke/random.lua",
+        ["yoke.timer"] = "bindings/lua/yoke/timer.lua",
+        ["yoke.scaler"] = "bindings/lua/yoke/scaler.lua",
+        ["yoke.schedule"] = "bindings/lua/yoke/schedule.lua",
         ["yoke.core"] = {
             sources = {
                 "bindings/lua/src/autograd.c", "bindings/lua/src/convert.c", "bindings/lua/src/device.c",
@@ -34,7 +38,7 @@ build = {
                 "bindings/lua/src/list.c", "bindings/lua/src/log.c", "bindings/lua/src/memory.c",
                 "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c",
                 "bindings/lua/src/pressure.c", "bindings/lua/src/runtime.c", "bindings/lua/src/scope.c",
-                "bindings/lua/src/tensor.c",
+                "bindings/lua/src/tensor.c", "bindings/lua/src/training.c",
             },
             incdirs = { ".", "$(YOKE_INCDIR)" },
             libdirs = { "$(YOKE_LIBDIR)" },

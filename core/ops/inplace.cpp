@@ -1,6 +1,7 @@
 // inplace.cpp: ops that write their first argument: shape rules and vjps.
 #include "core/memory/memory.h"
 #include "core/ops/family.h"
+#include "core/ops/scalar.h"
 
 #include <vector>
 
@@ -80,7 +81,10 @@ void vjp_copy_(CopyInplaceArgs a, Backward &b)
     if (b.needs(a.kSrc)) b.set(a.kSrc, sum_to(ops::cast(b.grad(), a.src().dtype), a.src().shape()));
 }
 
-void infer_fill_(FillInplaceArgs, Plan &) {}
+void infer_fill_(FillInplaceArgs a, Plan &plan)
+{
+    check_scalar_fits(a.value(), a.x().dtype, plan.name(), "value");
+}
 
 void vjp_fill_(FillInplaceArgs, Backward &b)
 {

@@ -2047,6 +2047,57 @@ struct AmaxBackwardArgs : Args {
 };
 void infer_amax_backward(AmaxBackwardArgs a, Plan &plan);
 
+// _prod_backward: The gradient of prod: grad times the product of all other elements.
+struct ProdBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_prod_backward(ProdBackwardArgs a, Plan &plan);
+
+// _var_backward: grad * (x - mean), where grad and mean are in the dtype that x is computed in.
+struct VarBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kMean };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+};
+void infer_var_backward(VarBackwardArgs a, Plan &plan);
+
+// _norm_backward: The gradient of norm; 0 where the norm is 0.
+struct NormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut, kP };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+    double p() const { return Args::real(kP); }
+};
+void infer_norm_backward(NormBackwardArgs a, Plan &plan);
+
+// _logsumexp_backward: The gradient of logsumexp: grad * exp(x - out).
+struct LogsumexpBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_logsumexp_backward(LogsumexpBackwardArgs a, Plan &plan);
+
 // _softmax_backward: The gradient of softmax.
 struct SoftmaxBackwardArgs : Args {
     using Args::Args;
@@ -2490,44 +2541,78 @@ struct EyeInternalArgs : Args {
 };
 void infer_eye_internal(EyeInternalArgs a, Plan &plan);
 
-// _adam: One step of Adam (or AdamW, where decoupled) over all tensors of a group; nothing changes where skip is not 0.
-struct AdamArgs : Args {
+// _sgd: One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.
+struct SgdArgs : Args {
     using Args::Args;
-    enum : int { kParams, kGrads, kFirst, kSecond, kLr, kBeta1, kBeta2, kEps, kWeightDecay, kDecoupled, kSteps, kSkip };
+    enum : int { kParams, kGrads, kMomenta, kMasters, kFoundInf, kLr, kMomentum, kWeightDecay, kNesterov };
     TensorList params() const { return Args::tensors(kParams); }
     TensorList grads() const { return Args::tensors(kGrads); }
-    TensorList first() const { return Args::tensors(kFirst); }
-    TensorList second() const { return Args::tensors(kSecond); }
+    TensorList momenta() const { return Args::tensors(kMomenta); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
+    double lr() const { return Args::real(kLr); }
+    double momentum() const { return Args::real(kMomentum); }
+    double weight_decay() const { return Args::real(kWeightDecay); }
+    bool nesterov() const { return Args::boolean(kNesterov); }
+};
+void infer_sgd(SgdArgs a, Plan &plan);
+
+// _adam: One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.
+struct AdamArgs : Args {
+    using Args::Args;
+    enum : int { kParams, kGrads, kExpAvgs, kExpAvgSqs, kSteps, kMasters, kFoundInf, kLr, kBeta1, kBeta2, kEps, kWeightDecay };
+    TensorList params() const { return Args::tensors(kParams); }
+    TensorList grads() const { return Args::tensors(kGrads); }
+    TensorList exp_avgs() const { return Args::tensors(kExpAvgs); }
+    TensorList exp_avg_sqs() const { return Args::tensors(kExpAvgSqs); }
+    TensorList steps() const { return Args::tensors(kSteps); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
     double lr() const { return Args::real(kLr); }
     double beta1() const { return Args::real(kBeta1); }
     double beta2() const { return Args::real(kBeta2); }
     double eps() const { return Args::real(kEps); }
     double weight_decay() const { return Args::real(kWeightDecay); }
-    bool decoupled() const { return Args::boolean(kDecoupled); }
-    yoke_tensor &steps() const { return Args::mut(kSteps); }
-    const yoke_tensor *skip() const { return Args::tensor_or_null(kSkip); }
 };
 void infer_adam(AdamArgs a, Plan &plan);
 
-// _unscale: Multiplies gradients by inverse_scale, and sets found_inf to 1 where one is not finite.
+// _adamw: The same with weight decay apart from the gradient.
+struct AdamwArgs : Args {
+    using Args::Args;
+    enum : int { kParams, kGrads, kExpAvgs, kExpAvgSqs, kSteps, kMasters, kFoundInf, kLr, kBeta1, kBeta2, kEps, kWeightDecay };
+    TensorList params() const { return Args::tensors(kParams); }
+    TensorList grads() const { return Args::tensors(kGrads); }
+    TensorList exp_avgs() const { return Args::tensors(kExpAvgs); }
+    TensorList exp_avg_sqs() const { return Args::tensors(kExpAvgSqs); }
+    TensorList steps() const { return Args::tensors(kSteps); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
+    double lr() const { return Args::real(kLr); }
+    double beta1() const { return Args::real(kBeta1); }
+    double beta2() const { return Args::real(kBeta2); }
+    double eps() const { return Args::real(kEps); }
+    double weight_decay() const { return Args::real(kWeightDecay); }
+};
+void infer_adamw(AdamwArgs a, Plan &plan);
+
+// _unscale: Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.
 struct UnscaleArgs : Args {
     using Args::Args;
-    enum : int { kGrads, kFoundInf, kInverseScale };
+    enum : int { kGrads, kFoundInf, kScale };
     TensorList grads() const { return Args::tensors(kGrads); }
     yoke_tensor &found_inf() const { return Args::mut(kFoundInf); }
-    const yoke_tensor &inverse_scale() const { return Args::tensor(kInverseScale); }
-    void set_inverse_scale(const yoke_tensor &v) { Args::set_tensor(kInverseScale, v); }
+    const yoke_tensor &scale() const { return Args::tensor(kScale); }
+    void set_scale(const yoke_tensor &v) { Args::set_tensor(kScale, v); }
 };
 void infer_unscale(UnscaleArgs a, Plan &plan);
 
 // _update_scale: Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.
 struct UpdateScaleArgs : Args {
     using Args::Args;
-    enum : int { kScale, kGrowthTracker, kFoundInf, kGrowthFactor, kBackoffFactor, kGrowthInterval };
+    enum : int { kScale, kGrowthTracker, kFoundInfs, kGrowthFactor, kBackoffFactor, kGrowthInterval };
     yoke_tensor &scale() const { return Args::mut(kScale); }
     yoke_tensor &growth_tracker() const { return Args::mut(kGrowthTracker); }
-    const yoke_tensor &found_inf() const { return Args::tensor(kFoundInf); }
-    void set_found_inf(const yoke_tensor &v) { Args::set_tensor(kFoundInf, v); }
+    TensorList found_infs() const { return Args::tensors(kFoundInfs); }
     double growth_factor() const { return Args::real(kGrowthFactor); }
     double backoff_factor() const { return Args::real(kBackoffFactor); }
     int64_t growth_interval() const { return Args::integer(kGrowthInterval); }
@@ -2535,7 +2620,7 @@ struct UpdateScaleArgs : Args {
 };
 void infer_update_scale(UpdateScaleArgs a, Plan &plan);
 
-// _total_norm: The norm of all tensors as if they were one vector, as float32.
+// _total_norm: The norm of all tensors as if they were one vector.
 struct TotalNormArgs : Args {
     using Args::Args;
     enum : int { kTensors, kP };
@@ -2544,15 +2629,16 @@ struct TotalNormArgs : Args {
 };
 void infer_total_norm(TotalNormArgs a, Plan &plan);
 
-// _scale_all: Multiplies all tensors by a scalar on the device.
-struct ScaleAllArgs : Args {
+// _clip_all: Multiplies all tensors by max_norm / norm where that is below 1.
+struct ClipAllArgs : Args {
     using Args::Args;
-    enum : int { kTensors, kFactor };
+    enum : int { kTensors, kNorm, kMaxNorm };
     TensorList tensors() const { return Args::tensors(kTensors); }
-    const yoke_tensor &factor() const { return Args::tensor(kFactor); }
-    void set_factor(const yoke_tensor &v) { Args::set_tensor(kFactor, v); }
+    const yoke_tensor &norm() const { return Args::tensor(kNorm); }
+    void set_norm(const yoke_tensor &v) { Args::set_tensor(kNorm, v); }
+    double max_norm() const { return Args::real(kMaxNorm); }
 };
-void infer_scale_all(ScaleAllArgs a, Plan &plan);
+void infer_clip_all(ClipAllArgs a, Plan &plan);
 
 // _lerp_all: averages += weight * (tensors - averages).
 struct LerpAllArgs : Args {
@@ -2563,21 +2649,6 @@ struct LerpAllArgs : Args {
     double weight() const { return Args::real(kWeight); }
 };
 void infer_lerp_all(LerpAllArgs a, Plan &plan);
-
-// _sgd: One step of stochastic gradient descent over all tensors of a group.
-struct SgdArgs : Args {
-    using Args::Args;
-    enum : int { kParams, kGrads, kMomenta, kLr, kMomentum, kWeightDecay, kNesterov, kFirst };
-    TensorList params() const { return Args::tensors(kParams); }
-    TensorList grads() const { return Args::tensors(kGrads); }
-    TensorList momenta() const { return Args::tensors(kMomenta); }
-    double lr() const { return Args::real(kLr); }
-    double momentum() const { return Args::real(kMomentum); }
-    double weight_decay() const { return Args::real(kWeightDecay); }
-    bool nesterov() const { return Args::boolean(kNesterov); }
-    bool first() const { return Args::boolean(kFirst); }
-};
-void infer_sgd(SgdArgs a, Plan &plan);
 
 // Callers. They cast, record and count like any call from outside.
 namespace ops {
@@ -2763,6 +2834,10 @@ Tensor minimum_backward(const yoke_tensor &grad, const Operand &x, const Operand
 void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
 Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis);
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
+Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean);
+Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p);
+Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
@@ -2792,12 +2867,13 @@ void randint_internal(yoke_tensor &x, int64_t low, int64_t high, int64_t seed, i
 void randperm_internal(yoke_tensor &x, int64_t seed, int64_t offset);
 void arange_internal(yoke_tensor &x, const Operand &start, const Operand &step);
 void eye_internal(yoke_tensor &x);
-void adam(TensorList params, TensorList grads, TensorList first, TensorList second, double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, yoke_tensor &steps, const yoke_tensor *skip);
-void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &inverse_scale);
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, const yoke_tensor &found_inf, double growth_factor, double backoff_factor, int64_t growth_interval);
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov);
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale);
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval);
 Tensor total_norm(TensorList tensors, double p);
-void scale_all(TensorList tensors, const yoke_tensor &factor);
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm);
 void lerp_all(TensorList averages, TensorList tensors, double weight);
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first);
 } // namespace ops
 } // namespace yoke

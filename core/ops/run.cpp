@@ -301,8 +301,9 @@ void Call::take_history(yoke_tensor &x)
     Tensor held[kMaxArgs];
     const bool saves = std::any_of(op.saves, op.saves + op.arg_count, [](uint32_t s) { return s; });
     for (int i = 0; saves && i < op.arg_count; ++i)
-        if (args[i].kind == YOKE_ARG_TENSOR && shares_memory(*args[i].v.tensor, x))
+        if (args[i].kind == YOKE_ARG_TENSOR && args[i].v.tensor->storage.get() == x.storage.get())
             args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
+    const NoAutocast as_given;  // what is written has its dtype already
     Tensor made;
     run(op_.in_place_of, args, &made);
     plan_.result(made->shape(), made->dtype);
@@ -312,6 +313,7 @@ void Call::take_history(yoke_tensor &x)
         const NoGrad no_grad;
         ops::copy_(x, *made);
     }
+    x.storage->last_writer.store(op_.name, std::memory_order_relaxed);
     x.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
     if (Node *node = node_of(*made)) set_node(x, Ref<Node>::share(node), made->output_index);
 }
@@ -322,7 +324,8 @@ void Call::check_result_fits(const yoke_tensor &x) const
     if (!same(result.shape(), x.shape()))
         fail(YOKE_E_VALUE, "%s: the result has shape %s, which is not that of the %s it replaces",
              op_.name, to_string(result.shape()).c_str(), describe(x).c_str());
-    if (is_floating(result.dtype) && !is_floating(x.dtype))
+    if ((is_floating(result.dtype) && !is_floating(x.dtype)) ||
+        (x.dtype == YOKE_BOOL && result.dtype != YOKE_BOOL))
         fail(YOKE_E_TYPE,
              "%s: the result has dtype %s, which does not fit into the %s that is written; use %s",
              op_.name, name(result.dtype), name(x.dtype), kOps[op_.in_place_of].name);

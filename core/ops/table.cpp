@@ -833,6 +833,26 @@ const ArgSpec kAmaxBackwardArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kProdBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kVarBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogsumexpBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kSoftmaxBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1033,29 +1053,54 @@ const ArgSpec kArangeInternalArgs[] = {
 const ArgSpec kEyeInternalArgs[] = {
     {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kSgdArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kAdamArgs[] = {
     {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"second", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"decoupled", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"skip", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAdamwArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnscaleArgs[] = {
     {"grads", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"found_inf", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"inverse_scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUpdateScaleArgs[] = {
     {"scale", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_tracker", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_infs", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"backoff_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_interval", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1064,24 +1109,15 @@ const ArgSpec kTotalNormArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kScaleAllArgs[] = {
+const ArgSpec kClipAllArgs[] = {
     {"tensors", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"factor", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norm", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max_norm", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLerpAllArgs[] = {
     {"averages", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kSgdArgs[] = {
-    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 
 } // namespace
@@ -4728,6 +4764,86 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_prod_backward",
+        .signature = "_prod_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of prod: grad times the product of all other elements.",
+        .family = "reduce",
+        .args = kProdBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_prod_backward(ProdBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_var_backward",
+        .signature = "_var_backward(grad: tensor, x: tensor, mean: tensor) -> plain",
+        .doc = "grad * (x - mean), where grad and mean are in the dtype that x is computed in.",
+        .family = "reduce",
+        .args = kVarBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_var_backward(VarBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_norm_backward",
+        .signature = "_norm_backward(grad: tensor, x: tensor, out: tensor, p: float) -> plain",
+        .doc = "The gradient of norm; 0 where the norm is 0.",
+        .family = "reduce",
+        .args = kNormBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_norm_backward(NormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_logsumexp_backward",
+        .signature = "_logsumexp_backward(grad: tensor, x: tensor, out: tensor) -> plain",
+        .doc = "The gradient of logsumexp: grad * exp(x - out).",
+        .family = "reduce",
+        .args = kLogsumexpBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp_backward(LogsumexpBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_softmax_backward",
         .signature = "_softmax_backward(grad: tensor, out: tensor, axis: int) -> plain",
         .doc = "The gradient of softmax.",
@@ -5308,9 +5424,29 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_sgd",
+        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, masters: muts, found_inf: tensor?, lr: float, momentum: float, weight_decay: float, nesterov: bool) -> ()",
+        .doc = "One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.",
+        .family = "optim",
+        .args = kSgdArgs,
+        .arg_count = 9,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_adam",
-        .signature = "_adam(params: muts, grads: tensors, first: muts, second: muts, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, steps: mut, skip: tensor?) -> ()",
-        .doc = "One step of Adam (or AdamW, where decoupled) over all tensors of a group; nothing changes where skip is not 0.",
+        .signature = "_adam(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.",
         .family = "optim",
         .args = kAdamArgs,
         .arg_count = 12,
@@ -5328,9 +5464,29 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_adamw",
+        .signature = "_adamw(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "The same with weight decay apart from the gradient.",
+        .family = "optim",
+        .args = kAdamwArgs,
+        .arg_count = 12,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_adamw(AdamwArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_unscale",
-        .signature = "_unscale(grads: muts, found_inf: mut, inverse_scale: tensor) -> ()",
-        .doc = "Multiplies gradients by inverse_scale, and sets found_inf to 1 where one is not finite.",
+        .signature = "_unscale(grads: muts, found_inf: mut, scale: tensor) -> ()",
+        .doc = "Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.",
         .family = "optim",
         .args = kUnscaleArgs,
         .arg_count = 3,
@@ -5349,7 +5505,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_update_scale",
-        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_inf: tensor, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
+        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
         .doc = "Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.",
         .family = "optim",
         .args = kUpdateScaleArgs,
@@ -5370,7 +5526,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_total_norm",
         .signature = "_total_norm(tensors: tensors, p: float) -> plain",
-        .doc = "The norm of all tensors as if they were one vector, as float32.",
+        .doc = "The norm of all tensors as if they were one vector.",
         .family = "optim",
         .args = kTotalNormArgs,
         .arg_count = 2,
@@ -5388,21 +5544,21 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
-        .name = "_scale_all",
-        .signature = "_scale_all(tensors: muts, factor: tensor) -> ()",
-        .doc = "Multiplies all tensors by a scalar on the device.",
+        .name = "_clip_all",
+        .signature = "_clip_all(tensors: muts, norm: tensor, max_norm: float) -> ()",
+        .doc = "Multiplies all tensors by max_norm / norm where that is below 1.",
         .family = "optim",
-        .args = kScaleAllArgs,
-        .arg_count = 2,
+        .args = kClipAllArgs,
+        .arg_count = 3,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_scale_all(ScaleAllArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_clip_all(ClipAllArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
@@ -5423,26 +5579,6 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
-        .name = "_sgd",
-        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, lr: float, momentum: float, weight_decay: float, nesterov: bool, first: bool) -> ()",
-        .doc = "One step of stochastic gradient descent over all tensors of a group.",
-        .family = "optim",
-        .args = kSgdArgs,
-        .arg_count = 8,
-        .results = {},
-        .result_count = 0,
-        .returned_count = 0,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
@@ -6543,6 +6679,30 @@ Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_t
     return run_one(YOKE_OP__AMAX_BACKWARD, args);
 }
 
+Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__PROD_BACKWARD, args);
+}
+
+Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(mean)};
+    return run_one(YOKE_OP__VAR_BACKWARD, args);
+}
+
+Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out), arg_float(p)};
+    return run_one(YOKE_OP__NORM_BACKWARD, args);
+}
+
+Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out)};
+    return run_one(YOKE_OP__LOGSUMEXP_BACKWARD, args);
+}
+
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis)
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(out), arg_int(axis)};
@@ -6717,21 +6877,33 @@ void eye_internal(yoke_tensor &x)
     run_in_place(YOKE_OP__EYE, args);
 }
 
-void adam(TensorList params, TensorList grads, TensorList first, TensorList second, double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, yoke_tensor &steps, const yoke_tensor *skip)
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov)
 {
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(first), arg_tensors(second), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay), arg_bool(decoupled), arg_tensor(steps), arg_optional_tensor(skip)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov)};
+    run_in_place(YOKE_OP__SGD, args);
+}
+
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
     run_in_place(YOKE_OP__ADAM, args);
 }
 
-void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &inverse_scale)
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
 {
-    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(inverse_scale)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
+    run_in_place(YOKE_OP__ADAMW, args);
+}
+
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale)
+{
+    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(scale)};
     run_in_place(YOKE_OP__UNSCALE, args);
 }
 
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, const yoke_tensor &found_inf, double growth_factor, double backoff_factor, int64_t growth_interval)
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval)
 {
-    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensor(found_inf), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
+    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensors(found_infs), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
     run_in_place(YOKE_OP__UPDATE_SCALE, args);
 }
 
@@ -6741,22 +6913,16 @@ Tensor total_norm(TensorList tensors, double p)
     return run_one(YOKE_OP__TOTAL_NORM, args);
 }
 
-void scale_all(TensorList tensors, const yoke_tensor &factor)
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm)
 {
-    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(factor)};
-    run_in_place(YOKE_OP__SCALE_ALL, args);
+    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(norm), arg_float(max_norm)};
+    run_in_place(YOKE_OP__CLIP_ALL, args);
 }
 
 void lerp_all(TensorList averages, TensorList tensors, double weight)
 {
     yoke_arg args[] = {arg_tensors(averages), arg_tensors(tensors), arg_float(weight)};
     run_in_place(YOKE_OP__LERP_ALL, args);
-}
-
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first)
-{
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov), arg_bool(first)};
-    run_in_place(YOKE_OP__SGD, args);
 }
 } // namespace ops
 } // namespace yoke

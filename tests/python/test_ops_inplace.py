@@ -77,8 +77,9 @@ def test_large_overlapping_copies_do_not_depend_on_threads():
 
 def test_a_shape_that_does_not_broadcast_to_the_target_is_refused_with_both():
     x = to_yoke(np.zeros((2, 3)))
-    for op, arg in ((yoke.copy_, "src"), (yoke.add_, "y")):
-        with pytest.raises(yoke.ValueError, match=rf"{op.__name__}: argument '{arg}' of shape \[2\].*\[2, 3\]"):
+    for op, message in ((yoke.copy_, r"copy_: argument 'src' of shape \[2\].*\[2, 3\]"),
+                        (yoke.add_, r"add_: shapes \[2, 3\] and \[2\] do not broadcast: axis 1 has 3 and 2")):
+        with pytest.raises(yoke.ValueError, match=message):
             op(x, to_yoke(np.zeros(2)))
         with pytest.raises(yoke.ValueError, match=r"\[4, 2, 3\].*\[2, 3\]"):
             op(x, to_yoke(np.zeros((4, 2, 3))))
@@ -97,7 +98,7 @@ def test_copy_casts_from_every_dtype_to_every_dtype():
 def test_a_float_sum_does_not_go_into_an_integer_tensor():
     for y in (to_yoke(np.ones(3)), 0.5):
         x = to_yoke(np.arange(3))
-        with pytest.raises(yoke.TypeError, match="add_: the sum has dtype float.*int64"):
+        with pytest.raises(yoke.TypeError, match="add_: the result has dtype float.*int64 that is written; use add$"):
             x.add_(y)
         assert to_numpy(x).tolist() == [0, 1, 2]
 

@@ -407,6 +407,49 @@ typedef struct yoke_api {
                          int64_t capacity, int64_t *count);
     yoke_status (*unbind)(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
                           int64_t *count);
+    yoke_status (*grad_scaler_create)(const yoke_grad_scaler_options *options,
+                                      yoke_grad_scaler **out);
+    void (*grad_scaler_release)(yoke_grad_scaler *scaler);
+    yoke_status (*grad_scaler_scale)(yoke_grad_scaler *scaler, yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*grad_scaler_unscale)(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
+    yoke_status (*grad_scaler_step)(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
+    yoke_status (*grad_scaler_update)(yoke_grad_scaler *scaler);
+    yoke_status (*grad_scaler_update_to)(yoke_grad_scaler *scaler, yoke_tensor *scale);
+    yoke_status (*grad_scaler_get_state)(yoke_grad_scaler *scaler, yoke_grad_scaler_options *state);
+    yoke_status (*grad_scaler_set_state)(yoke_grad_scaler *scaler,
+                                         const yoke_grad_scaler_options *state);
+    yoke_status (*grad_scaler_set_rule)(yoke_grad_scaler *scaler, double growth_factor,
+                                        double backoff_factor, int64_t growth_interval);
+    yoke_status (*adam_create)(const yoke_adam_options *defaults, yoke_optimizer **out);
+    yoke_status (*adamw_create)(const yoke_adam_options *defaults, yoke_optimizer **out);
+    yoke_status (*adam_add_group)(yoke_optimizer *optimizer, yoke_tensor *const *params,
+                                  int64_t count, const yoke_adam_options *options);
+    yoke_status (*adam_get_options)(yoke_optimizer *optimizer, int64_t group,
+                                    yoke_adam_options *options);
+    yoke_status (*adam_set_options)(yoke_optimizer *optimizer, int64_t group,
+                                    const yoke_adam_options *options);
+    const char *(*optimizer_state_name)(yoke_optimizer *optimizer, int64_t index);
+    yoke_status (*clip_grad_norm)(yoke_tensor *const *params, int64_t count, double max_norm,
+                                  double norm_type, yoke_tensor **norm);
+    yoke_status (*ema_create)(yoke_tensor *const *params, int64_t count, double decay,
+                              yoke_ema **out);
+    void (*ema_release)(yoke_ema *ema);
+    yoke_status (*ema_update)(yoke_ema *ema);
+    yoke_status (*ema_copy_to_params)(yoke_ema *ema);
+    yoke_status (*ema_swap)(yoke_ema *ema);
+    yoke_status (*ema_average)(yoke_ema *ema, int64_t index, yoke_tensor **out);
+    double (*schedule_constant)(double base, double factor, int64_t total_steps, int64_t step);
+    double (*schedule_cosine)(double base, double end, int64_t total_steps, int64_t warmup_steps,
+                              int64_t step);
+    double (*schedule_step)(double base, int64_t step_size, double gamma, int64_t step);
+    double (*schedule_one_cycle)(double max, int64_t total_steps, double pct_start, double div,
+                                 double final_div, int64_t step);
+    yoke_status (*get_rng_state)(uint64_t *seed, uint64_t *offset);
+    yoke_status (*set_rng_state)(uint64_t seed, uint64_t offset);
+    yoke_status (*tensor_index_put)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                    yoke_tensor *values);
+    yoke_status (*tensor_index_fill)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                     const yoke_scalar *value);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
