@@ -170,7 +170,7 @@ struct Softplus {
     {
         T z = (T)beta * x;
         T positive = select(z > (T)0, z, (T)0);
-        T soft = positive + kernels::log1p_of_unit(kernels::exp(z - (positive + positive)));
+        T soft = positive + kernels::log1p_of_unit(kernels::exp(select(z > (T)0, -z, z)));
         return select(z > (T)threshold, x, soft / (T)beta);
     }
 };
