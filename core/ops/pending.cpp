@@ -250,7 +250,6 @@ __attribute__((weak)) void infer_index(IndexArgs a, Plan &plan){ fail(YOKE_E_UNS
 __attribute__((weak)) void vjp_index(IndexArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_index: pending"); }
 __attribute__((weak)) void infer_index_put(IndexPutArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_index_put: pending"); }
 __attribute__((weak)) void vjp_index_put(IndexPutArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_index_put: pending"); }
-__attribute__((weak)) void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_index_select_backward: pending"); }
 __attribute__((weak)) void infer_dropout_internal(DropoutInternalArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_dropout: pending"); }
 __attribute__((weak)) void vjp_dropout_internal(DropoutInternalArgs a, Backward &b){ fail(YOKE_E_UNSUPPORTED, "_dropout: pending"); }
 __attribute__((weak)) void infer_uniform(UniformArgs a, Plan &plan){ fail(YOKE_E_UNSUPPORTED, "_uniform: pending"); }

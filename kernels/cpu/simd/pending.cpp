@@ -125,7 +125,6 @@ namespace entry { __attribute__((weak)) yoke_status _count_nonzero(const yoke_la
 namespace entry { __attribute__((weak)) yoke_status _nonzero(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _index(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _index_put(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
-namespace entry { __attribute__((weak)) yoke_status _index_select_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _dropout(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _uniform(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _normal(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
