@@ -185,6 +185,15 @@ YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
  * others at a seed mixed with the order of their first use. [any-thread] */
 YOKE_API yoke_status yoke_manual_seed(uint64_t seed);
 
+/* Where the random numbers of the calling thread stand: the seed of their stream and how far it has
+ * been drawn. Putting the same back gives the same numbers again. [any-thread] */
+YOKE_API yoke_status yoke_get_rng_state(uint64_t *seed, uint64_t *offset);
+
+/* Puts the calling thread's random numbers to a place that yoke_get_rng_state told, or at the start
+ * (offset 0) of a stream of one's own: two streams are kept apart by exchanging their places. The
+ * stream stays the thread's own until it calls yoke_manual_seed. [any-thread] */
+YOKE_API yoke_status yoke_set_rng_state(uint64_t seed, uint64_t offset);
+
 #ifdef __cplusplus
 }
 #endif
