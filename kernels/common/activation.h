@@ -1,7 +1,7 @@
 // Activations, forward and backward; elementwise.h tells the contract.
 #pragma once
 
-#include "kernels/common/math.h"
+#include "kernels/common/normal.h"
 #include "kernels/common/numeric.h"
 
 YOKE_KERNELS_BEGIN
@@ -39,51 +39,62 @@ struct TanhBackward {
     }
 };
 
-// ---- GELU: x Phi(x), and its approximation by tanh
-// -------------------------------------------------- D. Hendrycks, K. Gimpel, "Gaussian error
-// linear units", 2016.
+// ---- GELU: x Phi(x), and its approximation by tanh ----------------------------------------------
+//
+// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016. Both are symmetric: with a tail
+// that falls from 1/2 to 0 and t = |x|, gelu(x) = relu(x) - t tail(t). Thus nothing cancels for
+// negative x. Where the tail is 0, t is held, so that infinity times 0 does not arise.
 
-// Below -40 either form is 0 in every dtype; held there, -infinity gives 0 and not 0 * infinity.
+// The derivative for positive x is 1 + excess, for negative -excess. What holds t holds NaN too: x
+// brings it back.
 template <class T>
-YOKE_HD T gelu_argument(T x)
+YOKE_HD T gelu_slope(T x, T excess)
 {
-    return select(x < (T)-40, (T)-40, x);
+    return select(x != x, x, select(x < (T)0, -excess, (T)1 + excess));
 }
 
 struct Gelu {
     template <class T>
     YOKE_HD T operator()(T x) const
     {
-        T bounded = gelu_argument(x);
-        return bounded * normal_distribution(bounded).cdf;
+        T t = magnitude_at_most(x, kNormalReach<T>);
+        return Relu()(x) - t * normal_tail(t).tail;
     }
 };
 
-// d/dx x Phi(x) = Phi(x) + x phi(x). Above 40 the second term is 0; held there for infinity's sake.
 struct GeluBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x) const
     {
-        T bounded = select(x > (T)40, (T)40, gelu_argument(x));
-        Normal<T> normal = normal_distribution(bounded);
-        return g * (normal.cdf + bounded * normal.density);
+        T t = magnitude_at_most(x, kNormalReach<T>);
+        NormalTail<T> normal = normal_tail(t);
+        return g * gelu_slope(x, t * normal.density - normal.tail);
     }
 };
 
-// 1 + tanh(y) = 2 / (1 + exp(-2y)): one exp, and no cancellation for negative x.
+// With y = sqrt(2 / pi) (t + 0.044715 t^3): the tail is (1 - tanh y) / 2 = e / (1 + e), e = exp(-2y).
 template <class T>
-YOKE_HD T gelu_tanh_gate(T x)
-{
-    const T kTwoRootTwoOverPi = (T)1.5957691216057308;
-    return (T)1 / ((T)1 + kernels::exp(-kTwoRootTwoOverPi * x * ((T)1 + (T)0.044715 * x * x)));
-}
+struct GeluTanhTail {
+    T t;
+    T body;  // 1 - tail
+    T tail;
+
+    YOKE_HD static GeluTanhTail at(T x)
+    {
+        T size = magnitude_at_most(x, std::is_same_v<T, float> ? (T)10.75 : (T)40);
+        T slope = (T)-1.5957691216057308 + (T)(-1.5957691216057308 * 0.044715) * (size * size);
+        T e = exp_small(size * slope);
+        T body_ = (T)1 / ((T)1 + e);
+        return {size, body_, e * body_};
+    }
+};
 
 struct GeluTanh {
     template <class T>
     YOKE_HD T operator()(T x) const
     {
-        T bounded = gelu_argument(x);
-        return bounded * gelu_tanh_gate(bounded);
+        auto [t, body, tail] = GeluTanhTail<T>::at(x);
+        return Relu()(x) - t * tail;
     }
 };
 
@@ -91,11 +102,9 @@ struct GeluTanhBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x) const
     {
-        const T kTwoRootTwoOverPi = (T)1.5957691216057308;
-        T bounded = select(x > (T)40, (T)40, gelu_argument(x));
-        T gate = gelu_tanh_gate(bounded);
-        T slope = kTwoRootTwoOverPi * ((T)1 + (T)(3 * 0.044715) * bounded * bounded);
-        return g * (gate + bounded * gate * ((T)1 - gate) * slope);
+        auto [t, body, tail] = GeluTanhTail<T>::at(x);
+        T slope = (T)1.5957691216057308 + (T)(3 * 1.5957691216057308 * 0.044715) * (t * t);
+        return g * gelu_slope(x, t * slope * tail * body - tail);
     }
 };
 
@@ -111,7 +120,7 @@ template <class T>
 YOKE_HD Sigmoids<T> sigmoids(T x)
 {
     bool positive = x > (T)0;
-    T e = kernels::exp(select(positive, -x, x));
+    T e = kernels::exp_not_large(select(positive, -x, x));
     T large = (T)1 / ((T)1 + e), small = e * large;
     return {select(positive, large, small), select(positive, small, large)};
 }
@@ -170,7 +179,8 @@ struct Softplus {
     {
         T z = (T)beta * x;
         T positive = select(z > (T)0, z, (T)0);
-        T soft = positive + kernels::log1p_of_unit(kernels::exp(z - (positive + positive)));
+        T soft =
+            positive + kernels::log1p_of_unit(kernels::exp_not_large(z - (positive + positive)));
         return select(z > (T)threshold, x, soft / (T)beta);
     }
 };
@@ -218,7 +228,8 @@ struct EluBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x) const
     {
-        return select(x <= (T)0, g * ((T)alpha * kernels::exp(select(x > (T)0, (T)0, x))), g);
+        return select(x <= (T)0, g * ((T)alpha * kernels::exp_not_large(select(x > (T)0, (T)0, x))),
+                      g);
     }
 };
 

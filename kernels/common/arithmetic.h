@@ -3,6 +3,7 @@
 
 #include "kernels/common/numeric.h"
 #include "kernels/common/power.h"
+#include "kernels/common/trigonometry.h"
 
 YOKE_KERNELS_BEGIN
 
