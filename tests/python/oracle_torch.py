@@ -1,4 +1,6 @@
 """What each op of the table is called in PyTorch: {name: function with the op's own arguments, over torch tensors}."""
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -71,7 +73,24 @@ def _slice(x, axis, start=None, stop=None, step=1):
 def _pad(x, padding, mode="constant", value=0):
     if mode == "constant":
         return F.pad(x, tuple(padding), mode, value)
-    return F.pad(x[None, None], tuple(padding), mode)[0, 0]  # PyTorch pads the axes behind a batch and channels
+    lead, tail = x.shape[:x.ndim - len(padding) // 2], x.shape[x.ndim - len(padding) // 2:]
+    y = F.pad(x.reshape(math.prod(lead), 1, *tail), tuple(padding), mode)  # what is before the padded axes is a batch there
+    return y.reshape(*lead, *y.shape[2:])
+
+
+def _scatter_add(x, axis, index, src):
+    used = src[tuple(slice(n) for n in index.shape)]  # PyTorch's gradient wants src to be as large as index
+    return torch.scatter_add(x, axis, index.long(), used)
+
+
+def _weighed(operation):
+    """PyTorch has no gradient for a loss's weight, but for a product's factor."""
+    def loss(x, target, weight=None, reduction="mean", pos_weight=None):
+        more = {} if pos_weight is None else {"pos_weight": pos_weight}
+        losses = operation(x, target, reduction="none", **more)
+        losses = losses if weight is None else losses * weight
+        return {"none": lambda y: y, "sum": torch.sum, "mean": torch.mean}[reduction](losses)
+    return loss
 
 
 def _linear(x, weight, bias=None, activation="none"):
@@ -135,10 +154,8 @@ OPS = {
     "mse_loss": lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction),
     "l1_loss": lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction),
     "smooth_l1_loss": lambda x, target, reduction="mean", beta=1.0: F.smooth_l1_loss(x, target, reduction=reduction, beta=beta),
-    "binary_cross_entropy_with_logits": lambda x, target, weight=None, reduction="mean", pos_weight=None:
-        F.binary_cross_entropy_with_logits(x, target, weight, reduction=reduction, pos_weight=pos_weight),
-    "binary_cross_entropy": lambda x, target, weight=None, reduction="mean": F.binary_cross_entropy(
-        x, target, weight, reduction=reduction),
+    "binary_cross_entropy_with_logits": _weighed(F.binary_cross_entropy_with_logits),
+    "binary_cross_entropy": _weighed(F.binary_cross_entropy),
     "kl_div": lambda x, target, reduction="mean", log_target=False: F.kl_div(
         x, target, reduction=reduction, log_target=log_target),
     # norms
@@ -161,7 +178,7 @@ OPS = {
     "split": lambda x, size, axis=0: torch.split(x, size if isinstance(size, int) else list(size), axis),
     "chunk": lambda x, chunks, axis=0: torch.chunk(x, chunks, axis), "unbind": lambda x, axis=0: torch.unbind(x, axis),
     "gather": lambda x, axis, index: torch.gather(x, axis, index.long()),
-    "scatter_add": lambda x, axis, index, src: torch.scatter_add(x, axis, index.long(), src),
+    "scatter_add": _scatter_add,
     "nonzero": torch.nonzero, "masked_select": torch.masked_select, "masked_fill": torch.masked_fill, "pad": _pad,
     "flip": lambda x, axes: torch.flip(x, tuple(axes)),
     "roll": lambda x, shifts, axes=None: torch.roll(x, _list(shifts), None if axes is None else tuple(axes)),
