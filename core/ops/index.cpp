@@ -172,6 +172,18 @@ void vjp_masked_fill(MaskedFillArgs a, Backward &b)
 
 namespace {
 
+// Where a result is empty no kernel runs, and an index out of range is still one.
+void check_unused(const yoke_tensor &index, int64_t length, const char *call)
+{
+    const Tensor wide = ops::contiguous(ops::cast(index, YOKE_I64));
+    std::vector<int64_t> host(static_cast<size_t>(wide->numel));
+    copy_to_host(wide, host.data(), host.size() * sizeof(int64_t), call);
+    for (const int64_t at : host)
+        if (at < -length || at >= length)
+            fail(YOKE_E_INDEX, "%s: the index %lld is out of range for an axis of length %lld",
+                 call, static_cast<long long>(at), static_cast<long long>(length));
+}
+
 // The shape of x[…, indices, …], whose index tensors stand for neighbouring axes from `axis` on.
 Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const char *call)
 {
@@ -188,6 +200,10 @@ Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const
     Dims shape{x.shape().first(static_cast<size_t>(axis))};
     for (const int64_t size : indices[0]->shape()) shape.push_back(size);
     for (int i = static_cast<int>(axis) + count; i < x.ndim; ++i) shape.push_back(x.shape_[i]);
+    if (checked_numel(shape, call) == 0)
+        for (int i = 0; i < count; ++i)
+            check_unused(*indices[static_cast<size_t>(i)], x.shape_[static_cast<int>(axis) + i],
+                         call);
     return shape;
 }
 

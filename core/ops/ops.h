@@ -2047,6 +2047,57 @@ struct AmaxBackwardArgs : Args {
 };
 void infer_amax_backward(AmaxBackwardArgs a, Plan &plan);
 
+// _prod_backward: The gradient of prod: grad times the product of all other elements.
+struct ProdBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_prod_backward(ProdBackwardArgs a, Plan &plan);
+
+// _var_backward: grad * (x - mean), where grad and mean are in the dtype that x is computed in.
+struct VarBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kMean };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+};
+void infer_var_backward(VarBackwardArgs a, Plan &plan);
+
+// _norm_backward: The gradient of norm; 0 where the norm is 0.
+struct NormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut, kP };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+    double p() const { return Args::real(kP); }
+};
+void infer_norm_backward(NormBackwardArgs a, Plan &plan);
+
+// _logsumexp_backward: The gradient of logsumexp: grad * exp(x - out).
+struct LogsumexpBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_logsumexp_backward(LogsumexpBackwardArgs a, Plan &plan);
+
 // _softmax_backward: The gradient of softmax.
 struct SoftmaxBackwardArgs : Args {
     using Args::Args;
@@ -2783,6 +2834,10 @@ Tensor minimum_backward(const yoke_tensor &grad, const Operand &x, const Operand
 void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
 Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis);
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
+Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean);
+Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p);
+Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);

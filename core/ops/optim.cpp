@@ -5,40 +5,29 @@ namespace yoke {
 
 namespace {
 
-// What is written must not be written twice through one element.
-void check_not_expanded(TensorList tensors, const char *call, const char *what)
+// What is written must not be written twice through one element. Parameters were looked at when they were added.
+void check_not_expanded(TensorList gradients, const char *call)
 {
-    for (size_t i = 0; i < tensors.size(); ++i) {
-        const yoke_tensor &x = *tensors[i];
-        for (int d = 0; d < x.ndim && x.numel; ++d)
-            if (x.strides_[d] == 0 && x.shape_[d] > 1)
+    for (const yoke_tensor *x : gradients)
+        for (int d = 0; d < x->ndim && x->numel; ++d)
+            if (x->strides_[d] == 0 && x->shape_[d] > 1)
                 fail(YOKE_E_VALUE,
-                     "%s: %s %zu, %s, is expanded: axis %d has %lld elements in one place of "
+                     "%s: a gradient, %s, is expanded: axis %d has %lld elements in one place of "
                      "memory; clone() it first",
-                     call, what, i, describe(x).c_str(), d, static_cast<long long>(x.shape_[d]));
-    }
+                     call, describe(*x).c_str(), d, static_cast<long long>(x->shape_[d]));
 }
 
 }  // namespace
 
-void infer_sgd(SgdArgs a, Plan &)
-{
-    check_not_expanded(a.params(), "SGD.step", "parameter");
-}
+void infer_sgd(SgdArgs, Plan &) {}
 
-void infer_adam(AdamArgs a, Plan &)
-{
-    check_not_expanded(a.params(), "Adam.step", "parameter");
-}
+void infer_adam(AdamArgs, Plan &) {}
 
-void infer_adamw(AdamwArgs a, Plan &)
-{
-    check_not_expanded(a.params(), "AdamW.step", "parameter");
-}
+void infer_adamw(AdamwArgs, Plan &) {}
 
 void infer_unscale(UnscaleArgs a, Plan &)
 {
-    check_not_expanded(a.grads(), "unscale_", "the gradient");
+    check_not_expanded(a.grads(), "unscale_");
 }
 
 void infer_update_scale(UpdateScaleArgs, Plan &) {}
@@ -52,7 +41,7 @@ void infer_total_norm(TotalNormArgs a, Plan &plan)
 
 void infer_clip_all(ClipAllArgs a, Plan &)
 {
-    check_not_expanded(a.tensors(), "clip_grad_norm_", "the gradient");
+    check_not_expanded(a.tensors(), "clip_grad_norm_");
 }
 
 void infer_lerp_all(LerpAllArgs, Plan &) {}

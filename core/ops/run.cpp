@@ -303,6 +303,7 @@ void Call::take_history(yoke_tensor &x)
     for (int i = 0; saves && i < op.arg_count; ++i)
         if (args[i].kind == YOKE_ARG_TENSOR && args[i].v.tensor->storage.get() == x.storage.get())
             args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
+    const NoAutocast as_given;  // what is written has its dtype already
     Tensor made;
     run(op_.in_place_of, args, &made);
     plan_.result(made->shape(), made->dtype);

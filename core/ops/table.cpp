@@ -833,6 +833,26 @@ const ArgSpec kAmaxBackwardArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kProdBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kVarBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogsumexpBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kSoftmaxBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -4744,6 +4764,86 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_prod_backward",
+        .signature = "_prod_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of prod: grad times the product of all other elements.",
+        .family = "reduce",
+        .args = kProdBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_prod_backward(ProdBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_var_backward",
+        .signature = "_var_backward(grad: tensor, x: tensor, mean: tensor) -> plain",
+        .doc = "grad * (x - mean), where grad and mean are in the dtype that x is computed in.",
+        .family = "reduce",
+        .args = kVarBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_var_backward(VarBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_norm_backward",
+        .signature = "_norm_backward(grad: tensor, x: tensor, out: tensor, p: float) -> plain",
+        .doc = "The gradient of norm; 0 where the norm is 0.",
+        .family = "reduce",
+        .args = kNormBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_norm_backward(NormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_logsumexp_backward",
+        .signature = "_logsumexp_backward(grad: tensor, x: tensor, out: tensor) -> plain",
+        .doc = "The gradient of logsumexp: grad * exp(x - out).",
+        .family = "reduce",
+        .args = kLogsumexpBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp_backward(LogsumexpBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_softmax_backward",
         .signature = "_softmax_backward(grad: tensor, out: tensor, axis: int) -> plain",
         .doc = "The gradient of softmax.",
@@ -6577,6 +6677,30 @@ Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_t
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out)};
     return run_one(YOKE_OP__AMAX_BACKWARD, args);
+}
+
+Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__PROD_BACKWARD, args);
+}
+
+Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(mean)};
+    return run_one(YOKE_OP__VAR_BACKWARD, args);
+}
+
+Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out), arg_float(p)};
+    return run_one(YOKE_OP__NORM_BACKWARD, args);
+}
+
+Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out)};
+    return run_one(YOKE_OP__LOGSUMEXP_BACKWARD, args);
 }
 
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis)

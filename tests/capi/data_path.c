@@ -148,16 +148,17 @@ static void to_returns_the_tensor_itself_where_nothing_changes(void)
 
 static yoke_index at(int64_t position)
 {
-    yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0};
+    yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0, NULL};
     item.start = position;
     return item;
 }
 
 static void indexing_follows_numpy(void)
 {
-    yoke_index new_axis = {YOKE_INDEX_NEW_AXIS, 0, 0, 0, 0},
-               dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0};
-    yoke_index every_second = {YOKE_INDEX_SLICE, YOKE_INDEX_NO_START | YOKE_INDEX_NO_STOP, 0, 0, 2};
+    yoke_index new_axis = {YOKE_INDEX_NEW_AXIS, 0, 0, 0, 0, NULL},
+               dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0, NULL};
+    yoke_index every_second = {
+        YOKE_INDEX_SLICE, YOKE_INDEX_NO_START | YOKE_INDEX_NO_STOP, 0, 0, 2, NULL};
     yoke_index items[4];
     const float row[3] = {4.0f, 5.0f, 6.0f}, ends[4] = {1.0f, 3.0f, 4.0f, 6.0f},
                 last[2] = {3.0f, 6.0f};
@@ -191,7 +192,8 @@ static void indexing_follows_numpy(void)
 static void bad_indices_are_named(void)
 {
     yoke_index items[3];
-    yoke_index dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0}, stuck = {YOKE_INDEX_SLICE, 0, 0, 1, 0};
+    yoke_index dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0, NULL},
+               stuck = {YOKE_INDEX_SLICE, 0, 0, 1, 0, NULL};
     yoke_tensor *x = floats(six, two_three, 2), *y = NULL;
     items[0] = at(2);
     FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_INDEX, "index 2 is out of range for axis 0");

@@ -38,7 +38,7 @@ def np_attention(query, key, value, mask=None, dropout_p=0.0, is_causal=False, s
 _holes = np.array([[True, False, True], [False, False, False], [True, True, True], [False, True, False]])
 
 CASES = {
-    "outer": Case(np.multiply.outer, [call(values(3), values(4)), call(values(1), values(1))],
+    "outer": Case(lambda x, y: np.logical_and.outer(x, y) if x.dtype == bool else np.multiply.outer(x, y), [call(values(3), values(4)), call(values(1), values(1))],
                   empty=[call(values(0), values(3))], large=call(values(257), values(273))),
     "einsum": Case(lambda equation, tensors: np.einsum(equation, *tensors), [
         call("ij,jk->ik", [values(3, 4), values(4, 5)]), call("ij,jk", [values(3, 4), values(4, 5)]),
@@ -62,6 +62,8 @@ CASES = {
         call(values(1, 3, 3), values(1, 6, 3), values(1, 6, 3), None, 0.0, True),
         call(values(2, 4, 3), values(2, 3, 3), values(2, 3, 3), _holes), call(values(4, 3), values(3, 3), values(3, 3), _holes, scale=0.25),
         call(values(2, 4, 3), values(2, 3, 3), values(2, 3, 3), _holes[None, :, :1]),
+        call(values(2, 4, 3), values(2, 3, 3), values(2, 3, 3), values(4, 3)),
+        call(values(2, 4, 3), values(2, 3, 3), values(2, 3, 3), values(2, 1, 3)),
         call(values(2, 4, 3), values(1, 3, 3), values(3, 3)),
         call(values(1, 4, 5, 2), values(1, 2, 3, 2), values(1, 2, 3, 2), enable_gqa=True),
         call(values(4, 4, 2), values(2, 3, 2), values(2, 3, 2), _holes, enable_gqa=True),
@@ -74,8 +76,8 @@ CASES = {
         call(values(3, 4), values(5, 4), values(5)), call(values(3, 4), values(5, 4)), call(values(4), values(5, 4), values(5)),
         call(values(2, 3, 4), values(5, 4), values(5)), call(values(1, 1), values(1, 1), None),
         call(values(33, 20), values(17, 20), values(17)),
-        *[call(values(3, 4), values(5, 4), values(5), activation=a) for a in ("relu", "gelu", "gelu_tanh")],
-        call(values(2, 3, 4), values(5, 4), None, "gelu"), call(values(4), values(5, 4), values(5), "gelu_tanh")],
+        *[call(values(3, 4), values(5, 4), values(5), activation=a) for a in ACTIVATIONS if a != "none"],
+        call(values(2, 3, 4), values(5, 4), None, "gelu"), call(values(4), values(5, 4), values(5), "silu")],
         empty=[call(values(0, 4), values(5, 4), values(5)), call(values(3, 0), values(5, 0), values(5)),
                call(values(3, 4), values(0, 4), values(0), "gelu"), call(values(2, 3, 0), values(5, 0), activation="relu")],
         large=call(values(300, 301), values(257, 301), values(257)), dtypes=FLOATS, ulps=16, absolute=True),

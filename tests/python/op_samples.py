@@ -88,6 +88,7 @@ def reduction(reference, keep_empty=True, **options):
     nothing = [call(values(0)), call(values(0, 3), axis=0), call(values(2, 0, 3), axis=(0, 1), keepdim=True)]
     some = [call(values(0, 3), axis=1), call(values(2, 0, 3), axis=2)]
     takes_lists = options.pop("takes_lists", True)
+    options.setdefault("ulps", 16)  # of the largest result: partial sums of terms that cancel are larger than their sum
     return Case(reference, axes + (lists if takes_lists else []), empty=(nothing if keep_empty else []) + some,
                 large=call(values(273, 257), axis=0), absolute=True, **options)
 

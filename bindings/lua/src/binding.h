@@ -199,5 +199,8 @@ yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char
 
 /* Indexing with one integer, for x[i]; pushes the view. */
 void yl_push_item(lua_State *L, Binding *b, int tensor, int64_t position);
+/* x[key] for the tensor at 1 and any other key at 2, pushed; x[key] = value with the value at 3. */
+void yl_push_part(lua_State *L, Binding *b);
+void yl_assign_part(lua_State *L, Binding *b);
 
 #endif /* YOKE_LUA_BINDING_H */

@@ -81,9 +81,10 @@ function Tensor:to(device, dtype) end
 ---@return yoke.Tensor
 function Tensor:cpu() end
 
----Basic indexing: integers, {first, last, step} (false for none), "..." and yoke.newaxis.
----@param ... integer|table|string
----@return yoke.Tensor view
+---Indexing by NumPy's rules: integers, {first, last, step} (false for none), "...", yoke.newaxis, integer tensors,
+---masks and booleans. x[item] and x[{item, …}] are the same, and may be assigned to.
+---@param ... integer|table|string|yoke.Tensor|boolean
+---@return yoke.Tensor part a view, or a copy where an item is a tensor or a boolean
 function Tensor:index(...) end
 
 ---Gradients of this tensor in the leaves behind it. Also x:backward{gradient =, retain_graph =}.
@@ -230,6 +231,53 @@ function yoke.saved_tensors(tensor) end
 ---Starts the random numbers of this thread again.
 ---@param seed integer
 function yoke.manual_seed(seed) end
+
+---Where the random numbers of this thread stand: a uint8 tensor of 16 bytes.
+---@return yoke.Tensor
+function yoke.get_rng_state() end
+
+---Puts them there again.
+---@param state yoke.Tensor
+function yoke.set_rng_state(state) end
+
+---A stream of random numbers of its own; `device` is kept as an attribute, the numbers are the same on all.
+---@param device? yoke.Device|string|integer
+---@param seed? integer
+---@return yoke.Generator
+function yoke.Generator(device, seed) end
+
+---@class yoke.Generator
+---@field device yoke.Device
+local Generator = {}
+
+---@param seed integer
+---@return yoke.Generator
+function Generator:manual_seed(seed) end
+
+---@return yoke.Tensor
+function Generator:get_state() end
+
+---@param state yoke.Tensor
+---@return yoke.Generator
+function Generator:set_state(state) end
+
+---`local _ <close> = g:use()`, or a function to run with its arguments: random numbers come from g till the end.
+---@param fn? function
+function Generator:use(fn, ...) end
+
+---Measures a function: `local median, iqr, runs = yoke.Timer(fn):run()`, in seconds a call.
+---@param fn function
+---@param options? {device?: yoke.Device|string|integer, seconds?: number, warmup?: integer}
+---@return yoke.Timer
+function yoke.Timer(fn, options) end
+
+---@class yoke.Timer
+local Timer = {}
+
+---@return number median
+---@return number iqr
+---@return integer runs
+function Timer:run() end
 
 ---@param spec? string|integer|yoke.Device
 ---@return yoke.Device|nil

@@ -28,6 +28,7 @@ class GradScaler:
                  growth_interval: int = 2000, enabled: bool = True) -> None:
         self._enabled = bool(enabled)
         self._core = _yoke._GradScaler((init_scale, growth_factor, backoff_factor, growth_interval, 0))
+        self._rule = (growth_factor, backoff_factor, growth_interval)
 
     def scale(self, outputs: Any) -> Any:
         """The outputs times the scale: a tensor, or lists and tuples of them, nested as they are."""
@@ -82,22 +83,26 @@ class GradScaler:
         return self._enabled
 
     def get_growth_factor(self) -> float:
-        return self._core.get_state()[1]
+        return self._rule[0]
 
     def set_growth_factor(self, new_factor: float) -> None:
-        self._core.set_rule(new_factor, self.get_backoff_factor(), self.get_growth_interval())
+        self._set_rule(new_factor, self._rule[1], self._rule[2])
 
     def get_backoff_factor(self) -> float:
-        return self._core.get_state()[2]
+        return self._rule[1]
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        self._core.set_rule(self.get_growth_factor(), new_factor, self.get_growth_interval())
+        self._set_rule(self._rule[0], new_factor, self._rule[2])
 
     def get_growth_interval(self) -> int:
-        return self._core.get_state()[3]
+        return self._rule[2]
 
     def set_growth_interval(self, new_interval: int) -> None:
-        self._core.set_rule(self.get_growth_factor(), self.get_backoff_factor(), new_interval)
+        self._set_rule(self._rule[0], self._rule[1], new_interval)
+
+    def _set_rule(self, growth_factor: float, backoff_factor: float, growth_interval: int) -> None:
+        self._core.set_rule(growth_factor, backoff_factor, growth_interval)
+        self._rule = (growth_factor, backoff_factor, growth_interval)
 
     _STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
 
@@ -113,4 +118,6 @@ class GradScaler:
         if missing:
             raise _yoke.ValueError(f"load_state_dict(): '{missing[0]}' is missing; was the state saved by a disabled "
                                    "GradScaler?")
-        self._core.set_state(tuple(state_dict[name] for name in self._STATE))
+        scale, growth, backoff, interval, tracker = (state_dict[name] for name in self._STATE)
+        self._core.set_state((scale, growth, backoff, interval, tracker))
+        self._rule = (growth, backoff, interval)

@@ -444,6 +444,12 @@ typedef struct yoke_api {
     double (*schedule_step)(double base, int64_t step_size, double gamma, int64_t step);
     double (*schedule_one_cycle)(double max, int64_t total_steps, double pct_start, double div,
                                  double final_div, int64_t step);
+    yoke_status (*get_rng_state)(uint64_t *seed, uint64_t *offset);
+    yoke_status (*set_rng_state)(uint64_t seed, uint64_t offset);
+    yoke_status (*tensor_index_put)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                    yoke_tensor *values);
+    yoke_status (*tensor_index_fill)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                     const yoke_scalar *value);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -29,7 +29,7 @@ struct Group {
 // ---- stochastic gradient descent ---------------------------------------------------------------------------------
 
 template <class C>
-static void sgd_run(const kernels::Sgd<C> &sgd, C *p, const C *g, C *buffer, int64_t n)
+static void sgd_run(const kernels::Sgd<C> sgd, C *p, const C *g, C *buffer, int64_t n)
 {
     if (buffer) {
 #pragma omp simd
@@ -68,7 +68,7 @@ YOKE_KERNEL(_sgd)
 // ---- Adam --------------------------------------------------------------------------------------------------------
 
 template <class C>
-static void adam_run(const kernels::Adam<C> &adam, C *const *x, int64_t n)
+static void adam_run(const kernels::Adam<C> adam, C *const *x, int64_t n)
 {
     C *p = x[0], *first = x[2], *second = x[3];
     const C *g = x[1];

@@ -104,6 +104,10 @@ namespace entry { __attribute__((weak)) yoke_status _maximum_backward(const yoke
 namespace entry { __attribute__((weak)) yoke_status _minimum_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _reverse_cumsum(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _amax_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _prod_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _var_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _norm_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
+namespace entry { __attribute__((weak)) yoke_status _logsumexp_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _softmax_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _log_softmax_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }
 namespace entry { __attribute__((weak)) yoke_status _cross_entropy_backward(const yoke_launch *launch){ return fail(YOKE_E_UNSUPPORTED,"%s: pending", op_name(launch->op)); } }

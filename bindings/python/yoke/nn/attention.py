@@ -38,9 +38,11 @@ class MultiheadAttention(Module):
         """`mask` [length, length], or with axes for N and heads before: bool keeps what is true, floating is added."""
         n, length, _ = x.shape
         q, kv = self.num_heads, self.num_kv_heads
-        heads = self.qkv(x).reshape((n, length, q + 2 * kv, self.head_dim)).transpose(1, 2)
-        y = yoke.scaled_dot_product_attention(heads[:, :q], heads[:, q:q + kv], heads[:, q + kv:], mask,
-                                              self.dropout if self.training else 0.0, self.causal, None, q != kv)
+        heads = self.qkv(x).reshape((n, length, q + 2 * kv, self.head_dim))
+        queries, keys, values = (heads[:, :, first:last].transpose(1, 2)
+                                 for first, last in ((0, q), (q, q + kv), (q + kv, q + 2 * kv)))
+        y = yoke.scaled_dot_product_attention(queries, keys, values, mask, self.dropout if self.training else 0.0,
+                                              self.causal, None, q != kv)
         return self.out(y.transpose(1, 2).reshape((n, length, self.embed_dim)))
 
     def extra_repr(self) -> str:

@@ -68,7 +68,7 @@ def _erfinv(x: Tensor) -> Tensor:
             sum_ = sum_ * at + c
         return sum_
 
-    return x * yoke.where(w < 5.0, polynomial(near, w - 2.5), polynomial(far, yoke.sqrt(yoke.maximum(w, 5.0)) - 3.0))
+    return x * yoke.where(yoke.lt(w, 5.0), polynomial(near, w - 2.5), polynomial(far, yoke.sqrt(yoke.maximum(w, 5.0)) - 3.0))
 
 
 def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> T:
