@@ -44,39 +44,34 @@ def logic(case, count):
         return (time.process_time() - start) / count
 
 
+BATCHES = 40  # of the main job in one call of its loop
+
+
 @functools.lru_cache(None)
 def job(name):
-    """A function that trains one step, and the net and the optimizer whose gradients a scaler goes over."""
+    """(A function that trains some steps, how many, the net, an optimizer of it whose gradients a scaler goes over.)"""
     if name == "GPT":
         net = gpt.GPT(options.layers, options.width, options.heads, options.context)
-        return gpt.make_step(net, text, 10**6, options.batch, amp="bf16"), net, gpt.make_optimizer(net, 1e-3, 10)[0]
+        return gpt.make_step(net, text, 10**6, options.batch, amp="bf16"), 1, net, gpt.make_optimizer(net, 1e-3, 10)[0]
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
-    images, labels = fashion_mnist.load("/usr/share/datasets/fashion-mnist", "train", fashion_mnist.BATCH)
+    data = fashion_mnist.load("/usr/share/datasets/fashion-mnist", "train", BATCHES * fashion_mnist.BATCH)
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-
-    def step():
-        with yoke.autocast(yoke.bfloat16):
-            loss = yoke.cross_entropy(net(images / 255), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return step, net, optimizer
+    return functools.partial(fashion_mnist.train, net, *data, 1, "bf16"), BATCHES, net, optimizer
 
 
 def step_time(name, count):
-    step = job(name)[0]
-    step()
+    train, steps, _, _ = job(name)
+    calls = -(-count // steps)
     start = time.perf_counter()
-    for _ in range(count):
-        step()
-    return (time.perf_counter() - start) / count
+    for _ in range(calls):
+        train()
+    return (time.perf_counter() - start) / (calls * steps)
 
 
 def scaler_time(name, count):
-    step, net, optimizer = job(name)
-    step()
-    for parameter in net.parameters():
-        parameter.grad = yoke.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    train, _, net, optimizer = job(name)
+    if any(parameter.grad is None for parameter in net.parameters()):
+        train()
     scaler, one = yoke.GradScaler(init_scale=1.0), yoke.ones(())
     start = time.perf_counter()
     for _ in range(count):
