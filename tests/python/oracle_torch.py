@@ -21,16 +21,38 @@ def _to_tensors(*operands):
 
 
 def _whole(operation, x, axis, keepdim):
-    """A reduction of PyTorch that takes one axis or none, over any axes."""
-    if axis is None:
-        axis = list(range(x.ndim))
-    for i in sorted({a % max(x.ndim, 1) for a in ([axis] if isinstance(axis, int) else axis)} if x.ndim else ()):
-        x = operation(x, i)
-    return x if keepdim else x.squeeze(tuple(a % x.ndim for a in ([axis] if isinstance(axis, int) else axis))) if x.ndim else x
+    """A reduction of PyTorch that takes one axis, over any axes."""
+    axes = [a % x.ndim for a in ([axis] if isinstance(axis, int) else _axes(x, axis))]
+    for each in axes:
+        x = operation(x, each)
+    return x if keepdim else x.squeeze(tuple(axes))
+
+
+def _is_none(x, axis):
+    """Whether nothing is reduced, as NumPy has it: an empty list of axes, or none to be had."""
+    return axis in ((), []) or x.ndim == 0
 
 
 def _prod(x, axis=None, keepdim=False, dtype=None):
-    return _whole(lambda v, i: torch.prod(v, i, keepdim=True, dtype=dtype), x, axis, keepdim) if x.ndim else torch.prod(x)
+    if _is_none(x, axis):
+        return x.clone() if x.is_floating_point() else x.to(torch.int64)
+    return _whole(lambda v, i: torch.prod(v, i, keepdim=True, dtype=dtype), x, axis, keepdim)
+
+
+def _logsumexp(x, axis=None, keepdim=False):
+    if _is_none(x, axis):
+        return x.clone() if x.is_floating_point() else x.float()
+    return torch.logsumexp(x, _axes(x, axis), keepdim)
+
+
+def _topk(x, k, axis=-1, largest=True, sorted=True):
+    return torch.topk(x, k, axis, largest, True)
+
+
+def _bce_of_logits(x, target, reduction, pos_weight=None):
+    """PyTorch has no gradient for pos_weight either."""
+    positive = target if pos_weight is None else target * pos_weight
+    return -(positive * F.logsigmoid(x) + (1 - target) * F.logsigmoid(-x))
 
 
 def _spread(operation):
@@ -62,6 +84,8 @@ def _truth(operation):
 
 
 def _norm(x, p=2.0, axis=None, keepdim=False, dtype=None):
+    if axis in ((), []):
+        return x.abs()
     return torch.linalg.vector_norm(x, p, dim=None if axis is None else _axes(x, axis), keepdim=keepdim, dtype=dtype)
 
 
@@ -141,11 +165,11 @@ OPS = {
     "argmax": lambda x, axis=None, keepdim=False: torch.argmax(x, axis, keepdim),
     "argmin": lambda x, axis=None, keepdim=False: torch.argmin(x, axis, keepdim),
     "all": _truth(torch.all), "any": _truth(torch.any), "prod": _prod, "var": _spread(torch.var), "std": _spread(torch.std),
-    "norm": _norm, "logsumexp": lambda x, axis=None, keepdim=False: torch.logsumexp(x, _axes(x, axis), keepdim),
+    "norm": _norm, "logsumexp": _logsumexp,
     "cumsum": lambda x, axis, dtype=None: torch.cumsum(x, axis, dtype=dtype),
     "sort": lambda x, axis=-1, descending=False: torch.sort(x, dim=axis, descending=descending, stable=True),
     "argsort": lambda x, axis=-1, descending=False: torch.argsort(x, dim=axis, descending=descending, stable=True),
-    "topk": lambda x, k, axis=-1, largest=True, sorted=True: torch.topk(x, k, axis, largest, sorted),
+    "topk": _topk,
     "softmax": _along(torch.softmax), "log_softmax": _along(torch.log_softmax),
     # losses
     "cross_entropy": _cross_entropy,
@@ -154,7 +178,7 @@ OPS = {
     "mse_loss": lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction),
     "l1_loss": lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction),
     "smooth_l1_loss": lambda x, target, reduction="mean", beta=1.0: F.smooth_l1_loss(x, target, reduction=reduction, beta=beta),
-    "binary_cross_entropy_with_logits": _weighed(F.binary_cross_entropy_with_logits),
+    "binary_cross_entropy_with_logits": _weighed(_bce_of_logits),
     "binary_cross_entropy": _weighed(F.binary_cross_entropy),
     "kl_div": lambda x, target, reduction="mean", log_target=False: F.kl_div(
         x, target, reduction=reduction, log_target=log_target),
