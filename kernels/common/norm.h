@@ -54,6 +54,18 @@ YOKE_HD C sum_of(int64_t n, const F &f)
     return total;
 }
 
+template <class C>
+YOKE_HD C mean_of(const C *x, int64_t n)
+{
+    return sum_of<C>(n, [=](int64_t i) { return x[i]; }) / (C)n;
+}
+
+template <class C>
+YOKE_HD C squared_deviations(const C *x, C mean, int64_t n)
+{
+    return sum_of<C>(n, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+}
+
 // ---- statistics ---------------------------------------------------------------------------------
 
 // Mean and sum of squared deviations of `count` values (T. Chan, G. Golub, R. LeVeque, 1979).
@@ -68,9 +80,8 @@ struct Moments {
     YOKE_HD static Moments of(const C *x, int64_t n)
     {
         if (n == 0) return init();
-        C mean = sum_of<C>(n, [=](int64_t i) { return x[i]; }) / (C)n;
-        C squares = sum_of<C>(n, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
-        return {(C)n, mean, squares};
+        C mean = mean_of(x, n);
+        return {(C)n, mean, squared_deviations(x, mean, n)};
     }
 
     YOKE_HD static Moments combine(Moments a, Moments b)

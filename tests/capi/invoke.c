@@ -157,10 +157,13 @@ static void a_list_of_results_has_a_call_of_its_own(void)
 {
     yoke_tensor *x = two_by_two(), *outs[2] = {x, x}, *out = NULL;
     yoke_arg args[2];
+    const int64_t one = 1;
     int64_t count = -1;
     const int32_t split = find("split"), relu = find("relu");
     args[0] = tensor_arg(x);
-    args[1] = int_arg(1);
+    args[1].kind = YOKE_ARG_INTS;
+    args[1].count = 1;
+    args[1].v.ints = &one;
     CHECK(yoke_op_info(split)->result_count == -1);
     FAILS(yoke_op_invoke(split, args, 2, &out, 1), YOKE_E_VALUE, "yoke_op_invoke_list");
     FAILS(yoke_op_invoke_list(relu, args, 1, outs, 2, &count), YOKE_E_VALUE, "are no list");

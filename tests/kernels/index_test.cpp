@@ -13,8 +13,8 @@ TEST(Index, NegativeOnesCountFromTheEndWhereTheyMay)
         for (int64_t i = -10; i < 10; ++i) {
             EXPECT_EQ(is_inside(i, length, true), i >= -length && i < length) << i;
             EXPECT_EQ(is_inside(i, length, false), i >= 0 && i < length) << i;
-            if (is_inside(i, length, true))
-                EXPECT_EQ(resolved(i, length), (i + length) % length) << i;
+            if (!is_inside(i, length, true)) continue;
+            EXPECT_EQ(resolved(i, length), (i + length) % length) << i;
         }
     }
     EXPECT_FALSE(is_inside(0, 0, true));

@@ -21,20 +21,20 @@ struct ForwardRoom {
     C *values;                   // kKeyBlock x value_width
     C *scores;                   // kKeyBlock (and a panel) x kWidth: transposed
     C *max, *sum;                // kQueryBlock each
-    C *end;
+    int64_t size;
 
     ForwardRoom(const AttentionSizes &s, C *room)
-        : width(round_up(s.width, kRows)),
-          value_width(round_up(s.value_width, kRows)),
-          queries(room),
-          result(queries + max_width() * kQueryBlock),
-          keys(result + value_width * kQueryBlock),
-          values(keys + (kKeyBlock + kRows) * max_width()),
-          scores(values + kKeyBlock * value_width),
-          max(scores + (kKeyBlock + kRows) * kWidth<C>),
-          sum(max + kQueryBlock),
-          end(sum + kQueryBlock)
+        : width(round_up(s.width, kRows)), value_width(round_up(s.value_width, kRows))
     {
+        Dealer<C> dealer{room};
+        queries = dealer.take(width * kQueryBlock);
+        result = dealer.take(value_width * kQueryBlock);
+        keys = dealer.take((kKeyBlock + kRows) * max_width());
+        values = dealer.take(kKeyBlock * value_width);
+        scores = dealer.take((kKeyBlock + kRows) * kWidth<C>);
+        max = dealer.take(kQueryBlock);
+        sum = dealer.take(kQueryBlock);
+        size = dealer.dealt;
     }
 
     int64_t max_width() const { return width > value_width ? width : value_width; }
@@ -63,7 +63,7 @@ public:
     {
         int64_t blocks = divide_up(sizes_.queries, kQueryBlock), items = sizes_.heads * blocks;
         int64_t shares = shares_of(sizes_, items);
-        int64_t room = round_up(ForwardRoom<C>(sizes_, nullptr).end - (C *)nullptr, 64);
+        int64_t room = ForwardRoom<C>(sizes_, nullptr).size;
         Scratch scratch(launch);
         if (yoke_status status = scratch.reserve((uint64_t)(shares * room) * sizeof(C)))
             return status;

@@ -131,6 +131,20 @@ inline void transpose_block(const C *from, int64_t from_step, int64_t rows, int6
             to[d * to_step + r] = from[r * from_step + d] * scale;
 }
 
+// Deals out one piece of memory; without memory it only counts.
+template <class C>
+struct Dealer {
+    C *base;
+    int64_t dealt = 0;
+
+    C *take(int64_t elements)
+    {
+        C *part = base ? base + dealt : nullptr;
+        dealt += round_up(elements, 16);
+        return part;
+    }
+};
+
 // ---- masks ------------------------------------------------------------------------------------------------------
 
 // What the mask adds to one score: 0 or -infinity for a bool.

@@ -25,17 +25,45 @@ static void gather_parameter(const yoke_operand &p, int64_t n, compute_type<T> v
     gather_norm_rows<T, C, 1>(row, 0, at, 1, to);
 }
 
-template <class C>
-static void apply_row(const C *x, C mean, C rstd, const C *weight, const C *bias, C *out, int64_t n)
+// out[i] = f(i), past the caches if `streamed`: made in a piece that stays near, then moved as a whole. Meanwhile what
+// is read next is fetched from `next`: the sums of a row begin as soon as this one is written.
+template <class C, class F>
+static void write_row(C *out, int64_t n, bool streamed, const char *next, const F &f)
 {
-    if (weight) {
+    constexpr int64_t kPiece = 256;
+    if (!streamed) {
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            out[i] = kernels::normalized(x[i], mean, rstd) * weight[i] + bias[i];
-    } else {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) out[i] = kernels::normalized(x[i], mean, rstd);
+        for (int64_t i = 0; i < n; i++) out[i] = f(i);
+        return;
     }
+    constexpr int64_t kFetched =
+        65536;  // bytes of a row beyond which it would only push others out
+    bool fetches = n * (int64_t)sizeof(C) <= kFetched;
+    alignas(64) C piece[kPiece];
+    for (int64_t begin = 0; begin < n; begin += kPiece) {
+        int64_t count = min(kPiece, n - begin);
+        for (int64_t at = 0; fetches && at < count * (int64_t)sizeof(C); at += 64)
+            __builtin_prefetch(next + begin * (int64_t)sizeof(C) + at, 0, 2);
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) piece[i] = f(begin + i);
+        stream_copy(out + begin, piece, count * (int64_t)sizeof(C));
+    }
+}
+
+template <class C>
+static void apply_row(const C *x, C mean, C rstd, const C *weight, const C *bias, C *out, int64_t n,
+                      bool streamed, const char *next)
+{
+    if (weight)
+        write_row(
+            out, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
+                return kernels::normalized(x[i], mean, rstd) * weight[i] + bias[i];
+            });
+    else
+        write_row(
+            out, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
+                return kernels::normalized(x[i], mean, rstd);
+            });
 }
 
 // Rows [begin, end) of the team's share, told of a buffer that could not be had.
@@ -46,7 +74,7 @@ static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t le
                 (long long)length);
 }
 
-// out = statistics(row) applied to each row; bias may be absent, weight too.
+// Normalises each row by what statistics(block, mean, rstd) finds for a block of them. Bias may be absent, weight too.
 template <class T, class Statistics>
 static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &rows,
                                   const yoke_operand &weight, const yoke_operand *bias,
@@ -58,21 +86,23 @@ static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &
     Scratch scratch(launch);
     C *w = nullptr, *b = nullptr;
     if (affine) {
-        if (yoke_status status = scratch.reserve((uint64_t)n * 2 * sizeof(C))) return status;
+        if (yoke_status status = scratch.reserve((uint64_t)(n * 2 + 1) * sizeof(C))) return status;
         w = static_cast<C *>(scratch.data());
         b = w + n;
         gather_parameter<T>(weight, n, (C)1, w);
         gather_parameter<T>(bias ? *bias : yoke_operand{}, n, (C)0, b);
     }
-    bool streamed = is_streamed(rows.count * n * (int64_t)sizeof(T)), failed = false;
+    bool streamed = rows.template is_streamed_as<T>(), failed = false;
     parallel_shares(rows.count, max(1, kNormGrain / max(1, n)), [&](int64_t begin, int64_t end) {
-        bool done = run_norm_rows<T>(rows, begin, end, streamed,
-                                     [&](int64_t row, const C *const *in, C *out) {
-                                         C mean, rstd;
-                                         statistics(row, in[0], &mean, &rstd);
-                                         apply_row(in[0], mean, rstd, w, b, out, n);
-                                     });
+        bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<2, C> &block) {
+            C mean[kNormRows], rstd[kNormRows];
+            statistics(block, mean, rstd);
+            for (int r = 0; r < block.count; r++)
+                apply_row(block.in[0][r], mean[r], rstd[r], w, b, block.in[1][r], n, streamed,
+                          block.next + r * n * (int64_t)sizeof(T));
+        });
         if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+        if (streamed) stream_end();
     });
     return row_status(launch, failed, n);
 }
@@ -87,12 +117,16 @@ YOKE_KERNEL(layer_norm)
         C *means = data_of<C>(o[4]), *rstds = data_of<C>(o[5]);
         C eps = (C)float_param(launch->params[1]);
         int64_t n = rows.length;
-        return normalize_rows<T>(
-            launch, rows, o[1], &o[2], [=](int64_t row, const C *in, C *mean, C *rstd) {
-                auto moments = kernels::Moments<C>::of(in, n);
-                *mean = means[row] = moments.mean;
-                *rstd = rstds[row] = kernels::inverse_root(moments.variance(), eps);
-            });
+        auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
+            for (int r = 0; r < block.count; r++) mean[r] = kernels::mean_of(block.in[0][r], n);
+            for (int r = 0; r < block.count; r++)
+                rstd[r] = kernels::squared_deviations(block.in[0][r], mean[r], n);
+            for (int r = 0; r < block.count; r++) {
+                means[block.first + r] = mean[r];
+                rstds[block.first + r] = rstd[r] = kernels::inverse_root(rstd[r] / (C)n, eps);
+            }
+        };
+        return normalize_rows<T>(launch, rows, o[1], &o[2], statistics);
     });
 }
 
@@ -121,12 +155,16 @@ YOKE_KERNEL(rms_norm)
         C *rstds = data_of<C>(o[3]);
         C eps = (C)(given.kind == YOKE_ARG_NONE ? epsilon_of(x.dtype) : float_param(given));
         int64_t n = rows.length;
-        return normalize_rows<T>(
-            launch, rows, o[1], nullptr, [=](int64_t row, const C *in, C *mean, C *rstd) {
-                C squares = kernels::sum_of<C>(n, [=](int64_t i) { return in[i] * in[i]; });
-                *mean = (C)0;
-                *rstd = rstds[row] = kernels::inverse_root(squares / (C)n, eps);
-            });
+        auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
+            for (int r = 0; r < block.count; r++) {
+                const C *in = block.in[0][r];
+                mean[r] = (C)0;
+                rstd[r] = kernels::sum_of<C>(n, [=](int64_t i) { return in[i] * in[i]; });
+            }
+            for (int r = 0; r < block.count; r++)
+                rstds[block.first + r] = rstd[r] = kernels::inverse_root(rstd[r] / (C)n, eps);
+        };
+        return normalize_rows<T>(launch, rows, o[1], nullptr, statistics);
     });
 }
 
@@ -142,21 +180,21 @@ struct NormRow {
 };
 
 template <class C>
-static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx)
+static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, bool streamed,
+                         const char *next)
 {
     const C *w = row.weight;
     int64_t n = row.n;
     C mean = row.mean, rstd = row.rstd;
     C mean_g = (C)0;
     if (row.centred) mean_g = kernels::sum_of<C>(n, [=](int64_t i) { return g[i] * w[i]; }) / (C)n;
-    C mean_g_normal =
-        kernels::sum_of<C>(
-            n, [=](int64_t i) { return g[i] * w[i] * kernels::normalized(x[i], mean, rstd); }) /
-        (C)n;
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = kernels::norm_backward(g[i] * w[i], kernels::normalized(x[i], mean, rstd), rstd,
-                                       mean_g, mean_g_normal);
+    auto product = [=](int64_t i) { return g[i] * w[i] * kernels::normalized(x[i], mean, rstd); };
+    C mean_g_normal = kernels::sum_of<C>(n, product) / (C)n;
+    write_row(
+        dx, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
+            return kernels::norm_backward(g[i] * w[i], kernels::normalized(x[i], mean, rstd), rstd,
+                                          mean_g, mean_g_normal);
+        });
 }
 
 template <class C>
@@ -210,14 +248,21 @@ static bool run_gradient(const NormGradient &o, const NormRows<3> &rows, int64_t
     using C = compute_type<T>;
     int64_t n = rows.length;
     for (int64_t i = 0; sums && i < 2 * n; i++) sums[i] = (C)0;
-    bool streamed = is_streamed(rows.count * n * (int64_t)sizeof(T));
-    return run_norm_rows<T>(
-        rows, begin, end, streamed, [&](int64_t number, const C *const *in, C *dx) {
+    bool streamed = rows.template is_streamed_as<T>();
+    bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<3, C> &block) {
+        for (int r = 0; r < block.count; r++) {
+            const C *g = block.in[0][r], *x = block.in[1][r];
+            int64_t number = block.first + r;
             NormRow<C> row{statistic<C>(o.mean, number), statistic<C>(o.rstd, number), weight,
                            o.mean != nullptr, n};
-            if (sums) add_to_weight(row, in[0], in[1], sums, sums + n);
-            if (o.of_x) row_gradient(row, in[0], in[1], dx);
-        });
+            if (sums) add_to_weight(row, g, x, sums, sums + n);
+            if (o.of_x)
+                row_gradient(row, g, x, block.in[2][r], streamed,
+                             block.next + r * n * (int64_t)sizeof(T));
+        }
+    });
+    if (streamed) stream_end();
+    return done;
 }
 
 template <class T>

@@ -14,11 +14,12 @@ static kernels::Moments<C> plane_moments(const C *const (&in)[1], int64_t n)
 }
 
 // The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
+// The second corrects the mean by that of the deviations from it, which the plain sum of the first may owe it.
 template <class C>
 static void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
                            kernels::Moments<C> *states)
 {
-    C mean[kPlaneColumns] = {}, squares[kPlaneColumns] = {};
+    C mean[kPlaneColumns] = {}, squares[kPlaneColumns] = {}, rest[kPlaneColumns] = {};
     for (int64_t r = 0; r < count; r++) {
         const C *x = in[0][r];
 #pragma omp simd
@@ -28,9 +29,15 @@ static void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, i
     for (int64_t r = 0; r < count; r++) {
         const C *x = in[0][r];
 #pragma omp simd
-        for (int64_t j = 0; j < columns; j++) squares[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
+        for (int64_t j = 0; j < columns; j++) {
+            C deviation = x[j] - mean[j];
+            rest[j] += deviation;
+            squares[j] += deviation * deviation;
+        }
     }
-    for (int64_t j = 0; j < columns; j++) states[j] = {(C)count, mean[j], squares[j]};
+    for (int64_t j = 0; j < columns; j++)
+        states[j] = {(C)count, mean[j] + rest[j] / (C)count,
+                     squares[j] - rest[j] * rest[j] / (C)count};
 }
 
 template <class T>

@@ -16,6 +16,8 @@ YOKE_SIMD_BEGIN
 
 // Rows that pass through the buffer together where neighbours in memory belong to different rows.
 constexpr int kNormRows = 16;
+// Elements of short rows that are taken together: with a weight and a bias they stay in the first-level cache.
+constexpr int64_t kNormBlockLength = 2048;
 
 // A loop over axes [first, last) in row-major order.
 template <int N>
@@ -49,6 +51,14 @@ struct NormRows {
         plan_ordered<N>(inner, operands, axis, operands[0]->ndim);
         count = outer.numel;
         length = inner.numel;
+    }
+
+    // Whether the last operand is large and lies so that its rows can be streamed.
+    template <class T>
+    bool is_streamed_as() const
+    {
+        return written && std::is_same_v<T, compute_type<T>> && is_dense(N - 1, sizeof(T)) &&
+               is_streamed(count * length * (int64_t)sizeof(T));
     }
 
     bool is_dense(int i, int64_t size) const
@@ -99,48 +109,59 @@ inline void scatter_norm_rows(const NormRows<N> &rows, int i, char *const *at, i
     });
 }
 
-// f(row number, in[N - 1], out) for rows [begin, end), each operand a dense row of C. False: no memory for the buffer.
+// Dense rows of C, some at a time: in[i][r] is row r of operand i.
+template <int N, class C>
+struct RowBlock {
+    int64_t first;  // number of the first
+    int count;
+    C *in[N][kNormRows];
+    const char *next;  // the first row of operand 0 that comes after the block, for prefetching
+};
+
+// How many rows are taken at a time. Short ones go together, since what one row waits for (its sums) another can fill.
+template <class T, int N>
+inline int rows_at_once(const NormRows<N> &rows)
+{
+    for (int i = 0; i < N; i++)
+        if (!rows.is_dense(i, sizeof(T))) return kNormRows;
+    return (int)min(kNormRows, max(1, kNormBlockLength / max(1, rows.length)));
+}
+
+// f(block) for rows [begin, end), which fills the last operand's rows. False: no memory for the buffer.
 template <class T, int N, class F>
-inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, bool streamed,
-                          const F &f)
+inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, const F &f)
 {
     using C = compute_type<T>;
     int64_t n = rows.length;
+    int at_once = rows_at_once<T>(rows);
     bool in_place[N], buffered = false;
-    int block = 1;
-    for (int i = 0; i < N; i++) block = rows.is_dense(i, sizeof(T)) ? block : kNormRows;
-    streamed &= std::is_same_v<T, C> && block == 1 && rows.written;
     for (int i = 0; i < N; i++) {
         in_place[i] = rows.is_dense(i, sizeof(T)) && std::is_same_v<T, C>;
-        if (i == N - 1 && streamed) in_place[i] = false;
         buffered |= !in_place[i];
     }
     C *buffer = nullptr;
-    if (buffered && !(buffer = (C *)malloc((size_t)(N * block * n) * sizeof(C) + 64))) return false;
+    if (buffered && !(buffer = (C *)malloc((size_t)(N * at_once * n + 1) * sizeof(C))))
+        return false;
     Cursor<N> cursor(rows.outer, begin);
     while (begin < end) {
-        int taken = 0;
+        RowBlock<N, C> block{begin, (int)min(at_once, end - begin), {}, nullptr};
         char *at[N][kNormRows] = {};
-        for (; taken < block && begin + taken < end; taken++, cursor.advance(rows.outer, 0, 1))
-            for (int i = 0; i < N; i++) at[i][taken] = cursor.data[i];
-        for (int i = 0; i < N - 1; i++)
+        for (int r = 0; r < block.count; r++, cursor.advance(rows.outer, 0, 1))
+            for (int i = 0; i < N; i++) {
+                at[i][r] = cursor.data[i];
+                block.in[i][r] =
+                    in_place[i] ? (C *)at[i][r] : buffer + ((int64_t)i * at_once + r) * n;
+            }
+        block.next = begin + block.count < end ? cursor.data[0] : at[0][0];
+        for (int i = 0; i < N - (int)rows.written; i++)
             if (!in_place[i])
-                gather_norm_rows<T, C, N>(rows, i, at[i], taken, buffer + i * block * n);
-        C *made = buffer + (N - 1) * block * n;
-        for (int r = 0; r < taken; r++) {
-            const C *in[N];
-            for (int i = 0; i < N; i++)
-                in[i] = in_place[i] ? (const C *)at[i][r] : buffer + (i * block + r) * n;
-            f(begin + r, in, in_place[N - 1] ? (C *)at[N - 1][r] : made + r * n);
-        }
-        if (streamed)
-            stream_copy(at[N - 1][0], made, n * (int64_t)sizeof(T));
-        else if (rows.written && !in_place[N - 1])
-            scatter_norm_rows<T, C, N>(rows, N - 1, at[N - 1], taken, made);
-        begin += taken;
+                gather_norm_rows<T, C, N>(rows, i, at[i], block.count, block.in[i][0]);
+        f(block);
+        if (rows.written && !in_place[N - 1])
+            scatter_norm_rows<T, C, N>(rows, N - 1, at[N - 1], block.count, block.in[N - 1][0]);
+        begin += block.count;
     }
     free(buffer);
-    if (streamed) stream_end();
     return true;
 }
 

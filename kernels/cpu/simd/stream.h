@@ -60,10 +60,10 @@ inline void stream_copy(void *destination, const void *source, int64_t bytes)
     char *to = static_cast<char *>(destination);
     const char *from = static_cast<const char *>(source);
     int64_t head = min(bytes, (int64_t)(-(uintptr_t)to & (uintptr_t)(kStreamVector - 1)));
-    memcpy(to, from, (size_t)head);
+    if (head) memcpy(to, from, (size_t)head);
     int64_t i = head;
     for (; i + kStreamVector <= bytes; i += kStreamVector) stream_vector(to + i, from + i);
-    memcpy(to + i, from + i, (size_t)(bytes - i));
+    if (i < bytes) memcpy(to + i, from + i, (size_t)(bytes - i));
 }
 
 inline void stream_end()
