@@ -52,12 +52,9 @@ void infer_index_select(IndexSelectArgs a, Plan &plan)
 
 void vjp_index_select(IndexSelectArgs a, Backward &b)
 {
-    b.set(a.kX, ops::index_select_backward(b.grad(), a.index(), a.x().shape(), a.axis()));
-}
-
-void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan)
-{
-    plan.result(a.shape(), a.grad().dtype);
+    const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
+    yoke_tensor *const indices[] = {const_cast<yoke_tensor *>(&a.index())};
+    b.set(a.kX, ops::index_put(nothing, indices, b.grad(), a.axis(), true));
 }
 
 namespace {

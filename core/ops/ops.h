@@ -2441,21 +2441,6 @@ struct IndexPutArgs : Args {
 void infer_index_put(IndexPutArgs a, Plan &plan);
 void vjp_index_put(IndexPutArgs a, Backward &b);
 
-// _index_select_backward: The gradient of index_select: what was named twice is added up.
-struct IndexSelectBackwardArgs : Args {
-    using Args::Args;
-    enum : int { kGrad, kIndex, kShape, kAxis };
-    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
-    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
-    const yoke_tensor &index() const { return Args::tensor(kIndex); }
-    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
-    IntList shape() const { return Args::ints(kShape); }
-    void set_shape(IntList v) { Args::set_ints(kShape, v); }
-    int64_t axis() const { return Args::integer(kAxis); }
-    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
-};
-void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan);
-
 // _dropout: Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.
 struct DropoutInternalArgs : Args {
     using Args::Args;
@@ -2859,7 +2844,6 @@ Tensor count_nonzero(const yoke_tensor &x);
 Tensor nonzero_internal(const yoke_tensor &x, int64_t count);
 Tensor index(const yoke_tensor &x, TensorList indices, int64_t axis);
 Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
-Tensor index_select_backward(const yoke_tensor &grad, const yoke_tensor &index, IntList shape, int64_t axis);
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset);
 void uniform(yoke_tensor &x, int64_t seed, int64_t offset);
 void normal(yoke_tensor &x, int64_t seed, int64_t offset);

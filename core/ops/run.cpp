@@ -305,7 +305,10 @@ void Call::take_history(yoke_tensor &x)
             args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
     const NoAutocast as_given;  // what is written has its dtype already
     Tensor made;
-    run(op_.in_place_of, args, &made);
+    {
+        const NoAutocast no_autocast;  // x keeps its dtype
+        run(op_.in_place_of, args, &made);
+    }
     plan_.result(made->shape(), made->dtype);
     check_result_fits(x);
     made = ops::cast(*made, x.dtype);

@@ -1011,12 +1011,6 @@ const ArgSpec kIndexPutArgs[] = {
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
     {"accumulate", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIndexSelectBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-};
 const ArgSpec kDropoutInternalArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
@@ -5264,26 +5258,6 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
-        .name = "_index_select_backward",
-        .signature = "_index_select_backward(grad: tensor, index: tensor, shape: ints, axis: int) -> plain",
-        .doc = "The gradient of index_select: what was named twice is added up.",
-        .family = "shape",
-        .args = kIndexSelectBackwardArgs,
-        .arg_count = 4,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
-        .vjp = nullptr,
-        .compose = nullptr,
-        .compose_list = nullptr,
-    },
-    {
         .name = "_dropout",
         .signature = "_dropout(x: tensor, p: float, seed: int, offset: int) -> tensor",
         .doc = "Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.",
@@ -6827,12 +6801,6 @@ Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &va
 {
     yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_int(axis), arg_bool(accumulate)};
     return run_one(YOKE_OP__INDEX_PUT, args);
-}
-
-Tensor index_select_backward(const yoke_tensor &grad, const yoke_tensor &index, IntList shape, int64_t axis)
-{
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(index), arg_ints(shape), arg_int(axis)};
-    return run_one(YOKE_OP__INDEX_SELECT_BACKWARD, args);
 }
 
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset)

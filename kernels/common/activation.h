@@ -179,8 +179,7 @@ struct Softplus {
     {
         T z = (T)beta * x;
         T positive = select(z > (T)0, z, (T)0);
-        T soft =
-            positive + kernels::log1p_of_unit(kernels::exp_not_large(z - (positive + positive)));
+        T soft = positive + kernels::log1p_of_unit(kernels::exp_not_large(select(z > (T)0, -z, z)));
         return select(z > (T)threshold, x, soft / (T)beta);
     }
 };

@@ -334,6 +334,39 @@ struct Pow {
     }
 };
 
+// The powers that scripts write most.
+struct Square {
+    template <class T>
+    YOKE_HD T operator()(T x) const
+    {
+        return x * x;
+    }
+};
+
+struct Cube {
+    template <class T>
+    YOKE_HD T operator()(T x) const
+    {
+        return x * x * x;
+    }
+};
+
+struct SquareBackward {
+    template <class T>
+    YOKE_HD T operator()(T g, T x) const
+    {
+        return g * (x + x);
+    }
+};
+
+struct CubeBackward {
+    template <class T>
+    YOKE_HD T operator()(T g, T x) const
+    {
+        return g * ((T)3 * (x * x));
+    }
+};
+
 // x^0 is 1 everywhere, so its slope is 0, at x = 0 too.
 struct PowBackward {
     template <class T>

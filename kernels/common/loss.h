@@ -50,31 +50,48 @@ inline constexpr int kRowLanes = 64;
 inline constexpr int kRowGroup = 16;  // what is left over goes by this many
 inline constexpr int64_t kRowBlock = 4096;
 
-template <class C>
-YOKE_HD C sum_lanes(C *lanes)
+// Joins `width` lanes, a power of two, by halving.
+template <int kWidth, class C, class F>
+YOKE_HD C join_lanes(C *lanes, const F &f)
 {
-    for (int half = kRowLanes / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+    for (int half = kWidth / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; ++lane) lanes[lane] = f(lanes[lane], lanes[lane + half]);
     return lanes[0];
 }
+
+// Short rows never use the lanes beyond a group.
+template <class C, class F>
+YOKE_HD C join_lanes_of(int64_t n, C *lanes, const F &f)
+{
+    return n < kRowLanes ? join_lanes<kRowGroup>(lanes, f) : join_lanes<kRowLanes>(lanes, f);
+}
+
+struct Larger {
+    template <class C>
+    YOKE_HD C operator()(C a, C b) const
+    {
+        return select(b > a, b, a);
+    }
+};
 
 // The largest element that is not NaN; -infinity of nothing.
 template <class C>
 YOKE_HD C row_max(const C *x, int64_t n)
 {
+    constexpr Larger larger;
     C lanes[kRowLanes];
     for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = -(C)kInfinity;
-    int64_t whole = n - n % kRowLanes;
-    for (int64_t i = 0; i < whole; i += kRowLanes) {
+    int64_t i = 0;
+    for (; i + kRowLanes <= n; i += kRowLanes) {
         YOKE_LANES
-        for (int lane = 0; lane < kRowLanes; ++lane)
-            lanes[lane] = select(x[i + lane] > lanes[lane], x[i + lane], lanes[lane]);
+        for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = larger(lanes[lane], x[i + lane]);
     }
-    for (int half = kRowLanes / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane)
-            lanes[lane] = select(lanes[lane + half] > lanes[lane], lanes[lane + half], lanes[lane]);
-    C top = lanes[0];
-    for (int64_t i = whole; i < n; ++i) top = select(x[i] > top, x[i], top);
+    for (; i + kRowGroup <= n; i += kRowGroup) {
+        YOKE_LANES
+        for (int lane = 0; lane < kRowGroup; ++lane) lanes[lane] = larger(lanes[lane], x[i + lane]);
+    }
+    C top = n < kRowGroup ? -(C)kInfinity : join_lanes_of(n, lanes, larger);
+    for (; i < n; ++i) top = larger(top, x[i]);
     return top;
 }
 
@@ -92,8 +109,8 @@ YOKE_HD C row_sum(int64_t n, const F &f)
             YOKE_LANES
             for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] += f(i + lane);
         }
-        for (; i < end; ++i) lanes[i % kRowLanes] += f(i);
-        total += (double)sum_lanes(lanes);
+        for (int lane = 0; i < end; ++i, lane = (lane + 1) % kRowGroup) lanes[lane] += f(i);
+        total += (double)join_lanes_of(n, lanes, Add());
     }
     return (C)total;
 }
@@ -134,7 +151,7 @@ YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out)
             if constexpr (kKeep)
                 for (int lane = 0; lane < rest; ++lane) out[i + lane] = group[lane];
         }
-        total += (double)sum_lanes(lanes);
+        total += (double)join_lanes_of(n, lanes, Add());
     }
     return (C)total;
 }

@@ -93,9 +93,9 @@ TEST(CpuSgd, OneLaunchStepsEveryTensorInEveryDtypeAndLayout)
     const double lr = 0.25, momentum = 0.5, decay = 0.125;
     for (const Level &level : levels())
         for (const Kind &kind : kKinds)
-            for (int variant = 0; variant < 8; variant++) {
+            for (int variant = 0; variant < 4; variant++) {
                 const bool nesterov = variant & 1, has_momentum = variant & 2;
-                Step step(kind, variant & 4 ? 3 : 0);
+                Step step(kind, variant == 1 || variant == 2 ? 3 : 0);
                 Operands operands;
                 operands.add(step.params, true);
                 operands.add(step.grads, false);
@@ -129,9 +129,8 @@ TEST(CpuAdam, OneLaunchStepsEveryTensorInEveryDtypeAndLayout)
     const double lr = 0.125, beta1 = 0.5, beta2 = 0.75, eps = 1e-3, decay = 0.25;
     for (const Level &level : levels())
         for (const Kind &kind : kKinds)
-            for (int variant = 0; variant < 4; variant++) {
-                const bool decoupled = variant & 1;
-                Step step(kind, variant & 2 ? 3 : 0);
+            for (const bool decoupled : {false, true}) {
+                Step step(kind, decoupled ? 3 : 0);
                 Operands operands;
                 operands.add(step.params, true);
                 operands.add(step.grads, false);
@@ -141,7 +140,7 @@ TEST(CpuAdam, OneLaunchStepsEveryTensorInEveryDtypeAndLayout)
                 operands.add(step.masters, true);
                 operands.add(step.found, false);
                 auto p = values_of(step.weights()), m = values_of(step.first), v = m;
-                for (int t = 1; t <= 3; t++) {
+                for (int t = 1; t <= 2; t++) {
                     ASSERT_EQ(launch(level, decoupled ? YOKE_OP__ADAMW : YOKE_OP__ADAM, operands,
                                      {number(lr), number(beta1), number(beta2), number(eps),
                                       number(decay)}),
@@ -198,30 +197,29 @@ TEST(CpuScaling, UnscaleDividesEveryGradientAndFindsWhatIsNotFinite)
 {
     for (const Level &level : levels())
         for (yoke_dtype dtype : float_dtypes())
-            for (int layout : {0, 3})
-                for (double bad : {0.0, (double)INFINITY, -(double)INFINITY, std::nan("")}) {
-                    std::vector<Array> grads = make_list(dtype, -2, 0.5, 9, layout);
-                    std::vector<std::vector<double>> want = values_of(grads);
-                    if (bad != 0) {
-                        std::vector<double> spoiled = want[2];
-                        spoiled[77777] = bad;
-                        grads[2].set(spoiled);
-                    }
-                    Operands operands;
-                    Array found = scalar(7);
-                    operands.add(grads, true);
-                    operands.add(found, true);
-                    operands.add(scalar(4), false);
-                    ASSERT_EQ(launch(level, YOKE_OP__UNSCALE, operands, {}), YOKE_OK);
-                    EXPECT_EQ(found.at(0), bad != 0);
-                    for (size_t i = 0; i < grads.size(); i++) {
-                        std::vector<double> got = grads[i].values();
-                        for (size_t j = 0; j < got.size(); j++) {
-                            if (i == 2 && j == 77777 && bad != 0) continue;
-                            ASSERT_EQ(got[j], want[i][j] / 4) << i << ' ' << j;
-                        }
+            for (double bad : {0.0, (double)INFINITY, -(double)INFINITY, std::nan("")}) {
+                std::vector<Array> grads = make_list(dtype, -2, 0.5, 9, bad < 0 ? 0 : 3);
+                std::vector<std::vector<double>> want = values_of(grads);
+                if (bad != 0) {
+                    std::vector<double> spoiled = want[2];
+                    spoiled[77777] = bad;
+                    grads[2].set(spoiled);
+                }
+                Operands operands;
+                Array found = scalar(7);
+                operands.add(grads, true);
+                operands.add(found, true);
+                operands.add(scalar(4), false);
+                ASSERT_EQ(launch(level, YOKE_OP__UNSCALE, operands, {}), YOKE_OK);
+                EXPECT_EQ(found.at(0), bad != 0);
+                for (size_t i = 0; i < grads.size(); i++) {
+                    std::vector<double> got = grads[i].values();
+                    for (size_t j = 0; j < got.size(); j++) {
+                        if (i == 2 && j == 77777 && bad != 0) continue;
+                        ASSERT_EQ(got[j], want[i][j] / 4) << i << ' ' << j;
                     }
                 }
+            }
 }
 
 TEST(CpuScaling, TheScaleIsUpdatedFromAllOverflowFlags)

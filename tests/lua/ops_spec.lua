@@ -140,6 +140,14 @@ describe("arguments", function()
 end)
 
 describe("operators", function()
+    it("raise to powers, of numbers on either side too", function()
+        local x = t { 1., 2., 3. }
+        assert.same({ 1.0, 4.0, 9.0 }, (x ^ 2):tolist())
+        assert.same({ 2.0, 4.0, 8.0 }, (2 ^ x):tolist())
+        assert.same({ 1.0, 4.0, 27.0 }, (x ^ x):tolist())
+        fails("value", { "pow", "-1", "floating" }, function() return t { 2, 3 } ^ -1 end)
+    end)
+
     it("are the ops, with numbers on either side", function()
         local x = t { 1., 2. }
         assert.same({ 3.0, 4.0 }, (2 + x):tolist())

@@ -38,7 +38,8 @@ def np_attention(query, key, value, mask=None, dropout_p=0.0, is_causal=False, s
 _holes = np.array([[True, False, True], [False, False, False], [True, True, True], [False, True, False]])
 
 CASES = {
-    "outer": Case(lambda x, y: np.logical_and.outer(x, y) if x.dtype == bool else np.multiply.outer(x, y), [call(values(3), values(4)), call(values(1), values(1))],
+    "outer": Case(lambda x, y: np.logical_and.outer(x, y) if x.dtype == bool else np.multiply.outer(x, y),
+                  [call(values(3), values(4)), call(values(1), values(1))],
                   empty=[call(values(0), values(3))], large=call(values(257), values(273))),
     "einsum": Case(lambda equation, tensors: np.einsum(equation, *tensors), [
         call("ij,jk->ik", [values(3, 4), values(4, 5)]), call("ij,jk", [values(3, 4), values(4, 5)]),

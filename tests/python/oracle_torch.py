@@ -1,4 +1,6 @@
 """What each op of the table is called in PyTorch: {name: function with the op's own arguments, over torch tensors}."""
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -19,16 +21,38 @@ def _to_tensors(*operands):
 
 
 def _whole(operation, x, axis, keepdim):
-    """A reduction of PyTorch that takes one axis or none, over any axes."""
-    if axis is None:
-        axis = list(range(x.ndim))
-    for i in sorted({a % max(x.ndim, 1) for a in ([axis] if isinstance(axis, int) else axis)} if x.ndim else ()):
-        x = operation(x, i)
-    return x if keepdim else x.squeeze(tuple(a % x.ndim for a in ([axis] if isinstance(axis, int) else axis))) if x.ndim else x
+    """A reduction of PyTorch that takes one axis, over any axes."""
+    axes = [a % x.ndim for a in ([axis] if isinstance(axis, int) else _axes(x, axis))]
+    for each in axes:
+        x = operation(x, each)
+    return x if keepdim else x.squeeze(tuple(axes))
+
+
+def _is_none(x, axis):
+    """Whether nothing is reduced, as NumPy has it: an empty list of axes, or none to be had."""
+    return axis in ((), []) or x.ndim == 0
 
 
 def _prod(x, axis=None, keepdim=False, dtype=None):
-    return _whole(lambda v, i: torch.prod(v, i, keepdim=True, dtype=dtype), x, axis, keepdim) if x.ndim else torch.prod(x)
+    if _is_none(x, axis):
+        return x.clone() if x.is_floating_point() else x.to(torch.int64)
+    return _whole(lambda v, i: torch.prod(v, i, keepdim=True, dtype=dtype), x, axis, keepdim)
+
+
+def _logsumexp(x, axis=None, keepdim=False):
+    if _is_none(x, axis):
+        return x.clone() if x.is_floating_point() else x.float()
+    return torch.logsumexp(x, _axes(x, axis), keepdim)
+
+
+def _topk(x, k, axis=-1, largest=True, sorted=True):
+    return torch.topk(x, k, axis, largest, True)
+
+
+def _bce_of_logits(x, target, reduction, pos_weight=None):
+    """PyTorch has no gradient for pos_weight either."""
+    positive = target if pos_weight is None else target * pos_weight
+    return -(positive * F.logsigmoid(x) + (1 - target) * F.logsigmoid(-x))
 
 
 def _spread(operation):
@@ -60,6 +84,8 @@ def _truth(operation):
 
 
 def _norm(x, p=2.0, axis=None, keepdim=False, dtype=None):
+    if axis in ((), []):
+        return x.abs()
     return torch.linalg.vector_norm(x, p, dim=None if axis is None else _axes(x, axis), keepdim=keepdim, dtype=dtype)
 
 
@@ -71,7 +97,24 @@ def _slice(x, axis, start=None, stop=None, step=1):
 def _pad(x, padding, mode="constant", value=0):
     if mode == "constant":
         return F.pad(x, tuple(padding), mode, value)
-    return F.pad(x[None, None], tuple(padding), mode)[0, 0]  # PyTorch pads the axes behind a batch and channels
+    lead, tail = x.shape[:x.ndim - len(padding) // 2], x.shape[x.ndim - len(padding) // 2:]
+    y = F.pad(x.reshape(math.prod(lead), 1, *tail), tuple(padding), mode)  # what is before the padded axes is a batch there
+    return y.reshape(*lead, *y.shape[2:])
+
+
+def _scatter_add(x, axis, index, src):
+    used = src[tuple(slice(n) for n in index.shape)]  # PyTorch's gradient wants src to be as large as index
+    return torch.scatter_add(x, axis, index.long(), used)
+
+
+def _weighed(operation):
+    """PyTorch has no gradient for a loss's weight, but for a product's factor."""
+    def loss(x, target, weight=None, reduction="mean", pos_weight=None):
+        more = {} if pos_weight is None else {"pos_weight": pos_weight}
+        losses = operation(x, target, reduction="none", **more)
+        losses = losses if weight is None else losses * weight
+        return {"none": lambda y: y, "sum": torch.sum, "mean": torch.mean}[reduction](losses)
+    return loss
 
 
 def _linear(x, weight, bias=None, activation="none"):
@@ -122,11 +165,11 @@ OPS = {
     "argmax": lambda x, axis=None, keepdim=False: torch.argmax(x, axis, keepdim),
     "argmin": lambda x, axis=None, keepdim=False: torch.argmin(x, axis, keepdim),
     "all": _truth(torch.all), "any": _truth(torch.any), "prod": _prod, "var": _spread(torch.var), "std": _spread(torch.std),
-    "norm": _norm, "logsumexp": lambda x, axis=None, keepdim=False: torch.logsumexp(x, _axes(x, axis), keepdim),
+    "norm": _norm, "logsumexp": _logsumexp,
     "cumsum": lambda x, axis, dtype=None: torch.cumsum(x, axis, dtype=dtype),
     "sort": lambda x, axis=-1, descending=False: torch.sort(x, dim=axis, descending=descending, stable=True),
     "argsort": lambda x, axis=-1, descending=False: torch.argsort(x, dim=axis, descending=descending, stable=True),
-    "topk": lambda x, k, axis=-1, largest=True, sorted=True: torch.topk(x, k, axis, largest, sorted),
+    "topk": _topk,
     "softmax": _along(torch.softmax), "log_softmax": _along(torch.log_softmax),
     # losses
     "cross_entropy": _cross_entropy,
@@ -135,10 +178,8 @@ OPS = {
     "mse_loss": lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction),
     "l1_loss": lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction),
     "smooth_l1_loss": lambda x, target, reduction="mean", beta=1.0: F.smooth_l1_loss(x, target, reduction=reduction, beta=beta),
-    "binary_cross_entropy_with_logits": lambda x, target, weight=None, reduction="mean", pos_weight=None:
-        F.binary_cross_entropy_with_logits(x, target, weight, reduction=reduction, pos_weight=pos_weight),
-    "binary_cross_entropy": lambda x, target, weight=None, reduction="mean": F.binary_cross_entropy(
-        x, target, weight, reduction=reduction),
+    "binary_cross_entropy_with_logits": _weighed(_bce_of_logits),
+    "binary_cross_entropy": _weighed(F.binary_cross_entropy),
     "kl_div": lambda x, target, reduction="mean", log_target=False: F.kl_div(
         x, target, reduction=reduction, log_target=log_target),
     # norms
@@ -161,7 +202,7 @@ OPS = {
     "split": lambda x, size, axis=0: torch.split(x, size if isinstance(size, int) else list(size), axis),
     "chunk": lambda x, chunks, axis=0: torch.chunk(x, chunks, axis), "unbind": lambda x, axis=0: torch.unbind(x, axis),
     "gather": lambda x, axis, index: torch.gather(x, axis, index.long()),
-    "scatter_add": lambda x, axis, index, src: torch.scatter_add(x, axis, index.long(), src),
+    "scatter_add": _scatter_add,
     "nonzero": torch.nonzero, "masked_select": torch.masked_select, "masked_fill": torch.masked_fill, "pad": _pad,
     "flip": lambda x, axes: torch.flip(x, tuple(axes)),
     "roll": lambda x, shifts, axes=None: torch.roll(x, _list(shifts), None if axes is None else tuple(axes)),

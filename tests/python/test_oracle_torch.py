@@ -4,16 +4,15 @@ import pytest
 
 from op_cases import CASES, CREATION, RANDOM
 from op_harness import inputs_of, invoke, map_arrays
-from op_table import ALL, EPSILON, FLOATS, NUMPY, OPS, as_dtype, name_of, to_numpy, to_yoke
+from op_table import EPSILON, FLOATS, NUMPY, OPS, as_dtype, name_of, to_numpy, to_yoke
 
-pytestmark = pytest.mark.usefixtures("oracle")
+pytestmark = [pytest.mark.usefixtures("oracle"), pytest.mark.filterwarnings("ignore")]
 NAMES = [n for n in CASES if n in OPS]
 # Errors allowed between the two, in units in the last place of the largest number of a result. Both round; in the narrow
 # dtypes PyTorch rounds between the steps of some ops.
 VALUE_ULPS = {"float64": 64, "float32": 64, "float16": 16, "bfloat16": 16}
 GRADIENT_ULPS = {"float64": 256, "float32": 256}
-DIFFERENT = {  # what the two mean to do differently, and why
-}
+WIDENED = {"einsum"}  # PyTorch widens integers in some of their equations; NumPy and we never do
 
 
 @pytest.fixture
@@ -89,11 +88,12 @@ def test_values_are_torchs_in_every_dtype(name):
     for call in [*case.all_calls(), case.large]:
         for dtype in case.dtypes if name != "one_hot" else ("int64",):
             want = first(ask(name, op, call, dtype))
-            if want is None:
-                continue
+            if want is None or (want.numel() == 0 and dtype not in FLOATS):
+                continue  # of nothing PyTorch gives a dtype that it refuses to give of something
             got = first(invoke(op, call, dtype))
             what = f"{name}({call}) in {dtype}"
-            assert name_of(got.dtype) == str(want.dtype).removeprefix("torch."), what
+            if name not in WIDENED or dtype in FLOATS:
+                assert name_of(got.dtype) == str(want.dtype).removeprefix("torch."), what
             agree(to_numpy(got), numbers(want), name_of(got.dtype), VALUE_ULPS.get(name_of(got.dtype)), what)
 
 

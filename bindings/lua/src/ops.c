@@ -238,7 +238,7 @@ static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_C
 static void set_operators(lua_State *L, OpBinding *op)
 {
     static const char *const binary[][2] = {
-        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"}, {"div", "__div"}};
+        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"}, {"div", "__div"}, {"pow", "__pow"}};
     for (size_t i = 0; i < sizeof binary / sizeof *binary; ++i)
         if (!strcmp(op->op->name, binary[i][0])) set_metamethod(L, binary[i][1], op, op_call);
     if (!strcmp(op->op->name, "neg")) set_metamethod(L, "__unm", op, op_unary);

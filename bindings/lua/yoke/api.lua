@@ -51,6 +51,7 @@ function Device:supports(dtype, feature) end
 ---@operator sub(yoke.Tensor|number): yoke.Tensor
 ---@operator mul(yoke.Tensor|number): yoke.Tensor
 ---@operator div(yoke.Tensor|number): yoke.Tensor
+---@operator pow(yoke.Tensor|number): yoke.Tensor
 ---@operator unm: yoke.Tensor
 ---@operator len: integer
 local Tensor = {}

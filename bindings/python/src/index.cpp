@@ -236,12 +236,4 @@ PyObject *tensor_iterate(PyObject *self)
     return tensor_length(self) < 0 ? nullptr : PySeqIter_New(self);
 }
 
-int tensor_contains(PyObject *, PyObject *)
-{
-    // The default would compare views of elements by identity and always say no.
-    raise_error(YOKE_E_TYPE, "Tensor.__contains__",
-                "'in' on a tensor is not supported; use 'in x.tolist()'");
-    return -1;
-}
-
 }  // namespace yoke_python

@@ -21,20 +21,20 @@ struct ForwardRoom {
     C *values;                   // kKeyBlock x value_width
     C *scores;                   // kKeyBlock (and a panel) x kWidth: transposed
     C *max, *sum;                // kQueryBlock each
-    C *end;
+    int64_t size;
 
     ForwardRoom(const AttentionSizes &s, C *room)
-        : width(round_up(s.width, kRows)),
-          value_width(round_up(s.value_width, kRows)),
-          queries(room),
-          result(queries + max_width() * kQueryBlock),
-          keys(result + value_width * kQueryBlock),
-          values(keys + (kKeyBlock + kRows) * max_width()),
-          scores(values + kKeyBlock * value_width),
-          max(scores + (kKeyBlock + kRows) * kWidth<C>),
-          sum(max + kQueryBlock),
-          end(sum + kQueryBlock)
+        : width(round_up(s.width, kRows)), value_width(round_up(s.value_width, kRows))
     {
+        Dealer<C> dealer{room};
+        queries = dealer.take(width * kQueryBlock);
+        result = dealer.take(value_width * kQueryBlock);
+        keys = dealer.take((kKeyBlock + kRows) * max_width());
+        values = dealer.take(kKeyBlock * value_width);
+        scores = dealer.take((kKeyBlock + kRows) * kWidth<C>);
+        max = dealer.take(kQueryBlock);
+        sum = dealer.take(kQueryBlock);
+        size = dealer.dealt;
     }
 
     int64_t max_width() const { return width > value_width ? width : value_width; }
@@ -63,7 +63,7 @@ public:
     {
         int64_t blocks = divide_up(sizes_.queries, kQueryBlock), items = sizes_.heads * blocks;
         int64_t shares = shares_of(sizes_, items);
-        int64_t room = round_up(ForwardRoom<C>(sizes_, nullptr).end - (C *)nullptr, 64);
+        int64_t room = ForwardRoom<C>(sizes_, nullptr).size;
         Scratch scratch(launch);
         if (yoke_status status = scratch.reserve((uint64_t)(shares * room) * sizeof(C)))
             return status;
@@ -84,7 +84,6 @@ private:
         int64_t count = min(kQueryBlock, sizes_.queries - first);
         int64_t keys = params_.causal ? min(sizes_.keys, first + count) : sizes_.keys;
         const Matrix key = head_of(key_, query_, head), value = head_of(value_, query_, head);
-        // `result` holds the queries as they come, until they are transposed.
         begin_block(head, first, count, room);
         for (int64_t k = 0; k < keys; k += kKeyBlock) {
             int64_t n = min(kKeyBlock, keys - k);
@@ -205,18 +204,16 @@ private:
     {
         const Matrix out = head_of(out_, query_, head);
         C *lse = (C *)lse_.data + head * sizes_.queries + first;
-        C row[kKeyBlock];
+        C *rows = room.keys;  // done with
         for (int64_t l = 0; l < count; l++) {
             C scale = kernels::attention_normaliser(room.sum[l]);
             lse[l] = kernels::attention_log_sum_exp(room.max[l], room.sum[l]);
-            for (int64_t d = 0; d < sizes_.value_width; d += kKeyBlock) {
-                int64_t n = min(kKeyBlock, sizes_.value_width - d);
-                for (int64_t i = 0; i < n; i++)
-                    row[i] = room.result[(d + i) * kQueryBlock + l] * scale;
-                Matrix part = out;
-                part.data = (T *)out.data + d * out.column_stride;
-                store_row<T>(part, first + l, row, n);
-            }
+            if (l % kKeyBlock == 0)
+                transpose_block(room.result + l, kQueryBlock, sizes_.value_width,
+                                min(kKeyBlock, count - l), (C)1, rows, sizes_.value_width);
+            C *row = rows + l % kKeyBlock * sizes_.value_width;
+            for (int64_t d = 0; d < sizes_.value_width; d++) row[d] *= scale;
+            store_row<T>(out, first + l, row, sizes_.value_width);
         }
     }
 

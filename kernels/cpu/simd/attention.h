@@ -66,7 +66,7 @@ inline Matrix head_of(const yoke_operand &o, const yoke_operand &query, int64_t 
     return {data, 0, rows ? o.strides[o.ndim - 2] : 0, columns ? o.strides[o.ndim - 1] : 0};
 }
 
-// Rows [first, first + count) of `m`, times `scale`, each padded with zeros to `padded` elements; so are rows up to
+// Rows [first, first + count) of `m`, each padded with zeros to `padded` elements; so are rows up to
 // `rows`.
 template <class T, class C>
 inline void load_rows(const Matrix &m, int64_t first, int64_t count, int64_t rows, int64_t columns,
@@ -95,18 +95,55 @@ inline void store_row(const Matrix &m, int64_t row, const C *from, int64_t colum
         for (int64_t d = 0; d < columns; d++) to[d * m.column_stride] = store<T>(from[d]);
 }
 
-// to[column][row] = from[row][column] * scale: `rows` elements a row of `to`.
+template <class C>
+using Four [[gnu::vector_size(4 * sizeof(C)), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
+
+// A square of four, by shuffles.
+template <class C>
+YOKE_HD void transpose_square(const C *from, int64_t from_step, C scale, C *to, int64_t to_step)
+{
+    using V = Four<C>;
+    V a = *(const V *)from * scale, b = *(const V *)(from + from_step) * scale;
+    V c = *(const V *)(from + 2 * from_step) * scale,
+      d = *(const V *)(from + 3 * from_step) * scale;
+    V ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+      ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    V cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+      cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(V *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    *(V *)(to + to_step) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    *(V *)(to + 2 * to_step) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(V *)(to + 3 * to_step) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+// to[column][row] = from[row][column] * scale.
 template <class C>
 inline void transpose_block(const C *from, int64_t from_step, int64_t rows, int64_t columns,
                             C scale, C *to, int64_t to_step)
 {
-    for (int64_t r = 0; r < rows; r += 16) {
-        int64_t count = min(16, rows - r);
-        for (int64_t d = 0; d < columns; d++)
-            for (int64_t i = 0; i < count; i++)
-                to[d * to_step + r + i] = from[(r + i) * from_step + d] * scale;
-    }
+    int64_t whole_rows = rows & ~(int64_t)3, whole_columns = columns & ~(int64_t)3;
+    for (int64_t d = 0; d < whole_columns; d += 4)
+        for (int64_t r = 0; r < whole_rows; r += 4)
+            transpose_square(from + r * from_step + d, from_step, scale, to + d * to_step + r,
+                             to_step);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = r < whole_rows ? whole_columns : 0; d < columns; d++)
+            to[d * to_step + r] = from[r * from_step + d] * scale;
 }
+
+// Deals out one piece of memory; without memory it only counts.
+template <class C>
+struct Dealer {
+    C *base;
+    int64_t dealt = 0;
+
+    C *take(int64_t elements)
+    {
+        C *part = base ? base + dealt : nullptr;
+        dealt += round_up(elements, 16);
+        return part;
+    }
+};
 
 // ---- masks ------------------------------------------------------------------------------------------------------
 

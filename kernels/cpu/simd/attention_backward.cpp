@@ -23,26 +23,26 @@ struct BackwardRoom {
     C *weights, *slopes;    // probabilities, and the gradients of scores: queries x keys
     C *factors;             // of dropout: keys x queries
     C *dots;                // one a query of the head
-    C *end;
+    int64_t size;
 
     static constexpr int64_t kBlockRows = kKeyBlock + kRows;
 
     BackwardRoom(const AttentionSizes &s, C *room)
-        : width(round_up(s.width, kWidth<C>)),
-          value_width(round_up(s.value_width, kWidth<C>)),
-          keys(room),
-          keys_across(keys + kBlockRows * width),
-          values_across(keys_across + s.width * kKeyBlock),
-          d_keys(values_across + s.value_width * kKeyBlock),
-          d_values(d_keys + kBlockRows * width),
-          queries(d_values + kBlockRows * value_width),
-          grads(queries + kBlockRows * width),
-          weights(grads + kBlockRows * value_width),
-          slopes(weights + kBlockRows * kKeyBlock),
-          factors(slopes + kBlockRows * kKeyBlock),
-          dots(factors + kKeyBlock * kKeyBlock),
-          end(dots + s.queries)
+        : width(round_up(s.width, kWidth<C>)), value_width(round_up(s.value_width, kWidth<C>))
     {
+        Dealer<C> dealer{room};
+        keys = dealer.take(kBlockRows * width);
+        keys_across = dealer.take(s.width * kKeyBlock);
+        values_across = dealer.take(s.value_width * kKeyBlock);
+        d_keys = dealer.take(kBlockRows * width);
+        d_values = dealer.take(kBlockRows * value_width);
+        queries = dealer.take(kBlockRows * width);
+        grads = dealer.take(kBlockRows * value_width);
+        weights = dealer.take(kBlockRows * kKeyBlock);
+        slopes = dealer.take(kBlockRows * kKeyBlock);
+        factors = dealer.take(kKeyBlock * kKeyBlock);
+        dots = dealer.take(s.queries);
+        size = dealer.dealt;
     }
 };
 
@@ -76,7 +76,7 @@ public:
     yoke_status run(const yoke_launch *launch)
     {
         int64_t items = sizes_.heads * splits_, shares = shares_of(sizes_, items);
-        int64_t room = round_up(BackwardRoom<C>(sizes_, nullptr).end - (C *)nullptr, 64);
+        int64_t room = BackwardRoom<C>(sizes_, nullptr).size;
         int64_t width = round_up(sizes_.width, kLanes), sum = sum_rows_ * width;
         int64_t sums = splits_ == 1 ? shares : items;
         Scratch scratch(launch);

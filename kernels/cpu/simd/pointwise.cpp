@@ -82,8 +82,30 @@ YOKE_POINTWISE(_maximum_backward, for_float, kGrain,
                (ternary<T, kernels::MaximumBackward>(launch, kGrain)))
 YOKE_POINTWISE(_minimum_backward, for_float, kGrain,
                (ternary<T, kernels::MinimumBackward>(launch, kGrain)))
-YOKE_POINTWISE(_pow_backward, for_float, kCostlyGrain,
-               (ternary<T, kernels::PowBackward>(launch, kCostlyGrain)))
+
+// The one exponent of all elements if it is 2 or 3, which are products; else 0.
+template <class T>
+static int small_power(const yoke_operand &y)
+{
+    if (!is_float<T> || y.numel != 1) return 0;
+    compute_type<T> exponent = load<T>(*data_of<T>(y));
+    return exponent == 2 ? 2 : exponent == 3 ? 3 : 0;
+}
+
+YOKE_KERNEL(_pow_backward)
+{
+    const yoke_operand *x = launch->operands;
+    return for_float(launch, "grad", x[0].dtype, [&]<class T>() {
+        switch (small_power<T>(x[2])) {
+            case 2:
+                return map<T, T, T>(x[3], x[0], x[1], Stored<T, kernels::SquareBackward>{});
+            case 3:
+                return map<T, T, T>(x[3], x[0], x[1], Stored<T, kernels::CubeBackward>{});
+            default:
+                return ternary<T, kernels::PowBackward>(launch, kCostlyGrain);
+        }
+    });
+}
 
 YOKE_KERNEL(_pow_exponent_backward)
 {
@@ -121,6 +143,11 @@ YOKE_KERNEL(pow)
                             "pow: an exponent is %lld, and a negative power of an integer is no "
                             "integer; cast x to a floating dtype",
                             (long long)exponent);
+        }
+        if constexpr (is_float<T>) {
+            if (small_power<T>(x[1]) == 2)
+                return map<T, T>(x[2], x[0], Stored<T, kernels::Square>{});
+            if (small_power<T>(x[1]) == 3) return map<T, T>(x[2], x[0], Stored<T, kernels::Cube>{});
         }
         return binary<T, kernels::Pow>(launch, kCostlyGrain);
     });
