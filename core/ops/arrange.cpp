@@ -116,6 +116,10 @@ std::vector<Tensor> compose_split(SplitArgs a)
                           : length == 0 ? 1
                                         : (length - 1) / total + 1;
     std::vector<Tensor> parts;
+    if (!even && count == 3) {
+        for (Tensor &part : ops::split3(x, sizes, axis)) parts.push_back(std::move(part));
+        return parts;
+    }
     int64_t start = 0;
     for (int64_t i = 0; i < count; ++i) {
         const int64_t size = even ? std::min(total, length - start) : sizes[static_cast<size_t>(i)];
@@ -123,6 +127,32 @@ std::vector<Tensor> compose_split(SplitArgs a)
         start += size;
     }
     return parts;
+}
+
+void infer_split3(Split3Args a, Plan &plan)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = static_cast<int>(a.axis());
+    int64_t start = 0;
+    for (const int64_t size : a.size()) {
+        Dims shape{x.shape()};
+        shape[axis] = size;
+        plan.view(x, shape, x.strides_, size ? start * x.strides_[axis] : 0);
+        start += size;
+    }
+}
+
+void vjp_split3(Split3Args a, Backward &b)
+{
+    Tensor parts[3];
+    yoke_tensor *list[3];
+    for (int i = 0; i < 3; ++i) {
+        Dims shape{a.x().shape()};
+        shape[static_cast<int>(a.axis())] = a.size()[static_cast<size_t>(i)];
+        parts[i] = b.grad(i).present() ? b.grad(i) : ops::zeros(shape, a.x().dtype, a.x().device);
+        list[i] = parts[i].get();
+    }
+    b.set(a.kX, ops::cat(list, a.axis()));
 }
 
 std::vector<Tensor> compose_chunk(ChunkArgs a)

@@ -2392,6 +2392,20 @@ struct AttentionBackwardArgs : Args {
 };
 void infer_attention_backward(AttentionBackwardArgs a, Plan &plan);
 
+// _split3: split into three parts, whose gradients are joined in one pass: queries, keys and values.
+struct Split3Args : Args {
+    using Args::Args;
+    enum : int { kX, kSize, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+void infer_split3(Split3Args a, Plan &plan);
+void vjp_split3(Split3Args a, Backward &b);
+
 // _count_nonzero: How many elements are not 0, as an int64 scalar.
 struct CountNonzeroArgs : Args {
     using Args::Args;
@@ -2840,6 +2854,7 @@ Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_t
 Tensor linear_act(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, const char *activation, bool keep);
 Tensor attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
 std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, const yoke_tensor &out, const yoke_tensor &lse, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
+std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis);
 Tensor count_nonzero(const yoke_tensor &x);
 Tensor nonzero_internal(const yoke_tensor &x, int64_t count);
 Tensor index(const yoke_tensor &x, TensorList indices, int64_t axis);

@@ -992,6 +992,11 @@ const ArgSpec kAttentionBackwardArgs[] = {
     {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kSplit3Args[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kCountNonzeroArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
@@ -5178,6 +5183,26 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "_split3",
+        .signature = "_split3(x: tensor, size: ints, axis: int) -> tensor, tensor, tensor",
+        .doc = "split into three parts, whose gradients are joined in one pass: queries, keys and values.",
+        .family = "shape",
+        .args = kSplit3Args,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kTensor, ResultKind::kTensor},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kView,
+        .infer = [](yoke_arg *a, Plan &p) { infer_split3(Split3Args(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_split3(Split3Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
         .name = "_count_nonzero",
         .signature = "_count_nonzero(x: tensor) -> plain",
         .doc = "How many elements are not 0, as an int64 scalar.",
@@ -6777,6 +6802,12 @@ std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_ten
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(query), arg_tensor(key), arg_tensor(value), arg_optional_tensor(mask), arg_tensor(out), arg_tensor(lse), arg_bool(is_causal), arg_float(scale), arg_float(dropout_p), arg_int(seed), arg_int(offset)};
     return run_many<3>(YOKE_OP__ATTENTION_BACKWARD, args);
+}
+
+std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_many<3>(YOKE_OP__SPLIT3, args);
 }
 
 Tensor count_nonzero(const yoke_tensor &x)

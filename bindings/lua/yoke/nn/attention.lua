@@ -37,8 +37,9 @@ function attention.MultiheadAttention:forward(x, mask)
     local n, length = x.shape[1], x.shape[2]
     local q, kv = self.num_heads, self.num_kv_heads
     local heads = self.qkv(x):reshape { n, length, q + 2 * kv, self.head_dim }
-    local function part(first, last) return heads:slice(2, first, last):transpose(1, 2) end
-    local y = core.scaled_dot_product_attention(part(0, q), part(q, q + kv), part(q + kv, q + 2 * kv), { mask = mask,
+    local parts = heads:split({ q, kv, kv }, 2)
+    for i, part in ipairs(parts) do parts[i] = part:transpose(1, 2) end
+    local y = core.scaled_dot_product_attention(parts[1], parts[2], parts[3], { mask = mask,
         dropout_p = self.training and self.dropout or 0.0, is_causal = self.causal, enable_gqa = q ~= kv })
     return self.out(y:transpose(1, 2):reshape { n, length, self.embed_dim })
 end

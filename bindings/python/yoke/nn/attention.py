@@ -39,8 +39,7 @@ class MultiheadAttention(Module):
         n, length, _ = x.shape
         q, kv = self.num_heads, self.num_kv_heads
         heads = self.qkv(x).reshape((n, length, q + 2 * kv, self.head_dim))
-        queries, keys, values = (heads[:, :, first:last].transpose(1, 2)
-                                 for first, last in ((0, q), (q, q + kv), (q + kv, q + 2 * kv)))
+        queries, keys, values = (part.transpose(1, 2) for part in heads.split((q, kv, kv), axis=2))
         y = yoke.scaled_dot_product_attention(queries, keys, values, mask, self.dropout if self.training else 0.0,
                                               self.causal, None, q != kv)
         return self.out(y.transpose(1, 2).reshape((n, length, self.embed_dim)))
