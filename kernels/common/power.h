@@ -41,34 +41,41 @@ YOKE_HD float exp2_wide(double t)
     return scale(1.0f + expm1_reduced(r), (int32_t)(uint32_t)bit_cast<uint64_t>(shifted));
 }
 
-// Whether y is a whole number, and an odd one. From 2^24 on every float is even; so are infinity
-// and NaN, for what pow makes of it.
+// Whether y is a whole number, and the sign bit if it is an odd one. Below 2^23 adding that number
+// leaves the nearest whole one in the low bits; from there on every float is whole, from 2^24 even.
 struct Parity {
-    bool whole, odd;
+    bool whole;
+    uint32_t odd;
 };
 
 YOKE_HD Parity parity_of(float y)
 {
     float size = absolute(y);
-    float bounded = select(size < 0x1p24f, size, 0x1p24f);
-    int32_t n = (int32_t)bounded;
-    bool whole = (float)n == bounded;
-    return {whole, whole && (n & 1) != 0};
+    float shifted = size + 0x1p23f;
+    float nearest = select(size < 0x1p23f, shifted - 0x1p23f, size);
+    float holder = select(size < 0x1p23f, shifted, select(size < 0x1p24f, size, 0.0f));
+    uint32_t whole = (uint32_t)(nearest == size);
+    return {nearest == size, (bit_cast<uint32_t>(holder) & whole) << 31};
 }
 
+// Selections one after the other and no &&, which would leave a branch in the loop.
 YOKE_HD float pow(float x, float y)
 {
     float size = absolute(x);
     double finite = select(size == 0.0f, -(double)kInfinity, log2_wide(size));
     double exponent = select(size < kInfinity, finite, (double)size);
-    // 0 times infinity: 1 to any power but NaN.
-    float magnitude = select(size == 1.0f && y == y, 1.0f, exp2_wide((double)y * exponent));
+    float magnitude = exp2_wide((double)y * exponent);
     Parity parity = parity_of(y);
-    uint32_t sign = bit_cast<uint32_t>(x) & select(parity.odd, 0x80000000u, 0u);
-    float power = bit_cast<float>(bit_cast<uint32_t>(magnitude) ^ sign);
-    bool complex = x < 0.0f && x > -kInfinity && !parity.whole;
-    float real = select(complex, __builtin_nanf(""), power);
-    return select(y == 0.0f || x == 1.0f, 1.0f, real);
+    float power =
+        bit_cast<float>(bit_cast<uint32_t>(magnitude) ^ (bit_cast<uint32_t>(x) & parity.odd));
+    // Roots of negative numbers are complex, of -infinity infinite.
+    float negative = select(x > -kInfinity, __builtin_nanf(""), power);
+    float root = select(x < 0.0f, negative, power);
+    float real = select(parity.whole, power, root);
+    // (-1)^infinity, whose logarithm is 0 times infinity, is 1; and so is anything^0, and 1^anything.
+    float unit = select(absolute(y) == kInfinity, 1.0f, real);
+    float result = select(x == -1.0f, unit, real);
+    return select(y == 0.0f, 1.0f, select(x == 1.0f, 1.0f, result));
 }
 
 YOKE_HD double pow(double x, double y)
