@@ -1,4 +1,5 @@
-"""The main job's training loop: images a second beside its floor, Debian's PyTorch and the newest one.
+"""The main job's training loop, in float32 and with bfloat16 autocast: images a second beside its floor, Debian's PyTorch
+and the newest one.
 
     ./dev bench mlp [--json FILE] [--rounds N]
 """
@@ -20,8 +21,9 @@ def blas():
 
 
 def best(times, who):
-    """The contestant `who` at the number of threads where it is fastest."""
-    return min((name for name in times if name.startswith(who)), key=lambda name: statistics.median(times[name]))
+    """The contestant `who` in float32 at the number of threads where it is fastest."""
+    plain = (name for name in times if name.startswith(who) and "bf16" not in name)
+    return min(plain, key=lambda name: statistics.median(times[name]))
 
 
 def main():
@@ -31,9 +33,9 @@ def main():
     for role, worker in workers.items():
         note = f", BLAS {blas()}" if role.startswith("Debian") else ""
         report.peer(role, worker.about + note)
-    contestants = {f"{role}, {threads} thread{'s' if threads > 1 else ''}":
-                   (worker, f"{'floor' if role == 'floor' else 'train'} {threads}")
-                   for threads in (1, 2) for role, worker in workers.items()}
+    contestants = {f"{role}{', bf16' if amp == 'bf16' else ''}, {threads} thread{'s' if threads > 1 else ''}":
+                   (worker, f"{'floor' if role == 'floor' else 'train'} {amp} {threads}")
+                   for amp in ("off", "bf16") for threads in (1, 2) for role, worker in workers.items()}
     times = rounds(contestants, report.options.rounds or 15, 0.4)
     print()
     for name, seconds in times.items():
@@ -41,14 +43,15 @@ def main():
         report.result(name, statistics.median(speeds), [min(speeds), max(speeds)], "images/s")
         print(f"  {name:30} {statistics.median(speeds):8.0f} images/s  ({min(speeds):.0f} to {max(speeds):.0f})")
     print()
-    for threads in ("1 thread", "2 threads"):
-        report.target(f"Yoke / floor, {threads}", ratio(times, f"floor, {threads}", f"Yoke, {threads}"), FLOOR, False)
+    for how in ("1 thread", "2 threads", "bf16, 1 thread", "bf16, 2 threads"):
+        report.target(f"Yoke / floor, {how}", ratio(times, f"floor, {how}", f"Yoke, {how}"), FLOOR, False)
     if "Debian's PyTorch" in workers:
         ours, theirs = best(times, "Yoke"), best(times, "Debian")
         report.target(f"{ours} / {theirs}", ratio(times, theirs, ours), DEBIAN, False)
     if "newest PyTorch" in workers:
-        got = ratio(times, "newest PyTorch, 2 threads", "Yoke, 2 threads")
-        report.target("Yoke / newest PyTorch, 2 threads", got, NEWEST, False)
+        for how in ("2 threads", "bf16, 2 threads"):
+            got = ratio(times, f"newest PyTorch, {how}", f"Yoke, {how}")
+            report.target(f"Yoke / newest PyTorch, {how}", got, NEWEST, False)
     report.finish()
 
 

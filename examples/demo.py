@@ -1,9 +1,10 @@
 """Trains the same network from Python, Lua and C, one after the other, and compares them.
 
-    ./dev demo [--device auto] [--threads N] [--seed 0] [--epochs 3] …
+    ./dev demo [--device auto] [--amp off|bf16|f16] [--threads N] [--seed 0] [--epochs 3] …
 
-All options go to fashion_mnist.py, .lua and .c. Exits with 1 unless each reaches the accuracy asked for and
-all three had the same loss, bit for bit, in every step.
+All options go to fashion_mnist.py, .lua and .c. Where the device multiplies bfloat16 fast, --amp is bf16 if it is
+not given. Exits with 1 unless each reaches the accuracy asked for and all three had the same loss, bit for bit,
+in every step.
 """
 
 import argparse
@@ -12,6 +13,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+
+import yoke
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -25,6 +28,11 @@ def programs():
         "Lua": [lua, str(HERE / "fashion_mnist.lua")],
         "C": [str(built / "examples" / "fashion_mnist")],
     }
+
+
+def best_amp(device):
+    """Mixed precision for a device that gains by it."""
+    return "bf16" if yoke.device(device).supports("bfloat16", "tensor_cores") else "off"
 
 
 def train(language, command, options):
@@ -68,7 +76,13 @@ def complaints(results, wanted):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--accuracy", type=float, default=0.87, help="the least that each must reach")
+    parser.add_argument("--device", default="auto", help="where to train")
+    parser.add_argument("--amp", help="mixed precision; by default bf16 where the device is fast at it")
     options, passed_on = parser.parse_known_args()
+    try:
+        passed_on += ["--device", options.device, "--amp", options.amp or best_amp(options.device)]
+    except yoke.Error as error:
+        sys.exit(str(error))
     results = {language: train(language, command, passed_on) for language, command in programs().items()}
     show(results)
     wrong = list(complaints(results, options.accuracy))

@@ -1,7 +1,8 @@
 /*
  * Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
  *
- *     fashion_mnist [--device auto] [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses]
+ *     fashion_mnist [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
+ *                   [--losses]
  *
  * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. Nothing of
  * Yoke is linked: the library is opened when the program runs, and every call goes through its table.
@@ -46,19 +47,21 @@ static void open_library(void)
 }
 
 typedef struct {
-    const char *device, *data;
+    const char *device, *data, *amp;
     long epochs, threads, seed, limit, losses;
 } Options;
 
 static Options read_options(int argc, char **argv)
 {
-    Options o = {"auto", "/usr/share/datasets/fashion-mnist", 3, 0, 0, 0, 0};
+    Options o = {"auto", "/usr/share/datasets/fashion-mnist", "off", 3, 0, 0, 0, 0};
+    enum { KNOWN = 7 };
     const struct {
         const char *name, **text;
         long *number;
-    } known[] = {{"--device", &o.device, NULL}, {"--data", &o.data, NULL},
-                 {"--epochs", NULL, &o.epochs}, {"--threads", NULL, &o.threads},
-                 {"--seed", NULL, &o.seed},     {"--limit", NULL, &o.limit}};
+    } known[KNOWN] = {{"--device", &o.device, NULL},   {"--data", &o.data, NULL},
+                      {"--amp", &o.amp, NULL},         {"--epochs", NULL, &o.epochs},
+                      {"--threads", NULL, &o.threads}, {"--seed", NULL, &o.seed},
+                      {"--limit", NULL, &o.limit}};
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
         char *end = "";
@@ -66,15 +69,17 @@ static Options read_options(int argc, char **argv)
             o.losses = 1;
             continue;
         }
-        while (k < 6 && strcmp(argv[i], known[k].name)) k++;
-        if (k == 6 || ++i == argc)
-            fail("options are --device --epochs --threads --seed --limit --data --losses");
+        while (k < KNOWN && strcmp(argv[i], known[k].name)) k++;
+        if (k == KNOWN || ++i == argc)
+            fail("options are --device --epochs --threads --seed --limit --data --amp --losses");
         if (known[k].text)
             *known[k].text = argv[i];
         else
             *known[k].number = strtol(argv[i], &end, 10);
         if (*end) fail("a number is expected behind --epochs, --threads, --seed and --limit");
     }
+    if (strcmp(o.amp, "off") && strcmp(o.amp, "bf16") && strcmp(o.amp, "f16"))
+        fail("--amp takes off, bf16 or f16");
     return o;
 }
 
@@ -193,7 +198,7 @@ static yoke_tensor *forward(const Net *net, yoke_tensor *x)
     check(yoke->div_scalar(x, &white, &next));
     replace(&x, next);
     for (int i = 0; i < LAYERS; i++) {
-        check(yoke->linear(x, net->params[2 * i], net->params[2 * i + 1], &next));
+        check(yoke->linear(x, net->params[2 * i], net->params[2 * i + 1], "none", &next));
         replace(&x, next);
         if (i + 1 == LAYERS) break;
         check(yoke->relu(x, &next));
@@ -202,41 +207,68 @@ static yoke_tensor *forward(const Net *net, yoke_tensor *x)
     return x;
 }
 
-static yoke_tensor *train_step(const Net *net, yoke_optimizer *optimizer, const Part *part,
-                               yoke_tensor *rows)
+/* What the steps of a run share. */
+typedef struct {
+    const char *amp;
+    yoke_optimizer *optimizer;
+    yoke_grad_scaler *scaler; /* gives the loss back as it is unless amp is f16 */
+} Training;
+
+/* The mean loss over some pictures, with mixed precision where it is asked for. Takes over `x`. */
+static yoke_tensor *loss_of(const Net *net, const char *amp, yoke_tensor *x, yoke_tensor *target)
 {
-    yoke_tensor *x, *target, *loss, *plain;
-    check(yoke->index_select(part->images, 0, rows, &x));
-    check(yoke->index_select(part->labels, 0, rows, &target));
+    yoke_autocast *region;
+    yoke_tensor *loss;
+    check(yoke->autocast_create(strcmp(amp, "off") != 0, strcmp(amp, "f16") ? YOKE_BF16 : YOKE_F16,
+                                1, &region));
+    yoke_autocast *outer = yoke->autocast_swap(region);
     yoke_tensor *logits = forward(net, x);
     check(yoke->cross_entropy(logits, target, "mean", -100, 0.0, &loss));
-    check(yoke->optimizer_zero_grad(optimizer, 1));
-    check(yoke->backward(loss, NULL, 0));
-    check(yoke->optimizer_step(optimizer));
-    check(yoke->tensor_detach(loss, &plain));
+    yoke->autocast_swap(outer);
+    yoke->autocast_release(region);
     yoke->tensor_release(logits);
+    return loss;
+}
+
+static yoke_tensor *train_step(const Net *net, const Training *t, const Part *part,
+                               yoke_tensor *rows)
+{
+    yoke_tensor *x, *target, *scaled, *plain;
+    check(yoke->index_select(part->images, 0, rows, &x));
+    check(yoke->index_select(part->labels, 0, rows, &target));
+    yoke_tensor *loss = loss_of(net, t->amp, x, target);
+    check(yoke->optimizer_zero_grad(t->optimizer, 1));
+    check(yoke->grad_scaler_scale(t->scaler, loss, &scaled));
+    check(yoke->backward(scaled, NULL, 0));
+    check(yoke->grad_scaler_step(t->scaler, t->optimizer));
+    check(yoke->grad_scaler_update(t->scaler));
+    check(yoke->tensor_detach(loss, &plain));
     yoke->tensor_release(target);
+    yoke->tensor_release(scaled);
     yoke->tensor_release(loss);
     return plain; /* not yet its value, for which the device would be waited for */
 }
 
 /* Fills losses[steps]. */
-static void train(Net *net, const Part *part, long epochs, double *losses, long steps)
+static void train(Net *net, const Part *part, const Options *o, double *losses, long steps)
 {
-    const yoke_sgd_options options = {sizeof options, 0, 0.1, 0.9, 0.0};
-    yoke_optimizer *optimizer;
-    check(yoke->sgd_create(&options, &optimizer));
-    check(yoke->sgd_add_group(optimizer, net->params, 2 * LAYERS, NULL));
+    const yoke_sgd_options options = {.struct_size = sizeof options, .lr = 0.1, .momentum = 0.9};
+    const yoke_grad_scaler_options scaling = {
+        sizeof scaling, strcmp(o->amp, "f16") != 0, 65536.0, 2.0, 0.5, 2000, 0};
+    Training t = {o->amp, NULL, NULL};
+    check(yoke->sgd_create(&options, &t.optimizer));
+    check(yoke->sgd_add_group(t.optimizer, net->params, 2 * LAYERS, NULL));
+    check(yoke->grad_scaler_create(&scaling, &t.scaler));
     yoke_tensor **kept = malloc((size_t)steps * sizeof *kept);
     long step = 0;
-    for (long epoch = 0; epoch < epochs; epoch++) {
+    for (long epoch = 0; epoch < o->epochs; epoch++) {
         yoke_tensor *order;
         check(yoke->randperm(part->count, YOKE_NONE, NULL, &order));
         for (int64_t first = 0; first < part->count; first += BATCH, step++) {
             yoke_tensor *rows = rows_of(order, first, first + BATCH);
-            check(yoke->optimizer_set_lr(optimizer, -1,
+            check(yoke->optimizer_set_lr(t.optimizer, -1,
                                          yoke->schedule_linear(0.1, 0.0, steps, step)));
-            kept[step] = train_step(net, optimizer, part, rows);
+            kept[step] = train_step(net, &t, part, rows);
             yoke->tensor_release(rows);
             show_progress(step + 1, steps);
         }
@@ -247,7 +279,8 @@ static void train(Net *net, const Part *part, long epochs, double *losses, long 
         yoke->tensor_release(kept[step]);
     }
     free(kept);
-    yoke->optimizer_release(optimizer);
+    yoke->grad_scaler_release(t.scaler);
+    yoke->optimizer_release(t.optimizer);
 }
 
 /* The share of pictures whose kind the network tells. */
@@ -278,8 +311,8 @@ static void report(const Options *o, double speed, double share, const double *l
     int64_t peak;
     check(yoke->current_device(&device));
     check(yoke->max_memory_allocated(NULL, &peak));
-    printf("device: %s (%s), %d threads\n", yoke->device_spec(device), yoke->device_name(device),
-           yoke->get_num_threads());
+    printf("device: %s (%s), %d threads, amp %s\n", yoke->device_spec(device),
+           yoke->device_name(device), yoke->get_num_threads(), o->amp);
     printf("no GPU: %s\n", yoke->why_unavailable("cuda"));
     printf("images/s: %.0f\n", speed);
     printf("loss: %.4f to %.4f in %ld steps\n", losses[0], losses[steps - 1], steps);
@@ -313,7 +346,7 @@ int main(int argc, char **argv)
     const long steps = o.epochs * (long)((training.count + BATCH - 1) / BATCH);
     double *losses = malloc((size_t)steps * sizeof *losses);
     const double start = now();
-    train(&net, &training, o.epochs, losses, steps);
+    train(&net, &training, &o, losses, steps);
     const double speed = (double)(training.count * o.epochs) / (now() - start);
     report(&o, speed, accuracy(&net, &test), losses, steps);
 

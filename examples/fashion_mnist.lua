@@ -1,12 +1,14 @@
 -- Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
 --
---     lua5.4 fashion_mnist.lua [--device auto] [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses]
+--     lua5.4 fashion_mnist.lua [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
+--                              [--losses]
 --
 -- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit.
 local yoke = require "yoke"
 local nn = yoke.nn
 
 local BATCH = 128
+local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
 local on_terminal = os.execute "test -t 2"
 
 local function fail(message)
@@ -16,15 +18,16 @@ end
 
 local function read_options()
     local options = { device = "auto", epochs = 3, threads = 0, seed = 0, limit = math.maxinteger,
-        data = "/usr/share/datasets/fashion-mnist", losses = false }
+        data = "/usr/share/datasets/fashion-mnist", amp = "off", losses = false }
     local i = 1
     while arg[i] do
         local name = arg[i]:match "^%-%-(%a+)$" or ""
         local default, value = options[name], arg[i + 1]
         if math.type(default) == "integer" then value = math.tointeger(tonumber(value)) end
         if name == "losses" then i, value = i - 1, true end
-        if default == nil or value == nil then
-            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --losses"):format(arg[i]))
+        if default == nil or value == nil or name == "amp" and AMP[value] == nil then
+            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --losses, "
+                .. "and --amp off, bf16 or f16"):format(arg[i]))
         end
         options[name], i = value, i + 2
     end
@@ -60,21 +63,25 @@ local function show_progress(done, total)
 end
 
 -- Returns the loss of each step.
-local function train(net, images, labels, epochs)
+local function train(net, images, labels, epochs, amp)
     local count = images.shape[1]
     local steps = epochs * ((count + BATCH - 1) // BATCH)
     local optimizer = yoke.optim.SGD(net:parameters(), { lr = 0.1, momentum = 0.9 })
     local schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+    local scaler = yoke.GradScaler { enabled = amp == "f16" }
     local losses = {}
     for _ = 1, epochs do
         local order = yoke.randperm(count)
         for first = 0, count - 1, BATCH do
             local rows = order:slice(0, first, first + BATCH)
             local x = images:index_select(0, rows) / 255
-            local loss = net(x):cross_entropy(labels:index_select(0, rows))
+            local loss = yoke.autocast({ dtype = AMP[amp] or nil, enabled = amp ~= "off" }, function()
+                return net(x):cross_entropy(labels:index_select(0, rows))
+            end)
             optimizer:zero_grad()
-            loss:backward()
-            optimizer:step()
+            scaler:scale(loss):backward()
+            scaler:step(optimizer)
+            scaler:update()
             schedule:step()
             losses[#losses + 1] = loss:detach() -- not yet :item(), which would wait for the device
             show_progress(#losses, steps)
@@ -108,11 +115,11 @@ local function main()
     local net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     local start = now()
-    local losses = train(net, images, labels, options.epochs)
+    local losses = train(net, images, labels, options.epochs, options.amp)
     local seconds = now() - start
 
     local device = yoke.current_device()
-    print(("device: %s (%s), %d threads"):format(device, device.name, yoke.get_num_threads()))
+    print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), options.amp))
     print("no GPU: " .. yoke.why_unavailable "cuda")
     print(("images/s: %.0f"):format(images.shape[1] * options.epochs / seconds))
     print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))

@@ -1,6 +1,7 @@
 """Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
 
-    python fashion_mnist.py [--device auto] [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses]
+    python fashion_mnist.py [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
+                            [--losses]
 
 fashion_mnist.lua and fashion_mnist.c do the same, and give the same losses bit for bit.
 """
@@ -13,11 +14,13 @@ import yoke
 from yoke import nn
 
 BATCH = 128
+AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
 
 
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help='"auto", "cpu", "cuda:1" …')
+    parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--epochs", type=int, default=3, help="times that every picture is seen")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (0: all that are granted)")
     parser.add_argument("--seed", type=int, default=0, help="of the weights and of the order of the pictures")
@@ -41,22 +44,25 @@ def show_progress(done, total):
         print(f"\rpython [{bar:40}] {100 * done // total:3} %", end="\n" if done == total else "", file=sys.stderr)
 
 
-def train(net, images, labels, epochs):
+def train(net, images, labels, epochs, amp="off"):
     """Returns the loss of each step."""
     count = images.shape[0]
     steps = epochs * -(-count // BATCH)
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+    scaler = yoke.GradScaler(enabled=amp == "f16")
     losses = []
     for _ in range(epochs):
         order = yoke.randperm(count)
         for first in range(0, count, BATCH):
             rows = order[first:first + BATCH]
             x = images.index_select(0, rows) / 255
-            loss = yoke.cross_entropy(net(x), labels.index_select(0, rows))
+            with yoke.autocast(AMP[amp], enabled=amp != "off"):
+                loss = yoke.cross_entropy(net(x), labels.index_select(0, rows))
             optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
             schedule.step()
             losses.append(loss.detach())  # not yet .item(), which would wait for the device
             show_progress(len(losses), steps)
@@ -86,11 +92,11 @@ def main():
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     start = time.perf_counter()
-    losses = train(net, images, labels, options.epochs)
+    losses = train(net, images, labels, options.epochs, options.amp)
     seconds = time.perf_counter() - start
 
     device = yoke.current_device()
-    print(f"device: {device} ({device.name}), {yoke.get_num_threads()} threads")
+    print(f"device: {device} ({device.name}), {yoke.get_num_threads()} threads, amp {options.amp}")
     print(f"no GPU: {yoke.why_unavailable('cuda')}")
     print(f"images/s: {len(images) * options.epochs / seconds:.0f}")
     print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")

@@ -26,7 +26,7 @@ class Worker:
     """A process that measures. It says what it is in its first line."""
 
     def __init__(self, *command):
-        paths = [str(ROOT / "benchmarks"), str(ROOT / "examples"), os.environ.get("PYTHONPATH", "")]
+        paths = [str(ROOT / "examples"), str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
         variables = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=os.pathsep.join(filter(None, paths)))
         self.command = [str(part) for part in command]
         self.process = subprocess.Popen(self.command, env=variables, text=True, bufsize=1, stdin=subprocess.PIPE,

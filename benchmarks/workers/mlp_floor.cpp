@@ -1,13 +1,15 @@
-// Worker of mlp.py: the floor of a training step of 784-512-512-10 at batch 128 in float32.
+// Worker of mlp.py: the floor of a training step of 784-512-512-10 at batch 128.
 //
 // What no implementation can leave out: eight matrix products (forward with its bias, weights backward, inputs backward
 // but for the first layer), straight through oneDNN with everything made once, and one pass of SGD with momentum over all
-// parameters. No activation, loss, data or memory management. A case is "floor THREADS".
+// parameters, which are float32. No activation, loss, cast, data or memory management. A case is "floor AMP THREADS": off
+// multiplies in float32, bf16 in bfloat16.
 #include <omp.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <random>
@@ -20,28 +22,37 @@ using dnnl::memory;
 constexpr int64_t kBatch = 128, kWidths[] = {784, 512, 512, 10};
 constexpr int kLayers = 3;
 using Floats = std::vector<float>;
+using Type = memory::data_type;
+
+// Numbers of either type, as raw memory.
+struct Buffer {
+    std::vector<char> bytes;
+    size_t size;  // of one number
+    void *at(int64_t i) { return bytes.data() + static_cast<size_t>(i) * size; }
+};
 
 struct Matrix {
-    float *data;
+    void *data;
     memory::dims shape, strides;
     Matrix transposed() const { return {data, {shape[1], shape[0]}, {strides[1], strides[0]}}; }
 };
 
-Matrix row_major(float *data, int64_t rows, int64_t columns)
+Matrix row_major(void *data, int64_t rows, int64_t columns)
 {
     return {data, {rows, columns}, {columns, 1}};
 }
 
 class Step {
 public:
-    Step()
+    explicit Step(Type type) : type_(type)
     {
         int64_t parameters = 0;
         for (int i = 0; i < kLayers; i++) parameters += kWidths[i + 1] * (kWidths[i] + 1);
-        for (Floats *all : {&parameters_, &gradients_, &momenta_}) fill(*all, parameters, 0.01f);
+        for (Floats *all : {&parameters_, &gradients_, &momenta_}) *all = random(parameters, 0.01f);
+        for (Buffer *all : {&weights_, &weight_gradients_}) *all = buffer(parameters, 0.01f);
         for (int i = 0; i <= kLayers; i++) {
-            fill(values_[i], kBatch * kWidths[i], 1);
-            fill(value_gradients_[i], kBatch * kWidths[i], 1);
+            values_[i] = buffer(kBatch * kWidths[i], 1);
+            value_gradients_[i] = buffer(kBatch * kWidths[i], 1);
         }
         add_products();
     }
@@ -62,11 +73,25 @@ private:
         std::unordered_map<int, memory> arguments;
     };
 
-    static void fill(Floats &to, int64_t count, float bound)
+    static Floats random(int64_t count, float bound)
     {
         std::minstd_rand random;
         std::uniform_real_distribution<float> uniform(-bound, bound);
-        for (int64_t i = 0; i < count; i++) to.push_back(uniform(random));
+        Floats numbers;
+        for (int64_t i = 0; i < count; i++) numbers.push_back(uniform(random));
+        return numbers;
+    }
+
+    // The same numbers in the type of the products; bfloat16 is the upper half of a float.
+    Buffer buffer(int64_t count, float bound) const
+    {
+        const Floats numbers = random(count, bound);
+        const size_t size = type_ == Type::bf16 ? 2 : 4;
+        Buffer to{std::vector<char>(numbers.size() * size), size};
+        for (size_t i = 0; i < numbers.size(); i++)
+            memcpy(&to.bytes[i * size], reinterpret_cast<const char *>(&numbers[i]) + 4 - size,
+                   size);
+        return to;
     }
 
     // In the order of a step: forward, then from the last layer back.
@@ -76,9 +101,9 @@ private:
         int64_t place = 0;
         for (int i = 0; i < kLayers; i++) {
             const int64_t in = kWidths[i], out = kWidths[i + 1];
-            weights[i] = row_major(&parameters_[place], out, in);
-            weight_gradients[i] = row_major(&gradients_[place], out, in);
-            float *bias = &parameters_[place + in * out];
+            weights[i] = row_major(weights_.at(place), out, in);
+            weight_gradients[i] = row_major(weight_gradients_.at(place), out, in);
+            void *bias = weights_.at(place + in * out);
             add_product(value(i), weights[i].transposed(), value(i + 1), bias);
             place += out * (in + 1);
         }
@@ -88,16 +113,16 @@ private:
         }
     }
 
-    Matrix value(int i) { return row_major(values_[i].data(), kBatch, kWidths[i]); }
+    Matrix value(int i) { return row_major(values_[i].at(0), kBatch, kWidths[i]); }
     Matrix value_gradient(int i)
     {
-        return row_major(value_gradients_[i].data(), kBatch, kWidths[i]);
+        return row_major(value_gradients_[i].at(0), kBatch, kWidths[i]);
     }
 
-    memory::desc described(const Matrix &m) { return {m.shape, memory::data_type::f32, m.strides}; }
+    memory::desc described(const Matrix &m) { return {m.shape, type_, m.strides}; }
     memory memory_of(const Matrix &m) { return memory(described(m), engine_, m.data); }
 
-    void add_product(const Matrix &x, const Matrix &y, const Matrix &out, float *bias)
+    void add_product(const Matrix &x, const Matrix &y, const Matrix &out, void *bias)
     {
         dnnl::primitive_attr attributes;
         attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -130,9 +155,11 @@ private:
         }
     }
 
+    Type type_;
     dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
     dnnl::stream stream_{engine_};
-    Floats parameters_, gradients_, momenta_, values_[kLayers + 1], value_gradients_[kLayers + 1];
+    Floats parameters_, gradients_, momenta_;
+    Buffer weights_, weight_gradients_, values_[kLayers + 1], value_gradients_[kLayers + 1];
     std::vector<Product> products_;
 };
 
@@ -147,14 +174,17 @@ double now()
 int main()
 {
     const dnnl_version_t *version = dnnl_version();
-    std::map<long, Step>
-        steps;  // oneDNN settles a primitive's share of work when it is made: one step for each number
+    // oneDNN settles a primitive's share of work when it is made: one step for each number of threads.
+    std::map<std::pair<long, bool>, Step> steps;
     setvbuf(stdout, nullptr, _IOLBF, 0);
     printf("oneDNN %d.%d.%d\n", version->major, version->minor, version->patch);
     long threads, count;
-    while (scanf(" floor %ld %ld", &threads, &count) == 2) {
+    char amp[8];
+    while (scanf(" floor %7s %ld %ld", amp, &threads, &count) == 3) {
         omp_set_num_threads(static_cast<int>(threads));
-        Step &step = steps[threads];
+        const bool mixed = strcmp(amp, "bf16") == 0;
+        Step &step =
+            steps.try_emplace({threads, mixed}, mixed ? Type::bf16 : Type::f32).first->second;
         step.run(1);
         const double start = now();
         step.run(count);

@@ -1,4 +1,5 @@
-"""Worker of mlp.py: the same training loop in PyTorch, as a script would have it. A case is "train THREADS"."""
+"""Worker of mlp.py: the same training loop in PyTorch, as a script would have it. A case is
+"train AMP THREADS"."""
 
 import gzip
 import pathlib
@@ -23,13 +24,14 @@ labels = load("train-labels-idx1-ubyte.gz", 8).long()
 net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
-def train(steps):
+def train(steps, amp):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     order = torch.randperm(steps * BATCH)
     losses = []
     for step in range(steps):
         rows = order[step * BATCH:(step + 1) * BATCH]
-        loss = F.cross_entropy(net(images[rows]), labels[rows])
+        with torch.autocast("cpu", torch.bfloat16, enabled=amp == "bf16"):
+            loss = F.cross_entropy(net(images[rows]).float(), labels[rows])
         optimizer.zero_grad()
         loss.backward()
         optimizer.param_groups[0]["lr"] = 0.1 * (1 - step / steps)
@@ -38,10 +40,11 @@ def train(steps):
 
 
 def measure(case, count):
-    torch.set_num_threads(int(case.split()[1]))
+    _, amp, threads = case.split()
+    torch.set_num_threads(int(threads))
     steps = min(count, MOST)
     start = time.perf_counter()
-    train(steps)
+    train(steps, amp)
     return (time.perf_counter() - start) / steps
 
 

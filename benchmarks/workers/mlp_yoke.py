@@ -1,4 +1,5 @@
-"""Worker of mlp.py: the training loop of examples/fashion_mnist.py, as it stands there. A case is "train THREADS"."""
+"""Worker of mlp.py: the training loop of examples/fashion_mnist.py, as it stands there. A case is
+"train AMP THREADS"."""
 
 import time
 
@@ -13,11 +14,12 @@ net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU
 
 
 def measure(case, count):
-    yoke.set_num_threads(int(case.split()[1]))
+    _, amp, threads = case.split()
+    yoke.set_num_threads(int(threads))
     steps = min(count, len(images) // fashion_mnist.BATCH)
     pictures = steps * fashion_mnist.BATCH
     start = time.perf_counter()
-    fashion_mnist.train(net, images[:pictures], labels[:pictures], 1)
+    fashion_mnist.train(net, images[:pictures], labels[:pictures], 1, amp)
     return (time.perf_counter() - start) / steps
 
 

@@ -53,7 +53,7 @@ def variants(op):
 
 def outs(op):
     n = len(op.returned)
-    return ["out"] if n == 1 else [f"out{i}" for i in range(n)]
+    return ["outs", "capacity", "count"] if op.gives_list else ["out"] if n == 1 else [f"out{i}" for i in range(n)]
 
 
 def wrap(head, params, tail):
@@ -69,7 +69,9 @@ def wrap(head, params, tail):
 
 def header(name, types, op, tail):
     params = [p for a, t in zip(op.args, types) for p in PARAM[t].format(a.name).split(", ")]
-    return wrap(f"YOKE_API yoke_status {name}", params + [f"yoke_tensor **{o}" for o in outs(op)], tail)
+    results = ["yoke_tensor **outs", "int64_t capacity", "int64_t *count"] if op.gives_list else [
+        f"yoke_tensor **{o}" for o in outs(op)]
+    return wrap(f"YOKE_API yoke_status {name}", params + results, tail)
 
 
 def prototype(op):
@@ -95,7 +97,8 @@ def ops_h(ops):
  * overflow and tensors on different devices are VALUE, wrong dtypes TYPE, axes out of range INDEX, an op
  * that the device's backend lacks UNSUPPORTED, a shortage of memory OOM. A failed op changes nothing.
  * Results are recorded for yoke_backward where an input requires grad. The function whose name ends in
- * _scalar takes a script scalar as its last operand.
+ * _scalar takes a script scalar as its last operand. A list of results goes to outs[0] … outs[*count - 1];
+ * where it is longer than `capacity`, *count alone is set, nothing is written, and the status is VALUE.
  */
 #ifndef YOKE_OPS_H
 #define YOKE_OPS_H
@@ -127,9 +130,10 @@ def ops_cpp(ops):
     for op in ops:
         for name, types in variants(op):
             values = ", ".join(convert(a, t) for a, t in zip(op.args, types))
-            call = ", ".join([f'"{name}"', op.macro, "args"] + outs(op))
+            call = "call_list" if op.gives_list else "call"
+            passed = ", ".join([f'"{name}"', op.macro, "args"] + outs(op))
             out += [header(name, types, op, ")").removeprefix("YOKE_API "), "{",
-                    f"    yoke_arg args[] = {{{values}}};", f"    return call({call});", "}", ""]
+                    f"    yoke_arg args[] = {{{values}}};", f"    return {call}({passed});", "}", ""]
     return "\n".join(out)
 
 
@@ -170,6 +174,8 @@ def api_h(slots, functions):
 #ifndef YOKE_API_H
 #define YOKE_API_H
 
+#include "yoke/amp.h"
+#include "yoke/autograd.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/tensor.h"

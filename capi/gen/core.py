@@ -1,6 +1,6 @@
 """What the core compiles: op numbers (ops.inc), typed arguments and callers (ops.h), the table itself (table.cpp)."""
 
-from gen.table import TYPES
+from gen.table import TYPES, result_name
 
 # Argument type: (type of its accessor, Args:: getter, Args:: setter and the type it takes, type of a caller's parameter).
 ACCESS = {
@@ -43,9 +43,9 @@ def ops_inc(ops, digest):
            "/* Ops below this number are public; the others have names that begin with _. */",
            f"#define YOKE_PUBLIC_OP_COUNT {sum(not op.internal for op in ops)}", ""]
     out += [f"#define {op.macro} {op.id}" for op in ops]
-    out += ["", "/* In the order of their numbers. Views and composed ops have no kernel. */",
+    out += ["", "/* In the order of their numbers. Views, composed ops and in-place forms have no kernel of their own. */",
             "#define YOKE_FOR_EACH_OP(KERNEL, NO_KERNEL) \\"]
-    calls = [f"{'NO_KERNEL' if op.cost in ('view', 'composed') else 'KERNEL'}({op.name})" for op in ops]
+    calls = [f"{'NO_KERNEL' if op.cost in ('view', 'composed', 'inplace') else 'KERNEL'}({op.name})" for op in ops]
     return "\n".join(out) + "\n    " + " \\\n    ".join(calls) + "\n"
 
 
@@ -65,7 +65,9 @@ def args_struct(op):
 def rules(op):
     """The functions that the op's family defines; one that is missing is a link error."""
     if op.composed:
-        return [f"Tensor compose_{op.cpp}({op.struct} a);"]
+        return [f"{result_type(op)} compose_{op.cpp}({op.struct} a);"]
+    if op.in_place:
+        return []
     return [f"void infer_{op.cpp}({op.struct} a, Plan &plan);"] + (
         [f"void vjp_{op.cpp}({op.struct} a, Backward &b);"] if op.has_vjp else [])
 
@@ -80,9 +82,16 @@ def cpp_default(arg):
     return " = " + arg.default
 
 
+def result_type(op):
+    n = len(op.returned)
+    if op.gives_list:
+        return "std::vector<Tensor>"
+    return "void" if n == 0 else "Tensor" if n == 1 else f"std::array<Tensor, {n}>"
+
+
 def caller(op, with_defaults):
     params = ", ".join(ACCESS[a.type][3] + a.name + (cpp_default(a) if with_defaults else "") for a in op.args)
-    return f"{'Tensor' if op.results else 'void'} {op.cpp}({params})"
+    return f"{result_type(op)} {op.cpp}({params})"
 
 
 def ops_h(ops):
@@ -93,6 +102,9 @@ def ops_h(ops):
 
 #include "core/ops/args.h"
 #include "core/ops/op_def.h"
+
+#include <array>
+#include <vector>
 
 namespace yoke {
 """]
@@ -128,9 +140,10 @@ def saves_mask(op, arg):
     """Bit k: argument k; bit 16 + k: result k. Results marked as saved are kept whichever argument asks."""
     if not TYPES[arg.type][1] or not op.has_vjp:
         return 0
+    names, outs = [a.name for a in op.args], [result_name(i) for i in range(len(op.results))]
     bits = [16 + i for i, kind in enumerate(op.results) if kind == "saved"]
     for name in op.saves.get(arg.name, []):
-        bits.append(16 if name == "out" else [a.name for a in op.args].index(name))
+        bits.append(names.index(name) if name in names else 16 + outs.index(name))
     return sum(1 << bit for bit in set(bits))
 
 
@@ -139,9 +152,11 @@ def table_entry(op):
     signature = op.signature.replace('"', '\\"')
     results = ", ".join(f"ResultKind::k{r.capitalize()}" for r in op.results)
     saves = ", ".join(f"0x{saves_mask(op, a):x}" for a in op.args)
-    infer = "nullptr" if op.composed else f"[](yoke_arg *a, Plan &p) {{ infer_{op.cpp}({op.struct}(a), p); }}"
+    infer = "nullptr" if op.composed or op.in_place else f"[](yoke_arg *a, Plan &p) {{ infer_{op.cpp}({op.struct}(a), p); }}"
     vjp = f"[](yoke_arg *a, Backward &b) {{ vjp_{op.cpp}({op.struct}(a), b); }}" if op.has_vjp else "nullptr"
-    compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}" if op.composed else "nullptr"
+    compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}"
+    one, many = (compose if op.composed and op.gives_list == many else "nullptr" for many in (False, True))
+    results = "" if op.gives_list else results
     autocast = "".join(part.capitalize() for part in op.autocast.split("_"))
     return f"""    {{
         .name = "{op.name}",
@@ -151,15 +166,17 @@ def table_entry(op):
         .args = {'k' + op.struct if op.args else 'nullptr'},
         .arg_count = {len(op.args)},
         .results = {{{results}}},
-        .result_count = {len(op.results)},
-        .returned_count = {len(op.returned)},
+        .result_count = {0 if op.gives_list else len(op.results)},
+        .returned_count = {-1 if op.gives_list else len(op.returned)},
         .mut_result = {op.mut},
+        .in_place_of = {op.macro[:-1] if op.in_place else -1},
         .saves = {{{saves}}},
         .autocast = AutocastClass::k{autocast},
         .cost = Cost::k{op.cost.capitalize()},
         .infer = {infer},
         .vjp = {vjp},
-        .compose = {compose},
+        .compose = {one},
+        .compose_list = {many},
     }},"""
 
 
@@ -186,6 +203,8 @@ void run_in_place(int32_t op, yoke_arg *args)
     out += ["};", "", "namespace ops {", ""]
     for op in ops:
         values = ", ".join(PACK[a.type].format(a.name) for a in op.args)
-        call = f"return run_one({op.macro}, args);" if op.results else f"run_in_place({op.macro}, args);"
+        call = (f"return run_list({op.macro}, args);" if op.gives_list else
+                f"return run_one({op.macro}, args);" if len(op.returned) == 1 else
+                f"return run_many<{len(op.returned)}>({op.macro}, args);" if op.returned else f"run_in_place({op.macro}, args);")
         out += [caller(op, False), "{", f"    yoke_arg args[] = {{{values}}};", f"    {call}", "}", ""]
     return "\n".join(out) + "} // namespace ops\n} // namespace yoke\n"

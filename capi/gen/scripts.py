@@ -52,6 +52,8 @@ def python_result(op, own):
     n = len(op.returned)
     if op.mut >= 0:
         return own
+    if op.gives_list:
+        return f"tuple[{own}, ...]"
     return "Tensor" if n == 1 else f"tuple[{', '.join(['Tensor'] * n)}]" if n else "None"
 
 
@@ -84,7 +86,7 @@ def stubs(ops):
 
 def lua_function(op, owner, args, dot):
     result = "yoke.Tensor" if op.returned or op.mut >= 0 else "nil"
-    result = ", ".join([result] * max(1, len(op.returned)))
+    result = "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
     required = [f"{a.name}: {LUA[a.type]}" for a in args if a.default is None]
     options = [f"{a.name}?: {LUA[a.type].removesuffix('|nil')}" for a in args if a.default is not None]
     out = [f"---{op.doc}"]
@@ -120,7 +122,7 @@ def reference(ops, prototype):
             out += [f"## {FAMILIES.get(family, family.capitalize())}", ""]
         out += [f"### {op.name}", "", op.doc, "", "```", op.signature, "```", ""]
         notes = [f"Autocast: {CASTS[op.autocast]}."]
-        if "tensor" not in op.results and op.mut < 0:
+        if not {"tensor", "tensors"} & set(op.results) and op.mut < 0:
             notes.append("Not differentiable.")
         if op.mut >= 0:
             notes.append(f"Changes `{op.args[op.mut].name}` and returns it.")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 AUTOCAST = ("low", "f32", "f32_unless_dtype", "promote", "error", "none")
-COSTS = ("bytes", "gemm", "view", "composed")
+COSTS = ("bytes", "gemm", "view", "composed", "inplace")
 
 # Argument type: (what its default may look like, whether it takes tensors).
 NUMBER = r"-?\d+(\.\d+)?(e-?\d+)?"
@@ -54,7 +54,7 @@ class Op:
     family: str
     signature: str
     args: list
-    results: list  # "tensor", "plain", "saved"; empty if it changes its argument or returns nothing
+    results: list  # "tensor", "plain", "saved", or "tensors" alone; empty if it changes its argument or returns nothing
     mut: int  # the argument that is returned, or -1
     saves: dict  # argument -> names kept for its gradient
     autocast: str
@@ -72,12 +72,20 @@ class Op:
         return self.cost == "composed"
 
     @property
+    def in_place(self):
+        return self.cost == "inplace"
+
+    @property
     def returned(self):
         return [r for r in self.results if r != "saved"]
 
     @property
+    def gives_list(self):
+        return self.results == ["tensors"]
+
+    @property
     def has_vjp(self):
-        return not self.composed and ("tensor" in self.results or (self.mut >= 0 and not self.internal))
+        return not self.composed and not self.in_place and ("tensor" in self.results or (self.mut >= 0 and not self.internal))
 
     @property
     def struct(self):
@@ -134,10 +142,12 @@ def parse_results(text, args):
         return [], -1
     if text in muts:
         return [], muts[text]
+    if text == "tensors":
+        return ["tensors"], -1
     kinds = text.split(", ")
     for kind in kinds:
         if kind not in ("tensor", "plain", "saved"):
-            raise TableError(f"result '{kind}' is not tensor, plain, saved, () or a mut argument")
+            raise TableError(f"result '{kind}' is not tensor, plain, saved, tensors, () or a mut argument")
     if len(kinds) > 3:
         raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 3")
     if kinds != sorted(kinds, key=lambda k: k == "saved") or kinds[0] == "saved":
@@ -145,10 +155,14 @@ def parse_results(text, args):
     return kinds, -1
 
 
+def result_name(i):
+    return f"out{i}" if i else "out"
+
+
 def parse_saves(text, args, results):
     """'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
     inputs = [a.name for a in args if TYPES[a.type][1] and a.type not in ("mut", "muts")]
-    known = [a.name for a in args if TYPES[a.type][1]] + (["out"] if results else [])
+    known = [a.name for a in args if TYPES[a.type][1]] + [result_name(i) for i in range(len(results))]
     if not text:
         return {}
     saves = {}
@@ -176,6 +190,8 @@ def parse_op(line, family):
         raise TableError(f"unknown autocast class '{autocast}'; known: {', '.join(AUTOCAST)}")
     if cost not in COSTS:
         raise TableError(f"unknown cost '{cost}'; known: {', '.join(COSTS)}")
+    if kinds == ["tensors"] and (cost != "composed" or saves):
+        raise TableError("the result 'tensors', a list, is for composed ops")
     if name.endswith("_") != (mut >= 0) and not name.startswith("_"):
         raise TableError("a name ends in '_' if and only if the op returns its mut argument")
     if not doc.endswith("."):
@@ -183,6 +199,18 @@ def parse_op(line, family):
     if any(a.name == "out" for a in args) and not name.startswith("_"):
         raise TableError("'out' is the name of the result")
     return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), autocast, cost, doc)
+
+
+def check_in_place(op, ops):
+    """An in-place form takes what its op takes, and is no class of autocast itself."""
+    base = ops.get(op.name[:-1])
+    if base is None:
+        raise TableError(f"there is no op '{op.name[:-1]}' that '{op.name}' could run in place")
+    own = [(a.name, a.type, a.default) for a in op.args[1:]]
+    if op.mut != 0 or op.autocast != "none" or own != [(a.name, a.type, a.default) for a in base.args[1:]]:
+        raise TableError(f"'{op.name}' does not take a mut argument, then what '{base.name}' takes, with autocast none")
+    if len(base.returned) != 1:
+        raise TableError(f"'{base.name}' has {len(base.returned)} results; one is needed to run it in place")
 
 
 def normalised(text):
@@ -209,6 +237,10 @@ def parse(text, path="ops.def"):
             ops.append(op)
         except TableError as error:
             raise TableError(f"{path}:{number}: {error}") from None
+    by_name = {op.name: op for op in ops}
+    for op in ops:
+        if op.in_place:
+            check_in_place(op, by_name)
     ops.sort(key=lambda op: op.internal)
     public = {op.name for op in ops}
     for i, op in enumerate(ops):

@@ -31,6 +31,16 @@ namespace {
     }
 }
 
+// Raises for an argument that could not be converted.
+void check_arguments(const char *name, int32_t op, const yoke_arg *args, int arg_count)
+{
+    int32_t kinds = 0;
+    for (int i = 0; i < arg_count; ++i) kinds |= args[i].kind;
+    if (kinds < 0) [[unlikely]]
+        for (int i = 0; i < arg_count; ++i)
+            if (args[i].kind < 0) fail_argument(name, kOps[op].args[i].name, args[i]);
+}
+
 }  // namespace
 
 yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
@@ -38,14 +48,32 @@ yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count
 {
     return guard(name, [&] {
         for (int i = 0; i < out_count; ++i) need_out(outs[i], name);
-        int32_t kinds = 0;
-        for (int i = 0; i < arg_count; ++i) kinds |= args[i].kind;
-        if (kinds < 0) [[unlikely]]
-            for (int i = 0; i < arg_count; ++i)
-                if (args[i].kind < 0) fail_argument(name, kOps[op].args[i].name, args[i]);
+        check_arguments(name, op, args, arg_count);
         Tensor results[kMaxResults];
         run(op, args, results);
         for (int i = 0; i < out_count; ++i) *outs[i] = results[i].detach();
+    });
+}
+
+void give_list(std::vector<Tensor> &results, yoke_tensor **outs, int64_t capacity, int64_t *count,
+               const char *call)
+{
+    *count = static_cast<int64_t>(results.size());
+    if (*count > capacity)
+        fail(YOKE_E_VALUE, "%s: %lld results, but argument 'capacity' is %lld", call,
+             static_cast<long long>(*count), static_cast<long long>(capacity));
+    for (size_t i = 0; i < results.size(); ++i) outs[i] = results[i].detach();
+}
+
+yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
+                          yoke_tensor **outs, int64_t capacity, int64_t *count) noexcept
+{
+    return guard(name, [&] {
+        need(count, name, "count") = 0;
+        if (capacity > 0) need(outs, name, "outs");
+        check_arguments(name, op, args, arg_count);
+        std::vector<Tensor> results = run_list(op, args);
+        give_list(results, outs, capacity, count, short_name(name));
     });
 }
 

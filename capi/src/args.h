@@ -9,6 +9,7 @@
 
 #include <array>
 #include <climits>
+#include <vector>
 
 namespace yoke::capi {
 
@@ -96,6 +97,21 @@ inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
 // Runs an op for the C function `name`: its results go to `outs`, which are NULL after a failure.
 yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
                      yoke_tensor **const *outs, int out_count) noexcept;
+
+// The same for an op whose results are a list of any length.
+yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
+                          yoke_tensor **outs, int64_t capacity, int64_t *count) noexcept;
+
+template <size_t N>
+yoke_status call_list(const char *name, int32_t op, yoke_arg (&args)[N], yoke_tensor **outs,
+                      int64_t capacity, int64_t *count) noexcept
+{
+    return run_list_call(name, op, args, N, outs, capacity, count);
+}
+
+// Hands a list of results to a caller who has room for `capacity`; raises where that is too small. *count is set.
+void give_list(std::vector<yoke::Tensor> &results, yoke_tensor **outs, int64_t capacity,
+               int64_t *count, const char *call);
 
 template <size_t N, class... Outs>
 yoke_status call(const char *name, int32_t op, yoke_arg (&args)[N], Outs... outs) noexcept

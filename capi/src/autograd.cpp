@@ -1,7 +1,9 @@
 #include "yoke/autograd.h"
 
 #include "capi/src/guard.h"
+#include "capi/src/structs.h"
 #include "core/autograd/backward.h"
+#include "core/ops/op_node.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -44,6 +46,54 @@ yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out)
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         place = alias(need(tensor, call, "tensor")).detach();
+    });
+}
+
+namespace {
+
+template <class Visit>
+void each_saved(const yoke_tensor &x, Visit visit)
+{
+    if (const auto *node = dynamic_cast<const OpNode *>(node_of(x)))
+        node->each_saved([&](const char *argument, const Remembered &saved) {
+            visit(node->name(), argument, saved);
+        });
+}
+
+yoke_saved describe_saved(const char *op, const char *argument, const Remembered &saved)
+{
+    auto nbytes = static_cast<int64_t>(item_size(saved.dtype));
+    for (int i = 0; i < saved.ndim; ++i) nbytes *= saved.dims[i];
+    return {sizeof(yoke_saved), saved.dtype, op, argument, saved.dims, saved.ndim, nbytes};
+}
+
+}  // namespace
+
+int64_t yoke_tensor_saved_count(yoke_tensor *tensor)
+{
+    constexpr const char *call = "yoke_tensor_saved_count";
+    return guard_value(call, int64_t{-1}, [&] {
+        int64_t count = 0;
+        each_saved(need(tensor, call, "tensor"),
+                   [&](const char *, const char *, const Remembered &) { ++count; });
+        return count;
+    });
+}
+
+yoke_status yoke_tensor_saved(yoke_tensor *tensor, int64_t index, yoke_saved *out)
+{
+    constexpr const char *call = "yoke_tensor_saved";
+    return guard(call, [&] {
+        int64_t next = 0;
+        yoke_saved found{};
+        each_saved(need(tensor, call, "tensor"),
+                   [&](const char *op, const char *argument, const Remembered &saved) {
+                       if (next++ == index) found = describe_saved(op, argument, saved);
+                   });
+        if (!found.op)
+            fail(YOKE_E_INDEX, "%s: index is %lld, but the record keeps %lld tensors of this op",
+                 short_name(call), static_cast<long long>(index), static_cast<long long>(next));
+        write_struct(out, found, call, "out");
     });
 }
 

@@ -3,6 +3,7 @@
 #include "capi/src/guard.h"
 #include "core/backend/registry.h"
 #include "core/base/config.h"
+#include "core/base/dtype.h"
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -123,6 +124,26 @@ yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes, int64_t
         check_backend(asked.backend->mem_info(asked.handle, &free_now, &total), short_name(call));
         *free_bytes = static_cast<int64_t>(free_now);
         *total_bytes = static_cast<int64_t>(total);
+    });
+}
+
+yoke_status yoke_device_supports(yoke_device *device, yoke_dtype dtype, const char *feature,
+                                 int32_t *out)
+{
+    constexpr const char *call = "yoke_device_supports";
+    return guard(call, [&] {
+        int32_t &place = need(out, call, "out");
+        place = 0;
+        const Device &asked = need(device, call, "device");
+        check_dtype(dtype, short_name(call));
+        const std::string_view name = &need(feature, call, "feature");
+        if (name == "compute")
+            place = 1;
+        else if (name == "tensor_cores")
+            place = asked.info.matrix_dtypes >> dtype & 1;
+        else
+            fail(YOKE_E_VALUE, "%s: argument 'feature' is '%s'; there are compute, tensor_cores",
+                 short_name(call), feature);
     });
 }
 

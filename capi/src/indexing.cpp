@@ -1,37 +1,80 @@
 #include "capi/src/indexing.h"
 
+#include "core/autograd/node.h"
 #include "core/ops/ops.h"
+
+#include <algorithm>
+#include <vector>
 
 namespace yoke::capi {
 
 namespace {
 
-// What the items ask of x's axes in all; raises for items that no tensor could take.
+bool is_mask(const yoke_index &item)
+{
+    return item.kind == YOKE_INDEX_TENSOR && item.tensor->dtype == YOKE_BOOL;
+}
+
+// A tensor or a bool: what makes an int beside it an index as well.
+bool is_advanced(const yoke_index &item)
+{
+    return item.kind == YOKE_INDEX_TENSOR || item.kind == YOKE_INDEX_BOOL;
+}
+
+// How many axes of x an item stands for.
+int axes_named(const yoke_index &item)
+{
+    if (is_mask(item)) return item.tensor->ndim;
+    return item.kind == YOKE_INDEX_INT || item.kind == YOKE_INDEX_SLICE ||
+           item.kind == YOKE_INDEX_TENSOR;
+}
+
+// What the items ask of x's axes in all.
 struct Counts {
-    int named = 0;  // axes of x that an int or a slice stands for
-    bool ellipsis = false;
+    int named = 0;
+    int ellipses = 0;
+    int advanced = 0;
+    int masks = 0;
+    int ints = 0;
 };
 
-Counts count_items(std::span<const yoke_index> items, const char *call)
+void check_item(const yoke_index &item, size_t i, const char *call)
+{
+    if (item.kind < YOKE_INDEX_INT || item.kind > YOKE_INDEX_BOOL)
+        fail(YOKE_E_VALUE, "%s: item %zu has the unknown kind %d; use YOKE_INDEX_*", call, i,
+             item.kind);
+    if (item.kind != YOKE_INDEX_TENSOR) return;
+    if (!item.tensor) fail(YOKE_E_VALUE, "%s: the tensor of item %zu is NULL", call, i);
+    if (is_floating(item.tensor->dtype))
+        fail(YOKE_E_TYPE, "%s: item %zu is a tensor of %s; index with integers or a bool mask",
+             call, i, name(item.tensor->dtype));
+}
+
+// Raises for items that x cannot take.
+Counts count_items(const yoke_tensor &x, Items items, const char *call)
 {
     Counts counts;
     for (size_t i = 0; i < items.size(); ++i) {
-        const int32_t kind = items[i].kind;
-        if (kind < YOKE_INDEX_INT || kind > YOKE_INDEX_ELLIPSIS)
-            fail(YOKE_E_VALUE, "%s: item %zu has the unknown kind %d; use YOKE_INDEX_*", call, i,
-                 kind);
-        if (kind == YOKE_INDEX_ELLIPSIS && counts.ellipsis)
+        check_item(items[i], i, call);
+        counts.named += axes_named(items[i]);
+        counts.ellipses += items[i].kind == YOKE_INDEX_ELLIPSIS;
+        counts.advanced += is_advanced(items[i]);
+        counts.masks += is_mask(items[i]) && items[i].tensor->ndim > 0;
+        counts.ints += items[i].kind == YOKE_INDEX_INT;
+        if (counts.ellipses > 1)
             fail(YOKE_E_VALUE,
                  "%s: item %zu is a second ellipsis; one at most says which axes are whole", call,
                  i);
-        counts.ellipsis |= kind == YOKE_INDEX_ELLIPSIS;
-        counts.named += kind == YOKE_INDEX_INT || kind == YOKE_INDEX_SLICE;
     }
+    if (counts.named > x.ndim)
+        fail(YOKE_E_INDEX, "%s: %d indices for the tensor %s, which has %d axes", call,
+             counts.named, describe(x).c_str(), int{x.ndim});
     return counts;
 }
 
-// One position of an axis; the axis goes.
-Tensor take(const yoke_tensor &x, int axis, int64_t position, const char *call)
+// ---- Views -----------------------------------------------------------------------------------------------
+
+int64_t checked_position(const yoke_tensor &x, int axis, int64_t position, const char *call)
 {
     const int64_t size = x.shape_[axis];
     if (position < -size || position >= size)
@@ -39,12 +82,25 @@ Tensor take(const yoke_tensor &x, int axis, int64_t position, const char *call)
              "%s: index %lld is out of range for axis %d of the tensor %s; it has %lld elements",
              call, static_cast<long long>(position), axis, describe(x).c_str(),
              static_cast<long long>(size));
-    const int64_t start = position < 0 ? position + size : position;
+    return position < 0 ? position + size : position;
+}
+
+// One position of an axis; the axis goes.
+Tensor take(const yoke_tensor &x, int axis, int64_t position, const char *call)
+{
+    const int64_t start = checked_position(x, axis, position, call);
     return ops::squeeze(ops::slice(x, axis, start, start + 1), axis);
 }
 
-Tensor cut(const yoke_tensor &x, int axis, const yoke_index &item)
+bool is_whole(const yoke_index &item)
 {
+    const int32_t none = YOKE_INDEX_NO_START | YOKE_INDEX_NO_STOP;
+    return (item.flags & none) == none && (item.flags & YOKE_INDEX_NO_STEP || item.step == 1);
+}
+
+Tensor cut(const Tensor &x, int axis, const yoke_index &item)
+{
+    if (is_whole(item)) return x;
     const auto given = [&](int32_t flag, int64_t value) {
         return item.flags & flag ? std::optional<int64_t>() : std::optional<int64_t>(value);
     };
@@ -53,32 +109,236 @@ Tensor cut(const yoke_tensor &x, int axis, const yoke_index &item)
                       given(YOKE_INDEX_NO_STEP, item.step).value_or(1));
 }
 
+// ---- A whole key -----------------------------------------------------------------------------------------
+
+// What a key names: a view, and of that the places that integer tensors name along some axes.
+class Selection {
+public:
+    // Where `ints_as_tensors`, an int beside a tensor becomes one too, and needs no view.
+    Selection(const yoke_tensor &x, Items items, bool ints_as_tensors, const char *call);
+
+    // The indexed axes are neighbours from `axis` on, and `indices` have one shape.
+    Tensor base;
+    std::vector<yoke_tensor *> indices;
+    int axis = 0;
+
+private:
+    void add(const yoke_index &item);
+    void add_tensor(const yoke_tensor &tensor);
+    void add_mask(const yoke_tensor &mask);
+    void add_truth(const Tensor &places);
+    void add_index(Tensor index);
+    void meet(bool is_index);
+    void gather_axes();
+    void broadcast_indices();
+
+    const char *call_;
+    bool ints_as_tensors_;
+    int whole_;                 // axes that an ellipsis stands for
+    int at_ = 0;                // the next axis of base
+    std::vector<Tensor> held_;  // the index tensors
+    Dims axes_;                 // of base, one for each of them
+    int first_ = -1;            // where the first index of any kind stands
+    bool ended_ = false;        // something else came after an index …
+    bool apart_ = false;        // … and then one more: the indexed axes go to the front
+};
+
+Selection::Selection(const yoke_tensor &x, Items items, bool ints_as_tensors, const char *call)
+    : base(Tensor::share(const_cast<yoke_tensor *>(&x))), call_(call)
+{
+    const Counts counts = count_items(x, items, call);
+    ints_as_tensors_ = ints_as_tensors && counts.advanced;
+    whole_ = x.ndim - counts.named;
+    for (const yoke_index &item : items) add(item);
+    if (held_.empty()) return;
+    gather_axes();
+    broadcast_indices();
+}
+
+void Selection::add(const yoke_index &item)
+{
+    meet(is_advanced(item) || item.kind == YOKE_INDEX_INT);
+    switch (item.kind) {
+        case YOKE_INDEX_INT:
+            if (!ints_as_tensors_) {
+                base = take(*base, at_, item.start, call_);
+                break;
+            }
+            add_index(ops::full({}, checked_position(*base, at_, item.start, call_), YOKE_I64,
+                                base->device));
+            break;
+        case YOKE_INDEX_SLICE:
+            base = cut(base, at_++, item);
+            break;
+        case YOKE_INDEX_NEW_AXIS:
+            base = ops::unsqueeze(base, at_++);
+            break;
+        case YOKE_INDEX_ELLIPSIS:
+            at_ += whole_;
+            break;
+        case YOKE_INDEX_TENSOR:
+            add_tensor(*item.tensor);
+            break;
+        case YOKE_INDEX_BOOL:
+            add_truth(ops::zeros(Dims{item.start != 0}, YOKE_I64, base->device));
+            break;
+    }
+}
+
+// NumPy's rule for where the indexed axes end up: in place if all indices, ints among them, stand side by side.
+void Selection::meet(bool is_index)
+{
+    if (!is_index) {
+        ended_ = first_ >= 0;
+        return;
+    }
+    if (first_ < 0) first_ = at_;
+    apart_ |= ended_;
+}
+
+void Selection::add_index(Tensor index)
+{
+    held_.push_back(std::move(index));
+    axes_.push_back(at_++);
+}
+
+void Selection::add_tensor(const yoke_tensor &tensor)
+{
+    if (tensor.dtype == YOKE_BOOL)
+        tensor.ndim ? add_mask(tensor)
+                    : add_truth(ops::view(ops::nonzero(ops::unsqueeze(tensor, 0)), Dims{-1}));
+    else if (tensor.dtype == YOKE_I64 || tensor.dtype == YOKE_I32)
+        add_index(Tensor::share(const_cast<yoke_tensor *>(&tensor)));
+    else
+        add_index(ops::cast(tensor, YOKE_I64));
+}
+
+// A mask of k axes is k integer tensors: the places where it is true.
+void Selection::add_mask(const yoke_tensor &mask)
+{
+    for (int i = 0; i < mask.ndim; ++i)
+        if (mask.shape_[i] != base->shape_[at_ + i])
+            fail(YOKE_E_INDEX,
+                 "%s: a mask of shape %s stands for axes %d to %d of shape %s; they differ at axis "
+                 "%d",
+                 call_, to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
+                 to_string(base->shape()).c_str(), at_ + i);
+    for (Tensor &column : ops::unbind(ops::nonzero(mask), 1)) add_index(std::move(column));
+}
+
+// True or false alone: a new axis of length 1, named once or not at all.
+void Selection::add_truth(const Tensor &places)
+{
+    base = ops::unsqueeze(base, at_);
+    add_index(places);
+}
+
+void Selection::gather_axes()
+{
+    axis = apart_ ? 0 : static_cast<int>(axes_[0]);
+    if (!apart_) return;
+    Dims order = axes_;
+    bool moves = false;
+    for (int i = 0; i < base->ndim; ++i) {
+        bool is_indexed = false;
+        for (const int64_t indexed : axes_) is_indexed |= indexed == i;
+        if (!is_indexed) order.push_back(i);
+    }
+    for (int i = 0; i < order.size(); ++i) moves |= order[i] != i;
+    if (moves) base = ops::permute(base, order);
+}
+
+void Selection::broadcast_indices()
+{
+    Dims shape;
+    for (const Tensor &index : held_) {
+        const Dims before = shape, own{index->shape()};
+        const int axes = std::max(before.size(), own.size());
+        shape = Dims(axes, 1);
+        for (int i = 1; i <= axes; ++i) {
+            const int64_t a = i <= before.size() ? before[before.size() - i] : 1;
+            const int64_t b = i <= own.size() ? own[own.size() - i] : 1;
+            if (a != b && a != 1 && b != 1)
+                fail(YOKE_E_INDEX, "%s: indices of shapes %s and %s do not broadcast together",
+                     call_, to_string(before).c_str(), to_string(own).c_str());
+            shape[axes - i] = a == 1 ? b : a;
+        }
+    }
+    for (Tensor &index : held_) {
+        if (!same(index->shape(), shape)) index = ops::expand(index, shape);
+        indices.push_back(index.get());
+    }
+}
+
+// Without leading axes of length 1 that the target has not, which NumPy lets pass.
+Tensor fitted(const yoke_tensor &values, int ndim)
+{
+    Dims shape{values.shape()};
+    while (shape.size() > ndim && shape[0] == 1) shape.erase(0);
+    if (shape.size() == values.ndim) return Tensor::share(const_cast<yoke_tensor *>(&values));
+    return ops::view(values, shape);
+}
+
+// x[…] = value where the key has one mask and no int: no place needs to be looked for.
+bool fill_by_mask(yoke_tensor &x, Items items, const Counts &counts, const yoke_arg &value)
+{
+    if (counts.masks != 1 || counts.advanced != 1 || counts.ints != 0) return false;
+    Tensor base = Tensor::share(&x);
+    const yoke_tensor *mask = nullptr;
+    int axis = 0, behind = 0;
+    for (const yoke_index &item : items) {
+        if (item.kind == YOKE_INDEX_SLICE) base = cut(base, axis++, item);
+        if (item.kind == YOKE_INDEX_NEW_AXIS) base = ops::unsqueeze(base, axis++);
+        if (item.kind == YOKE_INDEX_ELLIPSIS) axis += x.ndim - counts.named;
+        if (!is_mask(item)) continue;
+        mask = item.tensor;
+        for (int i = 0; i < mask->ndim; ++i, ++axis)
+            if (mask->shape_[i] != base->shape_[axis]) return false;
+        behind = axis;
+    }
+    Dims shape{mask->shape()};
+    while (behind++ < base->ndim) shape.push_back(1);
+    ops::masked_fill_(base, ops::view(*mask, shape), value);
+    return true;
+}
+
+// Whether x[…] = values would be recorded: then x itself is to be written, since a view cannot be.
+bool is_recorded(const yoke_tensor &x, const yoke_tensor *values)
+{
+    return grad_enabled() && (x.requires_grad() || (values && values->requires_grad()));
+}
+
 }  // namespace
 
-Tensor basic_index(const yoke_tensor &x, std::span<const yoke_index> items, const char *call)
+Tensor index(const yoke_tensor &x, Items items, const char *call)
 {
-    const Counts counts = count_items(items, call);
-    if (counts.named > x.ndim)
-        fail(YOKE_E_INDEX, "%s: %d indices for the tensor %s, which has %d axes", call,
-             counts.named, describe(x).c_str(), int{x.ndim});
+    const Selection key(x, items, false, call);
+    if (!key.indices.empty()) return ops::index(key.base, key.indices, key.axis);
     // A view in any case, so that the caller never gets x itself.
-    Tensor result = ops::view(x, x.shape());
-    int axis = 0;
-    for (const yoke_index &item : items) switch (item.kind) {
-            case YOKE_INDEX_INT:
-                result = take(*result, axis, item.start, call);
-                break;
-            case YOKE_INDEX_SLICE:
-                result = cut(*result, axis++, item);
-                break;
-            case YOKE_INDEX_NEW_AXIS:
-                result = ops::unsqueeze(*result, axis++);
-                break;
-            case YOKE_INDEX_ELLIPSIS:
-                axis += x.ndim - counts.named;
-                break;
-        }
-    return result;
+    return key.base.get() == &x ? ops::view(x, x.shape()) : key.base;
+}
+
+void index_put(yoke_tensor &x, Items items, const yoke_tensor &values, const char *call)
+{
+    const Selection key(x, items, is_recorded(x, &values), call);
+    if (key.indices.empty()) {
+        ops::copy_(key.base, fitted(values, key.base->ndim));
+        return;
+    }
+    const int ndim = key.base->ndim - static_cast<int>(key.indices.size()) + key.indices[0]->ndim;
+    ops::index_put_(key.base, key.indices, fitted(values, ndim), key.axis, false);
+}
+
+void index_fill(yoke_tensor &x, Items items, const yoke_arg &value, const char *call)
+{
+    const Counts counts = count_items(x, items, call);
+    if (fill_by_mask(x, items, counts, value)) return;
+    if (counts.advanced == 0) {
+        const Selection key(x, items, false, call);
+        ops::fill_(key.base, value);
+        return;
+    }
+    index_put(x, items, ops::full({}, value, x.dtype, x.device), call);
 }
 
 }  // namespace yoke::capi

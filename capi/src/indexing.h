@@ -1,4 +1,5 @@
-// indexing.h: NumPy's basic indexing, x[1, ::2, None, ...], as a chain of view ops.
+// indexing.h: NumPy's indexing, x[1, ::2, None, ..., mask, integers]: ints, slices and new axes are a chain of view ops;
+// masks and integer tensors become one _index or _index_put of the core.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -6,7 +7,14 @@
 
 namespace yoke::capi {
 
-// A view of x's memory, recorded. Raises YOKE_E_INDEX or YOKE_E_VALUE, naming `call` and the item.
-Tensor basic_index(const yoke_tensor &x, std::span<const yoke_index> items, const char *call);
+using Items = std::span<const yoke_index>;
+
+// x[items], recorded: a view of x's memory, or a copy where an item is a tensor or a bool. All of these raise
+// YOKE_E_INDEX, YOKE_E_TYPE or YOKE_E_VALUE, naming `call` and the item.
+Tensor index(const yoke_tensor &x, Items items, const char *call);
+
+// x[items] = values, broadcast and cast; where an element is named twice the last value stays.
+void index_put(yoke_tensor &x, Items items, const yoke_tensor &values, const char *call);
+void index_fill(yoke_tensor &x, Items items, const yoke_arg &value, const char *call);
 
 }  // namespace yoke::capi

@@ -1,4 +1,5 @@
 // The table of ops for hosts that bind without a generator: yoke_op_count, _info, _find, _invoke.
+#include "capi/src/args.h"
 #include "capi/src/guard.h"
 #include "core/base/fork.h"
 #include "core/ops/run.h"
@@ -66,13 +67,21 @@ const OpDef &need_op(int32_t op, const char *call)
     return kOps[op];
 }
 
-// Raises unless the numbers of arguments and results are those of the op.
-void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_tensor **outs,
-                  int32_t out_count)
+void check_arg_count(const OpDef &def, const yoke_arg *args, int32_t arg_count)
 {
     if (arg_count < 0 || arg_count > def.arg_count || (arg_count && !args))
         fail(YOKE_E_VALUE, "%s: %d arguments%s; it takes at most %d: %s", def.name, arg_count,
              args ? "" : " at NULL", def.arg_count, def.signature);
+}
+
+// Raises unless the numbers of arguments and results are those of the op.
+void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_tensor **outs,
+                  int32_t out_count)
+{
+    check_arg_count(def, args, arg_count);
+    if (def.returned_count < 0)
+        fail(YOKE_E_VALUE, "%s: its results are a list; call it with yoke_op_invoke_list",
+             def.name);
     if (out_count != def.returned_count || (out_count && !outs))
         fail(YOKE_E_VALUE, "%s: %d results%s; it has %d", def.name, out_count,
              outs ? "" : " at NULL", def.returned_count);
@@ -159,5 +168,24 @@ yoke_status yoke_op_invoke(int32_t op, const yoke_arg *args, int32_t arg_count, 
         Tensor results[kMaxResults];
         run(op, full, results);
         for (int32_t i = 0; i < out_count; ++i) outs[i] = results[i].detach();
+    });
+}
+
+yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_count,
+                                yoke_tensor **outs, int64_t capacity, int64_t *count)
+{
+    constexpr const char *call = "yoke_op_invoke_list";
+    return guard(call, [&] {
+        need(count, call, "count") = 0;
+        const OpDef &def = need_op(op, call);
+        if (def.returned_count >= 0)
+            fail(YOKE_E_VALUE, "%s: its results are no list; call it with yoke_op_invoke",
+                 def.name);
+        if (capacity > 0) need(outs, call, "outs");
+        check_arg_count(def, args, arg_count);
+        yoke_arg full[kMaxArgs];
+        complete(def, args, arg_count, full);
+        std::vector<Tensor> results = run_list(op, full);
+        give_list(results, outs, capacity, count, def.name);
     });
 }

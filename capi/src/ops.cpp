@@ -102,6 +102,287 @@ yoke_status yoke_clone(yoke_tensor *x, yoke_tensor **out)
     return call("yoke_clone", YOKE_OP_CLONE, args, out);
 }
 
+yoke_status yoke_abs(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_abs", YOKE_OP_ABS, args, out);
+}
+
+yoke_status yoke_sqrt(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sqrt", YOKE_OP_SQRT, args, out);
+}
+
+yoke_status yoke_rsqrt(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_rsqrt", YOKE_OP_RSQRT, args, out);
+}
+
+yoke_status yoke_reciprocal(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_reciprocal", YOKE_OP_RECIPROCAL, args, out);
+}
+
+yoke_status yoke_sin(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sin", YOKE_OP_SIN, args, out);
+}
+
+yoke_status yoke_cos(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_cos", YOKE_OP_COS, args, out);
+}
+
+yoke_status yoke_erf(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_erf", YOKE_OP_ERF, args, out);
+}
+
+yoke_status yoke_sigmoid(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sigmoid", YOKE_OP_SIGMOID, args, out);
+}
+
+yoke_status yoke_silu(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_silu", YOKE_OP_SILU, args, out);
+}
+
+yoke_status yoke_softplus(yoke_tensor *x, double beta, double threshold, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(beta), to_float(threshold)};
+    return call("yoke_softplus", YOKE_OP_SOFTPLUS, args, out);
+}
+
+yoke_status yoke_leaky_relu(yoke_tensor *x, double negative_slope, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(negative_slope)};
+    return call("yoke_leaky_relu", YOKE_OP_LEAKY_RELU, args, out);
+}
+
+yoke_status yoke_elu(yoke_tensor *x, double alpha, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(alpha)};
+    return call("yoke_elu", YOKE_OP_ELU, args, out);
+}
+
+yoke_status yoke_sign(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sign", YOKE_OP_SIGN, args, out);
+}
+
+yoke_status yoke_floor(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_floor", YOKE_OP_FLOOR, args, out);
+}
+
+yoke_status yoke_ceil(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_ceil", YOKE_OP_CEIL, args, out);
+}
+
+yoke_status yoke_round(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_round", YOKE_OP_ROUND, args, out);
+}
+
+yoke_status yoke_clamp(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max,
+                                yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_scalar(min), to_optional_scalar(max)};
+    return call("yoke_clamp", YOKE_OP_CLAMP, args, out);
+}
+
+yoke_status yoke_isnan(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_isnan", YOKE_OP_ISNAN, args, out);
+}
+
+yoke_status yoke_isfinite(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_isfinite", YOKE_OP_ISFINITE, args, out);
+}
+
+yoke_status yoke_pow(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_pow", YOKE_OP_POW, args, out);
+}
+
+yoke_status yoke_pow_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_pow_scalar", YOKE_OP_POW, args, out);
+}
+
+yoke_status yoke_maximum(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_maximum", YOKE_OP_MAXIMUM, args, out);
+}
+
+yoke_status yoke_maximum_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_maximum_scalar", YOKE_OP_MAXIMUM, args, out);
+}
+
+yoke_status yoke_minimum(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_minimum", YOKE_OP_MINIMUM, args, out);
+}
+
+yoke_status yoke_minimum_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_minimum_scalar", YOKE_OP_MINIMUM, args, out);
+}
+
+yoke_status yoke_eq(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_eq", YOKE_OP_EQ, args, out);
+}
+
+yoke_status yoke_eq_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_eq_scalar", YOKE_OP_EQ, args, out);
+}
+
+yoke_status yoke_ne(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_ne", YOKE_OP_NE, args, out);
+}
+
+yoke_status yoke_ne_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_ne_scalar", YOKE_OP_NE, args, out);
+}
+
+yoke_status yoke_lt(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_lt", YOKE_OP_LT, args, out);
+}
+
+yoke_status yoke_lt_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_lt_scalar", YOKE_OP_LT, args, out);
+}
+
+yoke_status yoke_le(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_le", YOKE_OP_LE, args, out);
+}
+
+yoke_status yoke_le_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_le_scalar", YOKE_OP_LE, args, out);
+}
+
+yoke_status yoke_gt(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_gt", YOKE_OP_GT, args, out);
+}
+
+yoke_status yoke_gt_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_gt_scalar", YOKE_OP_GT, args, out);
+}
+
+yoke_status yoke_ge(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_ge", YOKE_OP_GE, args, out);
+}
+
+yoke_status yoke_ge_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_ge_scalar", YOKE_OP_GE, args, out);
+}
+
+yoke_status yoke_logical_and(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_logical_and", YOKE_OP_LOGICAL_AND, args, out);
+}
+
+yoke_status yoke_logical_and_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_logical_and_scalar", YOKE_OP_LOGICAL_AND, args, out);
+}
+
+yoke_status yoke_logical_or(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_logical_or", YOKE_OP_LOGICAL_OR, args, out);
+}
+
+yoke_status yoke_logical_or_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_logical_or_scalar", YOKE_OP_LOGICAL_OR, args, out);
+}
+
+yoke_status yoke_logical_xor(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_logical_xor", YOKE_OP_LOGICAL_XOR, args, out);
+}
+
+yoke_status yoke_logical_xor_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_logical_xor_scalar", YOKE_OP_LOGICAL_XOR, args, out);
+}
+
+yoke_status yoke_logical_not(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_logical_not", YOKE_OP_LOGICAL_NOT, args, out);
+}
+
+yoke_status yoke_where(yoke_tensor *condition, yoke_tensor *x, yoke_tensor *y,
+                                yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(condition), to_tensor(x), to_tensor(y)};
+    return call("yoke_where", YOKE_OP_WHERE, args, out);
+}
+
+yoke_status yoke_where_scalar(yoke_tensor *condition, yoke_tensor *x, const yoke_scalar *y,
+                                       yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(condition), to_tensor(x), to_scalar(y)};
+    return call("yoke_where_scalar", YOKE_OP_WHERE, args, out);
+}
+
 yoke_status yoke_copy_(yoke_tensor *x, yoke_tensor *src)
 {
     yoke_arg args[] = {to_tensor(x), to_tensor(src)};
@@ -124,6 +405,199 @@ yoke_status yoke_add_scalar_(yoke_tensor *x, const yoke_scalar *y)
 {
     yoke_arg args[] = {to_tensor(x), to_scalar(y)};
     return call("yoke_add_scalar_", YOKE_OP_ADD_, args);
+}
+
+yoke_status yoke_sub_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_sub_", YOKE_OP_SUB_, args);
+}
+
+yoke_status yoke_sub_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_sub_scalar_", YOKE_OP_SUB_, args);
+}
+
+yoke_status yoke_mul_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_mul_", YOKE_OP_MUL_, args);
+}
+
+yoke_status yoke_mul_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_mul_scalar_", YOKE_OP_MUL_, args);
+}
+
+yoke_status yoke_div_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_div_", YOKE_OP_DIV_, args);
+}
+
+yoke_status yoke_div_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_div_scalar_", YOKE_OP_DIV_, args);
+}
+
+yoke_status yoke_pow_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_pow_", YOKE_OP_POW_, args);
+}
+
+yoke_status yoke_pow_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_pow_scalar_", YOKE_OP_POW_, args);
+}
+
+yoke_status yoke_neg_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_neg_", YOKE_OP_NEG_, args);
+}
+
+yoke_status yoke_abs_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_abs_", YOKE_OP_ABS_, args);
+}
+
+yoke_status yoke_exp_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_exp_", YOKE_OP_EXP_, args);
+}
+
+yoke_status yoke_log_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log_", YOKE_OP_LOG_, args);
+}
+
+yoke_status yoke_sqrt_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sqrt_", YOKE_OP_SQRT_, args);
+}
+
+yoke_status yoke_rsqrt_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_rsqrt_", YOKE_OP_RSQRT_, args);
+}
+
+yoke_status yoke_reciprocal_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_reciprocal_", YOKE_OP_RECIPROCAL_, args);
+}
+
+yoke_status yoke_sin_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sin_", YOKE_OP_SIN_, args);
+}
+
+yoke_status yoke_cos_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_cos_", YOKE_OP_COS_, args);
+}
+
+yoke_status yoke_tanh_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_tanh_", YOKE_OP_TANH_, args);
+}
+
+yoke_status yoke_erf_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_erf_", YOKE_OP_ERF_, args);
+}
+
+yoke_status yoke_sigmoid_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sigmoid_", YOKE_OP_SIGMOID_, args);
+}
+
+yoke_status yoke_silu_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_silu_", YOKE_OP_SILU_, args);
+}
+
+yoke_status yoke_relu_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_relu_", YOKE_OP_RELU_, args);
+}
+
+yoke_status yoke_gelu_(yoke_tensor *x, const char *approximate)
+{
+    yoke_arg args[] = {to_tensor(x), approximate ? to_string(approximate) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "none"}}};
+    return call("yoke_gelu_", YOKE_OP_GELU_, args);
+}
+
+yoke_status yoke_leaky_relu_(yoke_tensor *x, double negative_slope)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(negative_slope)};
+    return call("yoke_leaky_relu_", YOKE_OP_LEAKY_RELU_, args);
+}
+
+yoke_status yoke_elu_(yoke_tensor *x, double alpha)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(alpha)};
+    return call("yoke_elu_", YOKE_OP_ELU_, args);
+}
+
+yoke_status yoke_sign_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sign_", YOKE_OP_SIGN_, args);
+}
+
+yoke_status yoke_floor_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_floor_", YOKE_OP_FLOOR_, args);
+}
+
+yoke_status yoke_ceil_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_ceil_", YOKE_OP_CEIL_, args);
+}
+
+yoke_status yoke_round_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_round_", YOKE_OP_ROUND_, args);
+}
+
+yoke_status yoke_clamp_(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_scalar(min), to_optional_scalar(max)};
+    return call("yoke_clamp_", YOKE_OP_CLAMP_, args);
+}
+
+yoke_status yoke_masked_fill_(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_scalar(value)};
+    return call("yoke_masked_fill_", YOKE_OP_MASKED_FILL_, args);
+}
+
+yoke_status yoke_scatter_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                       yoke_tensor *src)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(src)};
+    return call("yoke_scatter_add_", YOKE_OP_SCATTER_ADD_, args);
 }
 
 yoke_status yoke_sum(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
@@ -154,6 +628,96 @@ yoke_status yoke_argmax(yoke_tensor *x, const int64_t *axis, int32_t keepdim,
     return call("yoke_argmax", YOKE_OP_ARGMAX, args, out);
 }
 
+yoke_status yoke_amin(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                               int32_t keepdim, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim)};
+    return call("yoke_amin", YOKE_OP_AMIN, args, out);
+}
+
+yoke_status yoke_argmin(yoke_tensor *x, const int64_t *axis, int32_t keepdim,
+                                 yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_int(axis), to_bool(keepdim)};
+    return call("yoke_argmin", YOKE_OP_ARGMIN, args, out);
+}
+
+yoke_status yoke_all(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim)};
+    return call("yoke_all", YOKE_OP_ALL, args, out);
+}
+
+yoke_status yoke_any(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim)};
+    return call("yoke_any", YOKE_OP_ANY, args, out);
+}
+
+yoke_status yoke_prod(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                               int32_t keepdim, yoke_dtype dtype, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim), to_int(dtype)};
+    return call("yoke_prod", YOKE_OP_PROD, args, out);
+}
+
+yoke_status yoke_var(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, int64_t correction, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim), to_int(correction)};
+    return call("yoke_var", YOKE_OP_VAR, args, out);
+}
+
+yoke_status yoke_std(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, int64_t correction, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim), to_int(correction)};
+    return call("yoke_std", YOKE_OP_STD, args, out);
+}
+
+yoke_status yoke_norm(yoke_tensor *x, double p, const int64_t *axis, int64_t axis_count,
+                               int32_t keepdim, yoke_dtype dtype, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(p), to_optional_ints(axis, axis_count), to_bool(keepdim), to_int(dtype)};
+    return call("yoke_norm", YOKE_OP_NORM, args, out);
+}
+
+yoke_status yoke_logsumexp(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                    int32_t keepdim, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim)};
+    return call("yoke_logsumexp", YOKE_OP_LOGSUMEXP, args, out);
+}
+
+yoke_status yoke_cumsum(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_int(dtype)};
+    return call("yoke_cumsum", YOKE_OP_CUMSUM, args, out);
+}
+
+yoke_status yoke_sort(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out0,
+                               yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_bool(descending)};
+    return call("yoke_sort", YOKE_OP_SORT, args, out0, out1);
+}
+
+yoke_status yoke_argsort(yoke_tensor *x, int64_t axis, int32_t descending,
+                                  yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_bool(descending)};
+    return call("yoke_argsort", YOKE_OP_ARGSORT, args, out);
+}
+
+yoke_status yoke_topk(yoke_tensor *x, int64_t k, int64_t axis, int32_t largest,
+                               int32_t sorted, yoke_tensor **out0, yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(k), to_int(axis), to_bool(largest), to_bool(sorted)};
+    return call("yoke_topk", YOKE_OP_TOPK, args, out0, out1);
+}
+
 yoke_status yoke_softmax(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x), to_int(axis), to_int(dtype)};
@@ -175,17 +739,132 @@ yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, const char *
     return call("yoke_cross_entropy", YOKE_OP_CROSS_ENTROPY, args, out);
 }
 
+yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                   int64_t ignore_index, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_int(ignore_index)};
+    return call("yoke_nll_loss", YOKE_OP_NLL_LOSS, args, out);
+}
+
+yoke_status yoke_mse_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                   yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}};
+    return call("yoke_mse_loss", YOKE_OP_MSE_LOSS, args, out);
+}
+
+yoke_status yoke_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                  yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}};
+    return call("yoke_l1_loss", YOKE_OP_L1_LOSS, args, out);
+}
+
+yoke_status yoke_smooth_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                         double beta, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_float(beta)};
+    return call("yoke_smooth_l1_loss", YOKE_OP_SMOOTH_L1_LOSS, args, out);
+}
+
+yoke_status yoke_binary_cross_entropy_with_logits(yoke_tensor *x, yoke_tensor *target,
+                                                           yoke_tensor *weight,
+                                                           const char *reduction,
+                                                           yoke_tensor *pos_weight,
+                                                           yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), to_optional_tensor(weight), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_optional_tensor(pos_weight)};
+    return call("yoke_binary_cross_entropy_with_logits", YOKE_OP_BINARY_CROSS_ENTROPY_WITH_LOGITS, args, out);
+}
+
+yoke_status yoke_binary_cross_entropy(yoke_tensor *x, yoke_tensor *target,
+                                               yoke_tensor *weight, const char *reduction,
+                                               yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), to_optional_tensor(weight), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}};
+    return call("yoke_binary_cross_entropy", YOKE_OP_BINARY_CROSS_ENTROPY, args, out);
+}
+
+yoke_status yoke_kl_div(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                 int32_t log_target, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_bool(log_target)};
+    return call("yoke_kl_div", YOKE_OP_KL_DIV, args, out);
+}
+
+yoke_status yoke_layer_norm(yoke_tensor *x, const int64_t *normalized_shape,
+                                     int64_t normalized_shape_count, yoke_tensor *weight,
+                                     yoke_tensor *bias, double eps, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(normalized_shape, normalized_shape_count), to_optional_tensor(weight), to_optional_tensor(bias), to_float(eps)};
+    return call("yoke_layer_norm", YOKE_OP_LAYER_NORM, args, out);
+}
+
+yoke_status yoke_rms_norm(yoke_tensor *x, const int64_t *normalized_shape,
+                                   int64_t normalized_shape_count, yoke_tensor *weight,
+                                   const yoke_scalar *eps, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(normalized_shape, normalized_shape_count), to_optional_tensor(weight), to_optional_scalar(eps)};
+    return call("yoke_rms_norm", YOKE_OP_RMS_NORM, args, out);
+}
+
+yoke_status yoke_group_norm(yoke_tensor *x, int64_t num_groups, yoke_tensor *weight,
+                                     yoke_tensor *bias, double eps, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(num_groups), to_optional_tensor(weight), to_optional_tensor(bias), to_float(eps)};
+    return call("yoke_group_norm", YOKE_OP_GROUP_NORM, args, out);
+}
+
+yoke_status yoke_batch_norm(yoke_tensor *x, yoke_tensor *running_mean,
+                                     yoke_tensor *running_var, yoke_tensor *weight,
+                                     yoke_tensor *bias, int32_t training, double momentum,
+                                     double eps, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_tensor(running_mean), to_optional_tensor(running_var), to_optional_tensor(weight), to_optional_tensor(bias), to_bool(training), to_float(momentum), to_float(eps)};
+    return call("yoke_batch_norm", YOKE_OP_BATCH_NORM, args, out);
+}
+
+yoke_status yoke_embedding(yoke_tensor *index, yoke_tensor *weight,
+                                    const int64_t *padding_idx, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(index), to_tensor(weight), to_optional_int(padding_idx)};
+    return call("yoke_embedding", YOKE_OP_EMBEDDING, args, out);
+}
+
 yoke_status yoke_matmul(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x), to_tensor(y)};
     return call("yoke_matmul", YOKE_OP_MATMUL, args, out);
 }
 
-yoke_status yoke_linear(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
-                                 yoke_tensor **out)
+yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_tensor(weight), to_optional_tensor(bias)};
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_outer", YOKE_OP_OUTER, args, out);
+}
+
+yoke_status yoke_einsum(const char *equation, yoke_tensor *const *tensors,
+                                 int64_t tensors_count, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_string(equation), to_tensors(tensors, tensors_count)};
+    return call("yoke_einsum", YOKE_OP_EINSUM, args, out);
+}
+
+yoke_status yoke_linear(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                 const char *activation, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(weight), to_optional_tensor(bias), activation ? to_string(activation) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "none"}}};
     return call("yoke_linear", YOKE_OP_LINEAR, args, out);
+}
+
+yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_tensor *key,
+                                                       yoke_tensor *value, yoke_tensor *mask,
+                                                       double dropout_p, int32_t is_causal,
+                                                       const yoke_scalar *scale, int32_t enable_gqa,
+                                                       yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(query), to_tensor(key), to_tensor(value), to_optional_tensor(mask), to_float(dropout_p), to_bool(is_causal), to_optional_scalar(scale), to_bool(enable_gqa)};
+    return call("yoke_scaled_dot_product_attention", YOKE_OP_SCALED_DOT_PRODUCT_ATTENTION, args, out);
 }
 
 yoke_status yoke_reshape(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
@@ -259,6 +938,107 @@ yoke_status yoke_cat(yoke_tensor *const *tensors, int64_t tensors_count, int64_t
 {
     yoke_arg args[] = {to_tensors(tensors, tensors_count), to_int(axis)};
     return call("yoke_cat", YOKE_OP_CAT, args, out);
+}
+
+yoke_status yoke_stack(yoke_tensor *const *tensors, int64_t tensors_count, int64_t axis,
+                                yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensors(tensors, tensors_count), to_int(axis)};
+    return call("yoke_stack", YOKE_OP_STACK, args, out);
+}
+
+yoke_status yoke_split(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                                int64_t axis, yoke_tensor **outs, int64_t capacity, int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(size, size_count), to_int(axis)};
+    return call_list("yoke_split", YOKE_OP_SPLIT, args, outs, capacity, count);
+}
+
+yoke_status yoke_chunk(yoke_tensor *x, int64_t chunks, int64_t axis, yoke_tensor **outs,
+                                int64_t capacity, int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(chunks), to_int(axis)};
+    return call_list("yoke_chunk", YOKE_OP_CHUNK, args, outs, capacity, count);
+}
+
+yoke_status yoke_unbind(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
+                                 int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis)};
+    return call_list("yoke_unbind", YOKE_OP_UNBIND, args, outs, capacity, count);
+}
+
+yoke_status yoke_gather(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                 yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index)};
+    return call("yoke_gather", YOKE_OP_GATHER, args, out);
+}
+
+yoke_status yoke_scatter_add(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      yoke_tensor *src, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(src)};
+    return call("yoke_scatter_add", YOKE_OP_SCATTER_ADD, args, out);
+}
+
+yoke_status yoke_nonzero(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_nonzero", YOKE_OP_NONZERO, args, out);
+}
+
+yoke_status yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask)};
+    return call("yoke_masked_select", YOKE_OP_MASKED_SELECT, args, out);
+}
+
+yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+                                      yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_scalar(value)};
+    return call("yoke_masked_fill", YOKE_OP_MASKED_FILL, args, out);
+}
+
+yoke_status yoke_pad(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
+                              const char *mode, const yoke_scalar *value, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(padding, padding_count), mode ? to_string(mode) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "constant"}}, value ? to_scalar(value) : yoke_arg{YOKE_ARG_INT, 0, {.i = 0}}};
+    return call("yoke_pad", YOKE_OP_PAD, args, out);
+}
+
+yoke_status yoke_flip(yoke_tensor *x, const int64_t *axes, int64_t axes_count,
+                               yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(axes, axes_count)};
+    return call("yoke_flip", YOKE_OP_FLIP, args, out);
+}
+
+yoke_status yoke_roll(yoke_tensor *x, const int64_t *shifts, int64_t shifts_count,
+                               const int64_t *axes, int64_t axes_count, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(shifts, shifts_count), to_optional_ints(axes, axes_count)};
+    return call("yoke_roll", YOKE_OP_ROLL, args, out);
+}
+
+yoke_status yoke_tile(yoke_tensor *x, const int64_t *reps, int64_t reps_count,
+                               yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(reps, reps_count)};
+    return call("yoke_tile", YOKE_OP_TILE, args, out);
+}
+
+yoke_status yoke_tril(yoke_tensor *x, int64_t diagonal, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(diagonal)};
+    return call("yoke_tril", YOKE_OP_TRIL, args, out);
+}
+
+yoke_status yoke_triu(yoke_tensor *x, int64_t diagonal, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(diagonal)};
+    return call("yoke_triu", YOKE_OP_TRIU, args, out);
 }
 
 yoke_status yoke_one_hot(yoke_tensor *x, int64_t num_classes, yoke_tensor **out)

@@ -1,6 +1,7 @@
 #include "yoke/optim.h"
 
 #include "capi/src/structs.h"
+#include "core/optim/adam.h"
 #include "core/optim/sgd.h"
 
 using namespace yoke;
@@ -11,17 +12,38 @@ namespace {
 SgdOptions from_public(const yoke_sgd_options *options, const char *call, const char *argument)
 {
     const yoke_sgd_options given = read_struct(options, call, argument);
-    return {given.lr, given.momentum, given.weight_decay, given.nesterov != 0};
+    SgdOptions ours;
+    ours.lr = given.lr;
+    ours.weight_decay = given.weight_decay;
+    ours.master_weights = given.master_weights != 0;
+    ours.momentum = given.momentum;
+    ours.nesterov = given.nesterov != 0;
+    return ours;
 }
 
-Sgd &need_sgd(yoke_optimizer *optimizer, const char *call)
+AdamOptions from_public(const yoke_adam_options *options, const char *call, const char *argument)
 {
-    auto *sgd = dynamic_cast<Sgd *>(&need(optimizer, call, "optimizer"));
-    if (!sgd)
-        fail(YOKE_E_TYPE,
-             "%s: the optimizer is of another kind than SGD; call the functions of its own kind",
-             short_name(call));
-    return *sgd;
+    const yoke_adam_options given = read_struct(options, call, argument);
+    AdamOptions ours;
+    ours.lr = given.lr;
+    ours.weight_decay = given.weight_decay;
+    ours.master_weights = given.master_weights != 0;
+    ours.beta1 = given.beta1;
+    ours.beta2 = given.beta2;
+    ours.eps = given.eps;
+    return ours;
+}
+
+yoke_sgd_options to_public(const SgdOptions &o)
+{
+    return {sizeof(yoke_sgd_options), o.nesterov,       o.lr, o.momentum,
+            o.weight_decay,           o.master_weights, 0};
+}
+
+yoke_adam_options to_public(const AdamOptions &o)
+{
+    return {
+        sizeof(yoke_adam_options), o.master_weights, o.lr, o.beta1, o.beta2, o.eps, o.weight_decay};
 }
 
 yoke_optimizer &need_optimizer(yoke_optimizer *optimizer, const char *call)
@@ -29,7 +51,59 @@ yoke_optimizer &need_optimizer(yoke_optimizer *optimizer, const char *call)
     return need(optimizer, call, "optimizer");
 }
 
+template <class Kind>
+Kind &need_kind(yoke_optimizer *optimizer, const char *call)
+{
+    yoke_optimizer &any = need_optimizer(optimizer, call);
+    auto *kind = dynamic_cast<Kind *>(&any);
+    if (!kind)
+        fail(YOKE_E_TYPE, "%s: the optimizer is %s; call the functions of its own kind",
+             short_name(call), any.kind());
+    return *kind;
+}
+
+template <class Kind, class Options>
+yoke_status add_group(yoke_optimizer *optimizer, yoke_tensor *const *params, int64_t count,
+                      const Options *options, const char *call)
+{
+    return guard(call, [&] {
+        Kind &kind = need_kind<Kind>(optimizer, call);
+        kind.add_group(need_tensors(params, count, call, "params"),
+                       options ? from_public(options, call, "options") : kind.defaults());
+    });
+}
+
+template <class Kind, class Options>
+yoke_status get_options(yoke_optimizer *optimizer, int64_t group, Options *options,
+                        const char *call)
+{
+    return guard(call, [&] {
+        write_struct(options, to_public(need_kind<Kind>(optimizer, call).options(group)), call,
+                     "options");
+    });
+}
+
+template <class Kind, class Options>
+yoke_status set_options(yoke_optimizer *optimizer, int64_t group, const Options *options,
+                        const char *call)
+{
+    return guard(call, [&] {
+        need_kind<Kind>(optimizer, call).set_options(group, from_public(options, call, "options"));
+    });
+}
+
+yoke_status create_adam(const yoke_adam_options *defaults, bool decoupled, yoke_optimizer **out,
+                        const char *call)
+{
+    return guard(call, [&] {
+        yoke_optimizer *&place = need_out(out, call);
+        place = new Adam(from_public(defaults, call, "defaults"), decoupled);
+    });
+}
+
 }  // namespace
+
+// ---- SGD ---------------------------------------------------------------------------------------------
 
 yoke_status yoke_sgd_create(const yoke_sgd_options *defaults, yoke_optimizer **out)
 {
@@ -43,35 +117,52 @@ yoke_status yoke_sgd_create(const yoke_sgd_options *defaults, yoke_optimizer **o
 yoke_status yoke_sgd_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params, int64_t count,
                                const yoke_sgd_options *options)
 {
-    constexpr const char *call = "yoke_sgd_add_group";
-    return guard(call, [&] {
-        Sgd &sgd = need_sgd(optimizer, call);
-        sgd.add_group(need_tensors(params, count, call, "params"),
-                      options ? from_public(options, call, "options") : sgd.defaults());
-    });
+    return add_group<Sgd>(optimizer, params, count, options, "yoke_sgd_add_group");
 }
 
 yoke_status yoke_sgd_get_options(yoke_optimizer *optimizer, int64_t group,
                                  yoke_sgd_options *options)
 {
-    constexpr const char *call = "yoke_sgd_get_options";
-    return guard(call, [&] {
-        const SgdOptions &now = need_sgd(optimizer, call).options(group);
-        write_struct(options,
-                     yoke_sgd_options{sizeof(yoke_sgd_options), now.nesterov, now.lr, now.momentum,
-                                      now.weight_decay},
-                     call, "options");
-    });
+    return get_options<Sgd>(optimizer, group, options, "yoke_sgd_get_options");
 }
 
 yoke_status yoke_sgd_set_options(yoke_optimizer *optimizer, int64_t group,
                                  const yoke_sgd_options *options)
 {
-    constexpr const char *call = "yoke_sgd_set_options";
-    return guard(call, [&] {
-        need_sgd(optimizer, call).set_options(group, from_public(options, call, "options"));
-    });
+    return set_options<Sgd>(optimizer, group, options, "yoke_sgd_set_options");
 }
+
+// ---- Adam and AdamW ----------------------------------------------------------------------------------
+
+yoke_status yoke_adam_create(const yoke_adam_options *defaults, yoke_optimizer **out)
+{
+    return create_adam(defaults, false, out, "yoke_adam_create");
+}
+
+yoke_status yoke_adamw_create(const yoke_adam_options *defaults, yoke_optimizer **out)
+{
+    return create_adam(defaults, true, out, "yoke_adamw_create");
+}
+
+yoke_status yoke_adam_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params,
+                                int64_t count, const yoke_adam_options *options)
+{
+    return add_group<Adam>(optimizer, params, count, options, "yoke_adam_add_group");
+}
+
+yoke_status yoke_adam_get_options(yoke_optimizer *optimizer, int64_t group,
+                                  yoke_adam_options *options)
+{
+    return get_options<Adam>(optimizer, group, options, "yoke_adam_get_options");
+}
+
+yoke_status yoke_adam_set_options(yoke_optimizer *optimizer, int64_t group,
+                                  const yoke_adam_options *options)
+{
+    return set_options<Adam>(optimizer, group, options, "yoke_adam_set_options");
+}
+
+// ---- Any optimizer -----------------------------------------------------------------------------------
 
 yoke_optimizer *yoke_optimizer_retain(yoke_optimizer *optimizer)
 {
@@ -143,6 +234,17 @@ yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64
     });
 }
 
+const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_t index)
+{
+    constexpr const char *call = "yoke_optimizer_state_name";
+    return guard_value(call, static_cast<const char *>(nullptr), [&] {
+        const auto names = need_optimizer(optimizer, call).state_names();
+        return index >= 0 && static_cast<size_t>(index) < names.size()
+                   ? names[static_cast<size_t>(index)]
+                   : nullptr;
+    });
+}
+
 yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t group, int64_t index,
                                      const char *name, yoke_tensor **out)
 {
@@ -161,9 +263,4 @@ yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group, i
     return guard(call, [&] {
         need_optimizer(optimizer, call).set_state(group, index, &need(name, call, "name"), value);
     });
-}
-
-double yoke_schedule_linear(double start, double end, int64_t total_steps, int64_t step)
-{
-    return schedule_linear(start, end, total_steps, step);
 }

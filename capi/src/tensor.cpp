@@ -204,3 +204,20 @@ yoke_status yoke_manual_seed(uint64_t seed)
 {
     return guard("yoke_manual_seed", [&] { manual_seed(seed); });
 }
+
+yoke_status yoke_get_rng_state(uint64_t *seed, uint64_t *offset)
+{
+    constexpr const char *call = "yoke_get_rng_state";
+    return guard(call, [&] {
+        uint64_t &seed_out = need(seed, call, "seed");
+        uint64_t &offset_out = need(offset, call, "offset");
+        const RandomState at = random_state();
+        seed_out = at.seed;
+        offset_out = at.offset;
+    });
+}
+
+yoke_status yoke_set_rng_state(uint64_t seed, uint64_t offset)
+{
+    return guard("yoke_set_rng_state", [&] { set_random_state({seed, offset}); });
+}

@@ -126,6 +126,33 @@ yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int6
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         const yoke_tensor &x = need(tensor, call, "tensor");
-        place = basic_index(x, need_list(items, count, call, "items"), short_name(call)).detach();
+        place = index(x, need_list(items, count, call, "items"), short_name(call)).detach();
+    });
+}
+
+yoke_status yoke_tensor_index_put(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                  yoke_tensor *values)
+{
+    constexpr const char *call = "yoke_tensor_index_put";
+    return guard(call, [&] {
+        yoke_tensor &x = need(tensor, call, "tensor");
+        const Items key = need_list(items, count, call, "items");
+        index_put(x, key, need(values, call, "values"), short_name(call));
+    });
+}
+
+yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                   const yoke_scalar *value)
+{
+    constexpr const char *call = "yoke_tensor_index_fill";
+    return guard(call, [&] {
+        yoke_tensor &x = need(tensor, call, "tensor");
+        const Items key = need_list(items, count, call, "items");
+        const yoke_arg &number = need(value, call, "value");
+        if (!is_scalar(number))
+            fail(YOKE_E_TYPE,
+                 "%s: argument 'value' has kind %d; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT",
+                 short_name(call), number.kind);
+        index_fill(x, key, number, short_name(call));
     });
 }

@@ -150,6 +150,7 @@ void Walk::run_node(Node &node, std::vector<Tensor> gradients)
 void Walk::run()
 {
     NoGrad no_grad;
+    const NoAutocast no_autocast;
     if (!to_leaves_) mark_needed();
     while (!queue_.empty()) {
         Node *node = queue_.top();

@@ -5,9 +5,11 @@
 // this floor does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
 #pragma once
 
+#include "core/base/thread_state.h"
 #include "core/tensor/tensor.h"
 
 #include <mutex>
+#include <utility>
 
 namespace yoke {
 
@@ -81,6 +83,19 @@ public:
 
 private:
     bool before_;
+};
+
+// No autocast region (core/ops/autocast.h) is in force in its scope: gradients are computed in the dtypes of what was
+// recorded.
+class NoAutocast {
+public:
+    NoAutocast() noexcept : before_(std::exchange(thread_state().autocast, nullptr)) {}
+    ~NoAutocast() { thread_state().autocast = before_; }
+    NoAutocast(const NoAutocast &) = delete;
+    NoAutocast &operator=(const NoAutocast &) = delete;
+
+private:
+    void *const before_;
 };
 
 // ---- Leaves ------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 1
+#define YOKE_BACKEND_ABI 2
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 
@@ -99,6 +99,8 @@ typedef struct yoke_backend_device_info {
     int32_t multiprocessors;
     int32_t cc_major, cc_minor; /* compute capability, 0.0 if it has none */
     uint32_t alignment;         /* that `alloc` guarantees, a power of two */
+    uint32_t matrix_dtypes; /* bit d: has units that multiply matrices of dtype d faster than f32 */
+    uint32_t reserved;
 } yoke_backend_device_info;
 
 /* Directions of a copy. Both sides of DEVICE are the same device; PEER crosses devices of one backend. */

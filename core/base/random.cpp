@@ -24,19 +24,8 @@ uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-}  // namespace
-
-void manual_seed(uint64_t seed) noexcept
-{
-    process_seed = seed;
-    next_thread = 1;
-    ThreadState &state = thread_state();
-    state.random = {seed, 0};
-    state.random_epoch = kOwnSeed;
-    seeding_epoch.fetch_add(1);
-}
-
-RandomState reserve_random(int64_t elements) noexcept
+// The calling thread's stream, started if this is its first use since it was seeded.
+RandomState &own_stream() noexcept
 {
     ThreadState &state = thread_state();
     const uint64_t epoch = seeding_epoch.load(std::memory_order_relaxed);
@@ -46,10 +35,38 @@ RandomState reserve_random(int64_t elements) noexcept
         state.random = {thread ? mix(seed + thread * 0x9e3779b97f4a7c15u) : seed, 0};
         state.random_epoch = epoch;
     }
-    const RandomState taken = state.random;
+    return state.random;
+}
+
+}  // namespace
+
+void manual_seed(uint64_t seed) noexcept
+{
+    process_seed = seed;
+    next_thread = 1;
+    set_random_state({seed, 0});
+    seeding_epoch.fetch_add(1);
+}
+
+RandomState reserve_random(int64_t elements) noexcept
+{
+    RandomState &stream = own_stream();
+    const RandomState taken = stream;
     // Two elements a counter is the most that any distribution uses.
-    state.random.offset += (static_cast<uint64_t>(elements) + 1) / 2;
+    stream.offset += (static_cast<uint64_t>(elements) + 1) / 2;
     return taken;
+}
+
+RandomState random_state() noexcept
+{
+    return own_stream();
+}
+
+void set_random_state(RandomState at) noexcept
+{
+    ThreadState &state = thread_state();
+    state.random = at;
+    state.random_epoch = kOwnSeed;
 }
 
 }  // namespace yoke

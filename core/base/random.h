@@ -14,4 +14,9 @@ void manual_seed(uint64_t seed) noexcept;
 // Takes the counters that a draw of `elements` uses, and moves the calling thread's stream behind them.
 RandomState reserve_random(int64_t elements) noexcept;
 
+// Where the calling thread's stream stands. A stream that is put somewhere is the thread's own from then on: another
+// thread's manual_seed does not move it.
+RandomState random_state() noexcept;
+void set_random_state(RandomState at) noexcept;
+
 }  // namespace yoke

@@ -17,6 +17,7 @@ public:
         if (count > Inline) items_ = (many_ = std::make_unique<T[]>(count)).get();
     }
     void push_back(const T &value) { items_[size_++] = value; }
+    void clear() { size_ = 0; }
     T &append() { return items_[size_++]; }  // not set yet
     T *data() { return items_; }
     T *begin() { return items_; }
@@ -47,6 +48,11 @@ private:
     void record();
     void mark_written();
     void give(Tensor *results);
+
+    // The other way: an op whose result is written into an argument.
+    void execute_in_place(Tensor *results);
+    void take_history(yoke_tensor &x);
+    void check_result_fits(const yoke_tensor &x) const;
 
     void describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const;
     void describe_scalar(yoke_operand &o, const yoke_arg &value) const;

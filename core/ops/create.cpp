@@ -1,5 +1,6 @@
 // create.cpp: new tensors from sizes and values.
 #include "core/ops/family.h"
+#include "core/ops/scalar.h"
 
 #include <cmath>
 
@@ -62,6 +63,8 @@ Tensor compose_ones(OnesArgs a)
 Tensor compose_full(FullArgs a)
 {
     const yoke_dtype dtype = a.dtype() == YOKE_NONE ? dtype_of_scalar(a.value()) : a.dtype();
+    check_dtype(dtype, "full");
+    check_scalar_fits(a.value(), dtype, "full", "value");
     return filled(made(a.shape(), dtype, a.device(), "full"), a.value());
 }
 
@@ -82,7 +85,10 @@ Tensor compose_ones_like(OnesLikeArgs a)
 
 Tensor compose_full_like(FullLikeArgs a)
 {
-    return filled(made_like(a.x(), a.dtype(), a.device(), "full_like"), a.value());
+    const yoke_dtype dtype = a.dtype() == YOKE_NONE ? a.x().dtype : a.dtype();
+    check_dtype(dtype, "full_like");
+    check_scalar_fits(a.value(), dtype, "full_like", "value");
+    return filled(made_like(a.x(), dtype, a.device(), "full_like"), a.value());
 }
 
 Tensor compose_arange(ArangeArgs a)

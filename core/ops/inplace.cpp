@@ -1,6 +1,7 @@
 // inplace.cpp: ops that write their first argument: shape rules and vjps.
 #include "core/memory/memory.h"
 #include "core/ops/family.h"
+#include "core/ops/scalar.h"
 
 #include <vector>
 
@@ -80,32 +81,14 @@ void vjp_copy_(CopyInplaceArgs a, Backward &b)
     if (b.needs(a.kSrc)) b.set(a.kSrc, sum_to(ops::cast(b.grad(), a.src().dtype), a.src().shape()));
 }
 
-void infer_fill_(FillInplaceArgs, Plan &) {}
+void infer_fill_(FillInplaceArgs a, Plan &plan)
+{
+    check_scalar_fits(a.value(), a.x().dtype, plan.name(), "value");
+}
 
 void vjp_fill_(FillInplaceArgs, Backward &b)
 {
     b.set(FillInplaceArgs::kX, ops::zeros_like(b.grad()));
-}
-
-void infer_add_(AddInplaceArgs a, Plan &plan)
-{
-    const yoke_tensor &x = a.x();
-    const bool is_tensor = a.y().kind == YOKE_ARG_TENSOR;
-    const yoke_dtype result =
-        is_tensor ? promote(x.dtype, a.y().v.tensor->dtype) : promote_scalar(x.dtype, a.y().kind);
-    if (is_floating(result) && !is_floating(x.dtype))
-        fail(YOKE_E_TYPE,
-             "%s: the sum has dtype %s, which does not fit into the %s that is written; use add",
-             plan.name(), name(result), name(x.dtype));
-    if (is_tensor) check_broadcasts(*a.y().v.tensor, x, "y", plan.name());
-    plan.cast(a.kY, x.dtype);
-    plan.scalar_dtype(x.dtype);
-}
-
-void vjp_add_(AddInplaceArgs a, Backward &b)
-{
-    b.set(a.kX, b.grad());
-    if (b.needs(a.kY)) b.set(a.kY, sum_to(b.grad(), a.y().v.tensor->shape()));
 }
 
 }  // namespace yoke

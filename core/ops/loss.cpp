@@ -10,24 +10,90 @@ bool is_reduction(std::string_view text)
     return text == "mean" || text == "sum" || text == "none";
 }
 
+void check_reduction(std::string_view text, const char *call, bool takes_batchmean = false)
+{
+    if (is_reduction(text) || (takes_batchmean && text == "batchmean")) return;
+    fail(YOKE_E_VALUE, "%s: argument 'reduction' is \"%s\"; it is \"mean\", %s\"sum\" or \"none\"",
+         call, std::string(text).c_str(), takes_batchmean ? "\"batchmean\", " : "");
+}
+
+void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *call)
+{
+    check_floating(x, call, "x");
+    check_index(target, call, "target");
+    if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])
+        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be [N, C] and [N]",
+             call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
+}
+
+yoke_dtype accumulated_dtype(yoke_dtype dtype)
+{
+    return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
+}
+
+// What a loss of two tensors is made of.
+struct PairLoss {
+    const char *call;
+    const yoke_tensor &x;
+    const yoke_tensor &target;
+    std::string_view reduction;
+    const char *kind;
+    double beta = 1.0;
+
+    void check(bool of_one_shape) const
+    {
+        const yoke_dtype dtype = promote(x.dtype, target.dtype);
+        if (!is_floating(dtype))
+            fail(YOKE_E_TYPE,
+                 "%s: 'x' is %s and 'target' %s; one of them must have a floating dtype", call,
+                 name(x.dtype), name(target.dtype));
+        if (of_one_shape && !same(x.shape(), target.shape()))
+            fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be the same", call,
+                 to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
+    }
+
+    // "batchmean" divides by the length of x's first axis, "mean" by the number of elements.
+    double divisor() const
+    {
+        if (reduction == "batchmean") return static_cast<double>(x.shape_[0]);
+        if (reduction != "mean") return 1.0;
+        return static_cast<double>(checked_numel(broadcast(x.shape(), target.shape(), call), call));
+    }
+
+    Tensor value() const
+    {
+        return ops::pair_loss(x, target, kind, beta, reduction != "none", divisor());
+    }
+    Tensor elements() const { return ops::pair_loss(x, target, kind, beta, false, 1.0); }
+};
+
+Tensor reduced(const Tensor &losses, std::string_view reduction)
+{
+    if (reduction == "none") return losses;
+    return reduction == "mean" ? ops::mean(losses) : ops::sum(losses);
+}
+
+void check_weight(const yoke_tensor *weight, const char *arg, const yoke_tensor &x,
+                  const char *call)
+{
+    if (!weight) return;
+    check_floating(*weight, call, arg);
+    if (!broadcasts_to(weight->shape(), x.shape()))
+        fail(YOKE_E_VALUE, "%s: '%s' has shape %s, which does not broadcast to that of 'x', %s",
+             call, arg, to_string(weight->shape()).c_str(), to_string(x.shape()).c_str());
+}
+
 }  // namespace
 
 void infer_cross_entropy(CrossEntropyArgs a, Plan &plan)
 {
     const yoke_tensor &x = a.x(), &target = a.target();
-    check_floating(x, plan.name(), "x");
-    check_index(target, plan.name(), "target");
-    if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be [N, C] and [N]",
-             plan.name(), to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
-    if (!is_reduction(a.reduction()))
-        fail(YOKE_E_VALUE,
-             "%s: argument 'reduction' is \"%s\"; it is \"mean\", \"sum\" or \"none\"", plan.name(),
-             std::string(a.reduction()).c_str());
+    check_classes(x, target, plan.name());
+    check_reduction(a.reduction(), plan.name());
     if (!(a.label_smoothing() >= 0 && a.label_smoothing() <= 1))
         fail(YOKE_E_VALUE, "%s: argument 'label_smoothing' is %g; it lies between 0 and 1",
              plan.name(), a.label_smoothing());
-    const yoke_dtype accumulated = x.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
+    const yoke_dtype accumulated = accumulated_dtype(x.dtype);
     plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
     plan.result(target.shape(), accumulated);  // log-sum-exp of each row
     plan.result({}, accumulated);              // how many rows count
@@ -43,6 +109,128 @@ void vjp_cross_entropy(CrossEntropyArgs a, Backward &b)
 void infer_cross_entropy_backward(CrossEntropyBackwardArgs a, Plan &plan)
 {
     plan.result(a.x().shape(), a.x().dtype);
+}
+
+void infer_nll_loss(NllLossArgs a, Plan &plan)
+{
+    const yoke_tensor &x = a.x();
+    check_classes(x, a.target(), plan.name());
+    check_reduction(a.reduction(), plan.name());
+    plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
+    plan.result({}, accumulated_dtype(x.dtype));  // how many rows count
+}
+
+void vjp_nll_loss(NllLossArgs a, Backward &b)
+{
+    b.set(a.kX, ops::nll_loss_backward(b.grad(), a.x(), a.target(), b.out(1), a.reduction().data(),
+                                       a.ignore_index()));
+}
+
+void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan)
+{
+    plan.result(a.x().shape(), a.x().dtype);
+}
+
+// ---- Losses of two tensors -------------------------------------------------------------------------------
+
+void infer_pair_loss(PairLossArgs a, Plan &plan)
+{
+    const yoke_dtype dtype = promote(a.x().dtype, a.target().dtype);
+    plan.cast(a.kX, dtype);
+    plan.cast(a.kTarget, dtype);
+    if (a.reduce()) return plan.result({}, dtype);
+    if (same(a.x().shape(), a.target().shape())) return plan.result_like(a.x(), dtype);
+    plan.result(broadcast(a.x().shape(), a.target().shape(), plan.name()), dtype);
+}
+
+void vjp_pair_loss(PairLossArgs a, Backward &b)
+{
+    const auto gradient = [&](bool of_target, const yoke_tensor &of) {
+        return sum_to(ops::pair_loss_backward(b.grad(), a.x(), a.target(), a.kind().data(),
+                                              a.beta(), a.divisor(), of_target),
+                      of.shape());
+    };
+    if (b.needs(a.kX)) b.set(a.kX, gradient(false, a.x()));
+    if (b.needs(a.kTarget)) b.set(a.kTarget, gradient(true, a.target()));
+}
+
+void infer_pair_loss_backward(PairLossBackwardArgs a, Plan &plan)
+{
+    const yoke_tensor &x = a.x();
+    if (same(x.shape(), a.target().shape())) return plan.result_like(x, x.dtype);
+    plan.result(broadcast(x.shape(), a.target().shape(), plan.name()), x.dtype);
+}
+
+Tensor compose_mse_loss(MseLossArgs a)
+{
+    const PairLoss loss{"mse_loss", a.x(), a.target(), a.reduction(), "mse"};
+    check_reduction(loss.reduction, loss.call);
+    loss.check(false);
+    return loss.value();
+}
+
+Tensor compose_l1_loss(L1LossArgs a)
+{
+    const PairLoss loss{"l1_loss", a.x(), a.target(), a.reduction(), "l1"};
+    check_reduction(loss.reduction, loss.call);
+    loss.check(false);
+    return loss.value();
+}
+
+Tensor compose_smooth_l1_loss(SmoothL1LossArgs a)
+{
+    const PairLoss loss{"smooth_l1_loss", a.x(), a.target(), a.reduction(), "smooth_l1", a.beta()};
+    check_reduction(loss.reduction, loss.call);
+    if (!(a.beta() >= 0))
+        fail(YOKE_E_VALUE,
+             "smooth_l1_loss: argument 'beta' is %g; it is 0 (which is l1_loss) or more", a.beta());
+    loss.check(false);
+    return loss.value();
+}
+
+Tensor compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs a)
+{
+    const PairLoss loss{"binary_cross_entropy_with_logits", a.x(), a.target(), a.reduction(),
+                        "bce_logits"};
+    check_reduction(loss.reduction, loss.call);
+    loss.check(true);
+    check_weight(a.weight(), "weight", a.x(), loss.call);
+    check_weight(a.pos_weight(), "pos_weight", a.x(), loss.call);
+    if (!a.weight() && !a.pos_weight()) return loss.value();
+    Tensor losses = loss.elements();
+    if (const yoke_tensor *pos_weight = a.pos_weight()) {
+        // The part of the positive class, target * log(1 + exp(-x)), once more for all that pos_weight is above 1.
+        const Tensor one = ops::full({}, 1.0, loss.x.dtype, loss.x.device);
+        const Tensor positive = ops::pair_loss(loss.x, *one, "bce_logits", 1.0, false, 1.0);
+        const Tensor extra = ops::mul(ops::sub(*pos_weight, int64_t{1}), a.target());
+        losses = ops::add(losses, ops::mul(extra, positive));
+    }
+    if (a.weight()) losses = ops::mul(losses, *a.weight());
+    return reduced(losses, loss.reduction);
+}
+
+Tensor compose_binary_cross_entropy(BinaryCrossEntropyArgs a)
+{
+    const PairLoss loss{"binary_cross_entropy", a.x(), a.target(), a.reduction(), "bce"};
+    check_reduction(loss.reduction, loss.call);
+    loss.check(true);
+    check_weight(a.weight(), "weight", a.x(), loss.call);
+    if (!a.weight()) return loss.value();
+    return reduced(ops::mul(loss.elements(), *a.weight()), loss.reduction);
+}
+
+Tensor compose_kl_div(KlDivArgs a)
+{
+    const PairLoss loss{"kl_div", a.x(), a.target(), a.reduction(),
+                        a.log_target() ? "kl_log" : "kl"};
+    check_reduction(loss.reduction, loss.call, true);
+    loss.check(false);
+    if (loss.reduction == "batchmean" && a.x().ndim == 0)
+        fail(YOKE_E_VALUE,
+             "kl_div: 'x' has no axis, and reduction \"batchmean\" divides by the length of its "
+             "first; use "
+             "\"sum\"");
+    return loss.value();
 }
 
 }  // namespace yoke

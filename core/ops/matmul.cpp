@@ -29,6 +29,57 @@ Tensor transposed(const yoke_tensor &x)
     return ops::transpose(x, -2, -1);
 }
 
+// The three ops that linear becomes take x, weight and bias as their first arguments, and speak of themselves as linear.
+enum : int { kX, kWeight, kBias };
+constexpr const char *kLinear = "linear";
+
+void check_linear_bias(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor &bias)
+{
+    check_same_dtype(x, bias, "bias", kLinear);
+    if (bias.ndim != 1 || bias.shape_[0] != weight.shape_[0])
+        fail(YOKE_E_VALUE, "%s: 'bias' has shape %s; for a weight of shape %s it must be [%lld]",
+             kLinear, to_string(bias.shape()).c_str(), to_string(weight.shape()).c_str(),
+             static_cast<long long>(weight.shape_[0]));
+}
+
+Dims infer_product(const Args &a, Plan &plan)
+{
+    const yoke_tensor &x = a.tensor(kX), &weight = a.tensor(kWeight);
+    check_same_dtype(x, weight, "weight", kLinear);
+    check_floating(x, kLinear, "x");
+    if (weight.ndim != 2 || x.ndim == 0 || x.shape_[x.ndim - 1] != weight.shape_[1])
+        fail(YOKE_E_VALUE,
+             "%s: 'x' has shape %s and 'weight' %s; they must be [..., in] and [out, in]", kLinear,
+             to_string(x.shape()).c_str(), to_string(weight.shape()).c_str());
+    if (const yoke_tensor *bias = a.tensor_or_null(kBias)) check_linear_bias(x, weight, *bias);
+    Dims shape{x.shape()};
+    shape[x.ndim - 1] = weight.shape_[0];
+    plan.result(shape, x.dtype);
+    plan.work(2.0 * static_cast<double>(x.numel) * static_cast<double>(weight.shape_[0]));
+    return shape;
+}
+
+// From the gradient of the product, before the activation.
+void vjp_product(const Args &a, Backward &b, const Tensor &grad)
+{
+    if (b.needs(kX)) b.set(kX, ops::matmul(grad, a.tensor(kWeight)));
+    if (!b.needs(kWeight) && !b.needs(kBias)) return;
+    const Tensor g = grad->ndim == 1 ? ops::unsqueeze(grad, 0) : rows(grad);
+    if (b.needs(kWeight)) {
+        const yoke_tensor &x = a.tensor(kX);
+        b.set(kWeight, ops::matmul(transposed(g), x.ndim == 1 ? ops::unsqueeze(x, 0) : rows(x)));
+    }
+    if (b.needs(kBias)) {
+        const int64_t first = 0;
+        b.set(kBias, ops::sum(g, IntList(&first, 1)));
+    }
+}
+
+bool wants_gradient(const yoke_tensor *x)
+{
+    return x && x->requires_grad();
+}
+
 }  // namespace
 
 void infer_matmul(MatmulArgs a, Plan &plan)
@@ -72,42 +123,55 @@ void vjp_matmul(MatmulArgs a, Backward &b)
     b.set(a.kY, ops::reshape(sum_to(product, y->shape()), a.y().shape()));
 }
 
-void infer_linear(LinearArgs a, Plan &plan)
+Tensor compose_linear(LinearArgs a)
 {
-    const yoke_tensor &x = a.x(), &weight = a.weight();
-    check_same_dtype(x, weight, "weight", plan.name());
-    check_floating(x, plan.name(), "x");
-    if (weight.ndim != 2 || x.ndim == 0 || x.shape_[x.ndim - 1] != weight.shape_[1])
+    const std::string_view activation = a.activation();
+    if (activation == "none") return ops::linear_internal(a.x(), a.weight(), a.bias());
+    if (activation == "relu") return ops::linear_relu(a.x(), a.weight(), a.bias());
+    if (activation != "gelu" && activation != "gelu_tanh" && activation != "silu")
         fail(YOKE_E_VALUE,
-             "%s: 'x' has shape %s and 'weight' %s; they must be [..., in] and [out, in]",
-             plan.name(), to_string(x.shape()).c_str(), to_string(weight.shape()).c_str());
-    if (const yoke_tensor *bias = a.bias()) {
-        check_same_dtype(x, *bias, "bias", plan.name());
-        if (bias->ndim != 1 || bias->shape_[0] != weight.shape_[0])
-            fail(YOKE_E_VALUE,
-                 "%s: 'bias' has shape %s; for a weight of shape %s it must be [%lld]", plan.name(),
-                 to_string(bias->shape()).c_str(), to_string(weight.shape()).c_str(),
-                 static_cast<long long>(weight.shape_[0]));
-    }
-    Dims shape{x.shape()};
-    shape[x.ndim - 1] = weight.shape_[0];
-    plan.result(shape, x.dtype);
-    plan.work(2.0 * static_cast<double>(x.numel) * static_cast<double>(weight.shape_[0]));
+             "linear: argument 'activation' is \"%s\"; it is \"none\", \"relu\", \"gelu\", "
+             "\"gelu_tanh\" or \"silu\"",
+             std::string(activation).c_str());
+    const bool keep = grad_enabled() && (wants_gradient(&a.x()) || wants_gradient(&a.weight()) ||
+                                         wants_gradient(a.bias()));
+    return ops::linear_act(a.x(), a.weight(), a.bias(), activation.data(), keep);
 }
 
-void vjp_linear(LinearArgs a, Backward &b)
+void infer_linear_internal(LinearInternalArgs a, Plan &plan)
 {
-    if (b.needs(a.kX)) b.set(a.kX, ops::matmul(b.grad(), a.weight()));
-    if (!b.needs(a.kWeight) && !b.needs(a.kBias)) return;
-    const Tensor g = b.grad()->ndim == 1 ? ops::unsqueeze(b.grad(), 0) : rows(b.grad());
-    if (b.needs(a.kWeight)) {
-        const Tensor x = a.x().ndim == 1 ? ops::unsqueeze(a.x(), 0) : rows(a.x());
-        b.set(a.kWeight, ops::matmul(transposed(g), x));
-    }
-    if (b.needs(a.kBias)) {
-        const int64_t first = 0;
-        b.set(a.kBias, ops::sum(g, IntList(&first, 1)));
-    }
+    infer_product(a, plan);
+}
+
+void vjp_linear_internal(LinearInternalArgs a, Backward &b)
+{
+    vjp_product(a, b, b.grad());
+}
+
+void infer_linear_relu(LinearReluArgs a, Plan &plan)
+{
+    infer_product(a, plan);
+}
+
+void vjp_linear_relu(LinearReluArgs a, Backward &b)
+{
+    vjp_product(a, b, ops::relu_backward(b.grad(), b.out()));
+}
+
+void infer_linear_act(LinearActArgs a, Plan &plan)
+{
+    const Dims shape = infer_product(a, plan);
+    plan.result(a.keep() ? shape : Dims{0}, a.x().dtype);  // what the activation is applied to
+}
+
+void vjp_linear_act(LinearActArgs a, Backward &b)
+{
+    const yoke_tensor &before = b.out(1);
+    const std::string_view activation = a.activation();
+    vjp_product(a, b,
+                activation == "silu"
+                    ? ops::silu_backward(b.grad(), before)
+                    : ops::gelu_backward(b.grad(), before, activation == "gelu" ? "none" : "tanh"));
 }
 
 }  // namespace yoke

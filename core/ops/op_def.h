@@ -5,6 +5,8 @@
 #include "core/base/refcount.h"
 #include "yoke/types.h"
 
+#include <vector>
+
 namespace yoke {
 
 class Plan;      // core/ops/plan.h
@@ -51,7 +53,7 @@ enum class ResultKind : uint8_t {
 };
 
 enum class AutocastClass : uint8_t { kLow, kF32, kF32UnlessDtype, kPromote, kError, kNone };
-enum class Cost : uint8_t { kBytes, kGemm, kView, kComposed };
+enum class Cost : uint8_t { kBytes, kGemm, kView, kComposed, kInplace };
 
 struct ArgSpec {
     const char *name;
@@ -72,8 +74,9 @@ struct OpDef {
     int arg_count;
     ResultKind results[kMaxResults];
     int result_count;    // all, with the saved ones
-    int returned_count;  // what the caller gets
+    int returned_count;  // what the caller gets; -1 is a list, of composed ops alone
     int mut_result;      // the index of the `mut` argument that is returned itself, or -1
+    int in_place_of;     // the op whose result is written into the `mut` argument, or -1
     uint32_t saves
         [kMaxArgs];  // what is kept if argument k wants a gradient: bit i is argument i, bit 16 + i is result i
     AutocastClass autocast;
@@ -81,6 +84,7 @@ struct OpDef {
     void (*infer)(yoke_arg *args, Plan &plan);
     void (*vjp)(yoke_arg *args, Backward &backward);
     Tensor (*compose)(yoke_arg *args);
+    std::vector<Tensor> (*compose_list)(yoke_arg *args);
 };
 
 extern const OpDef kOps[YOKE_OP_COUNT];

@@ -43,6 +43,10 @@ public:
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
     void release_saved() noexcept override;
 
+    // What the node holds back for its gradient: visit(name of the argument or result, tensor as remembered).
+    template <class Visit>
+    void each_saved(Visit visit) const;
+
 private:
     friend class Backward;
     friend struct NodeLayout;
@@ -59,6 +63,20 @@ private:
     int result_count_ = 0;
     bool freed_ = false;
 };
+
+template <class Visit>
+void OpNode::each_saved(Visit visit) const
+{
+    int next = 0;
+    for (int i = 0; i < op_.arg_count; ++i) {
+        if (!is_tensor_type(op_.args[i].type)) continue;
+        const int items = is_list_type(op_.args[i].type) ? args_[i].count : 1;
+        for (int k = 0; k < items; ++k, ++next)
+            if (remembered_[next].storage.present()) visit(op_.args[i].name, remembered_[next]);
+    }
+    for (int k = 0; k < result_count_; ++k, ++next)
+        if (remembered_[next].storage.present()) visit("out", remembered_[next]);
+}
 
 // Handed to vjp_<op>: gradients of the results come out, gradients of the arguments go in.
 class Backward {

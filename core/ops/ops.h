@@ -8,6 +8,9 @@
 #include "core/ops/args.h"
 #include "core/ops/op_def.h"
 
+#include <array>
+#include <vector>
+
 namespace yoke {
 
 // add: x + y, broadcast.
@@ -133,6 +136,332 @@ struct CloneArgs : Args {
 void infer_clone(CloneArgs a, Plan &plan);
 void vjp_clone(CloneArgs a, Backward &b);
 
+// abs: Absolute value of x.
+struct AbsArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_abs(AbsArgs a, Plan &plan);
+void vjp_abs(AbsArgs a, Backward &b);
+
+// sqrt: Square root of x.
+struct SqrtArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_sqrt(SqrtArgs a, Plan &plan);
+void vjp_sqrt(SqrtArgs a, Backward &b);
+
+// rsqrt: 1 / sqrt(x).
+struct RsqrtArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_rsqrt(RsqrtArgs a, Plan &plan);
+void vjp_rsqrt(RsqrtArgs a, Backward &b);
+
+// reciprocal: 1 / x.
+struct ReciprocalArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_reciprocal(ReciprocalArgs a, Plan &plan);
+void vjp_reciprocal(ReciprocalArgs a, Backward &b);
+
+// sin: Sine of x, in radians.
+struct SinArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_sin(SinArgs a, Plan &plan);
+void vjp_sin(SinArgs a, Backward &b);
+
+// cos: Cosine of x, in radians.
+struct CosArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_cos(CosArgs a, Plan &plan);
+void vjp_cos(CosArgs a, Backward &b);
+
+// erf: Error function of x.
+struct ErfArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_erf(ErfArgs a, Plan &plan);
+void vjp_erf(ErfArgs a, Backward &b);
+
+// sigmoid: 1 / (1 + exp(-x)).
+struct SigmoidArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_sigmoid(SigmoidArgs a, Plan &plan);
+void vjp_sigmoid(SigmoidArgs a, Backward &b);
+
+// silu: x * sigmoid(x).
+struct SiluArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_silu(SiluArgs a, Plan &plan);
+void vjp_silu(SiluArgs a, Backward &b);
+
+// softplus: log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+struct SoftplusArgs : Args {
+    using Args::Args;
+    enum : int { kX, kBeta, kThreshold };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double beta() const { return Args::real(kBeta); }
+    double threshold() const { return Args::real(kThreshold); }
+};
+void infer_softplus(SoftplusArgs a, Plan &plan);
+void vjp_softplus(SoftplusArgs a, Backward &b);
+
+// leaky_relu: x where x > 0, else negative_slope * x.
+struct LeakyReluArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNegativeSlope };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double negative_slope() const { return Args::real(kNegativeSlope); }
+};
+void infer_leaky_relu(LeakyReluArgs a, Plan &plan);
+void vjp_leaky_relu(LeakyReluArgs a, Backward &b);
+
+// elu: x where x > 0, else alpha * (exp(x) - 1).
+struct EluArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAlpha };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double alpha() const { return Args::real(kAlpha); }
+};
+void infer_elu(EluArgs a, Plan &plan);
+void vjp_elu(EluArgs a, Backward &b);
+
+// sign: -1, 0 or 1 by the sign of x; its gradient is 0.
+struct SignArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_sign(SignArgs a, Plan &plan);
+void vjp_sign(SignArgs a, Backward &b);
+
+// floor: Largest whole number not above x; its gradient is 0.
+struct FloorArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_floor(FloorArgs a, Plan &plan);
+void vjp_floor(FloorArgs a, Backward &b);
+
+// ceil: Smallest whole number not below x; its gradient is 0.
+struct CeilArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_ceil(CeilArgs a, Plan &plan);
+void vjp_ceil(CeilArgs a, Backward &b);
+
+// round: Nearest whole number, halves to even; its gradient is 0.
+struct RoundArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_round(RoundArgs a, Plan &plan);
+void vjp_round(RoundArgs a, Backward &b);
+
+// clamp: x held between min and max; one of them may be absent.
+struct ClampArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMin, kMax };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_arg *min() const { return Args::value_or_null(kMin); }
+    const yoke_arg *max() const { return Args::value_or_null(kMax); }
+};
+void infer_clamp(ClampArgs a, Plan &plan);
+void vjp_clamp(ClampArgs a, Backward &b);
+
+// isnan: Whether x is NaN, as bool.
+struct IsnanArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_isnan(IsnanArgs a, Plan &plan);
+
+// isfinite: Whether x is neither infinite nor NaN, as bool.
+struct IsfiniteArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_isfinite(IsfiniteArgs a, Plan &plan);
+
+// pow: x to the power of y, broadcast.
+struct PowArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_pow(PowArgs a, Plan &plan);
+void vjp_pow(PowArgs a, Backward &b);
+
+// maximum: The larger of x and y, broadcast; ties share the gradient; NaN wins.
+struct MaximumArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_maximum(MaximumArgs a, Plan &plan);
+void vjp_maximum(MaximumArgs a, Backward &b);
+
+// minimum: The smaller of x and y, broadcast; ties share the gradient; NaN wins.
+struct MinimumArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_minimum(MinimumArgs a, Plan &plan);
+void vjp_minimum(MinimumArgs a, Backward &b);
+
+// eq: Whether x == y, broadcast, as bool.
+struct EqArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_eq(EqArgs a, Plan &plan);
+
+// ne: Whether x != y, broadcast, as bool.
+struct NeArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_ne(NeArgs a, Plan &plan);
+
+// lt: Whether x < y, broadcast, as bool.
+struct LtArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_lt(LtArgs a, Plan &plan);
+
+// le: Whether x <= y, broadcast, as bool.
+struct LeArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_le(LeArgs a, Plan &plan);
+
+// gt: Whether x > y, broadcast, as bool.
+struct GtArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_gt(GtArgs a, Plan &plan);
+
+// ge: Whether x >= y, broadcast, as bool.
+struct GeArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_ge(GeArgs a, Plan &plan);
+
+// logical_and: Whether both x and y are true (not 0), broadcast, as bool.
+struct LogicalAndArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_logical_and(LogicalAndArgs a, Plan &plan);
+
+// logical_or: Whether x or y is true (not 0), broadcast, as bool.
+struct LogicalOrArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_logical_or(LogicalOrArgs a, Plan &plan);
+
+// logical_xor: Whether one of x and y is true (not 0), broadcast, as bool.
+struct LogicalXorArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_logical_xor(LogicalXorArgs a, Plan &plan);
+
+// logical_not: Whether x is false (0), as bool.
+struct LogicalNotArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_logical_not(LogicalNotArgs a, Plan &plan);
+
+// where: x where the bool tensor condition is true, else y; all are broadcast.
+struct WhereArgs : Args {
+    using Args::Args;
+    enum : int { kCondition, kX, kY };
+    const yoke_tensor &condition() const { return Args::tensor(kCondition); }
+    void set_condition(const yoke_tensor &v) { Args::set_tensor(kCondition, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_where(WhereArgs a, Plan &plan);
+void vjp_where(WhereArgs a, Backward &b);
+
 // copy_: Writes src, broadcast and cast, into x; devices may differ.
 struct CopyInplaceArgs : Args {
     using Args::Args;
@@ -161,8 +490,220 @@ struct AddInplaceArgs : Args {
     yoke_tensor &x() const { return Args::mut(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_add_(AddInplaceArgs a, Plan &plan);
-void vjp_add_(AddInplaceArgs a, Backward &b);
+
+// sub_: x -= y; y is broadcast to x's shape.
+struct SubInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// mul_: x *= y; y is broadcast to x's shape.
+struct MulInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// div_: x /= y; y is broadcast to x's shape.
+struct DivInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// pow_: Raises x to the power of y, which is broadcast to x's shape.
+struct PowInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// neg_: Replaces x by its negative.
+struct NegInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// abs_: Replaces x by its absolute value.
+struct AbsInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// exp_: Replaces x by e to the power of x.
+struct ExpInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// log_: Replaces x by its natural logarithm.
+struct LogInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// sqrt_: Replaces x by its square root.
+struct SqrtInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// rsqrt_: Replaces x by 1 / sqrt(x).
+struct RsqrtInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// reciprocal_: Replaces x by 1 / x.
+struct ReciprocalInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// sin_: Replaces x by its sine.
+struct SinInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// cos_: Replaces x by its cosine.
+struct CosInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// tanh_: Replaces x by its hyperbolic tangent.
+struct TanhInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// erf_: Replaces x by its error function.
+struct ErfInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// sigmoid_: Replaces x by 1 / (1 + exp(-x)).
+struct SigmoidInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// silu_: Replaces x by x * sigmoid(x).
+struct SiluInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// relu_: Sets what is negative in x to 0.
+struct ReluInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// gelu_: Replaces x by gelu(x).
+struct GeluInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kApproximate };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    std::string_view approximate() const { return Args::string(kApproximate); }
+};
+
+// leaky_relu_: Multiplies what is negative in x by negative_slope.
+struct LeakyReluInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNegativeSlope };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double negative_slope() const { return Args::real(kNegativeSlope); }
+};
+
+// elu_: Replaces x by elu(x).
+struct EluInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAlpha };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double alpha() const { return Args::real(kAlpha); }
+};
+
+// sign_: Replaces x by its sign.
+struct SignInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// floor_: Rounds x down.
+struct FloorInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// ceil_: Rounds x up.
+struct CeilInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// round_: Rounds x to the nearest whole number, halves to even.
+struct RoundInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// clamp_: Holds x between min and max; one of them may be absent.
+struct ClampInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMin, kMax };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg *min() const { return Args::value_or_null(kMin); }
+    const yoke_arg *max() const { return Args::value_or_null(kMax); }
+};
+
+// masked_fill_: Sets x to value where the bool tensor mask is true; mask is broadcast.
+struct MaskedFillInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMask, kValue };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_tensor &mask() const { return Args::tensor(kMask); }
+    void set_mask(const yoke_tensor &v) { Args::set_tensor(kMask, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+
+// scatter_add_: Adds each element of src to the element of x that index names along an axis.
+struct ScatterAddInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSrc };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &src() const { return Args::tensor(kSrc); }
+    void set_src(const yoke_tensor &v) { Args::set_tensor(kSrc, v); }
+};
 
 // sum: Sum over axes (all by default); integers are summed in int64.
 struct SumArgs : Args {
@@ -219,6 +760,184 @@ struct ArgmaxArgs : Args {
 };
 void infer_argmax(ArgmaxArgs a, Plan &plan);
 
+// amin: Smallest value over axes; ties share the gradient evenly; NaN wins.
+struct AminArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+void infer_amin(AminArgs a, Plan &plan);
+void vjp_amin(AminArgs a, Backward &b);
+
+// argmin: Index of the first smallest value along an axis, or in the flattened tensor.
+struct ArgminArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<int64_t> axis() const { return Args::optional_integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+void infer_argmin(ArgminArgs a, Plan &plan);
+
+// all: Whether all elements over axes are true (not 0), as bool.
+struct AllArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+void infer_all(AllArgs a, Plan &plan);
+
+// any: Whether any element over axes is true (not 0), as bool.
+struct AnyArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+void infer_any(AnyArgs a, Plan &plan);
+
+// prod: Product over axes (all by default); integers are multiplied in int64.
+struct ProdArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim, kDtype };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+};
+void infer_prod(ProdArgs a, Plan &plan);
+void vjp_prod(ProdArgs a, Backward &b);
+
+// var: Variance over axes, divided by the count minus correction; floating dtypes only.
+struct VarArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim, kCorrection };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    int64_t correction() const { return Args::integer(kCorrection); }
+    void set_correction(int64_t v) { Args::set_integer(kCorrection, v); }
+};
+void infer_var(VarArgs a, Plan &plan);
+void vjp_var(VarArgs a, Backward &b);
+
+// std: Standard deviation over axes: the square root of var.
+struct StdArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim, kCorrection };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    int64_t correction() const { return Args::integer(kCorrection); }
+    void set_correction(int64_t v) { Args::set_integer(kCorrection, v); }
+};
+void infer_std(StdArgs a, Plan &plan);
+void vjp_std(StdArgs a, Backward &b);
+
+// norm: Vector norm of order p over axes; p may be 0, infinite or negative.
+struct NormArgs : Args {
+    using Args::Args;
+    enum : int { kX, kP, kAxis, kKeepdim, kDtype };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double p() const { return Args::real(kP); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+};
+void infer_norm(NormArgs a, Plan &plan);
+void vjp_norm(NormArgs a, Backward &b);
+
+// logsumexp: log(sum(exp(x))) over axes (all by default), without overflow.
+struct LogsumexpArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+void infer_logsumexp(LogsumexpArgs a, Plan &plan);
+void vjp_logsumexp(LogsumexpArgs a, Backward &b);
+
+// cumsum: Running sum along one axis; integers are summed in int64.
+struct CumsumArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kDtype };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+};
+void infer_cumsum(CumsumArgs a, Plan &plan);
+void vjp_cumsum(CumsumArgs a, Backward &b);
+
+// sort: Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.
+struct SortArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kDescending };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool descending() const { return Args::boolean(kDescending); }
+};
+void infer_sort(SortArgs a, Plan &plan);
+void vjp_sort(SortArgs a, Backward &b);
+
+// argsort: The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.
+struct ArgsortArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kDescending };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool descending() const { return Args::boolean(kDescending); }
+};
+void infer_argsort(ArgsortArgs a, Plan &plan);
+
+// topk: The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.
+struct TopkArgs : Args {
+    using Args::Args;
+    enum : int { kX, kK, kAxis, kLargest, kSorted };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t k() const { return Args::integer(kK); }
+    void set_k(int64_t v) { Args::set_integer(kK, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool largest() const { return Args::boolean(kLargest); }
+    bool sorted() const { return Args::boolean(kSorted); }
+};
+void infer_topk(TopkArgs a, Plan &plan);
+void vjp_topk(TopkArgs a, Backward &b);
+
 // softmax: Softmax along one axis.
 struct SoftmaxArgs : Args {
     using Args::Args;
@@ -263,6 +982,172 @@ struct CrossEntropyArgs : Args {
 void infer_cross_entropy(CrossEntropyArgs a, Plan &plan);
 void vjp_cross_entropy(CrossEntropyArgs a, Backward &b);
 
+// nll_loss: Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+struct NllLossArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction, kIgnoreIndex };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
+    void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
+};
+void infer_nll_loss(NllLossArgs a, Plan &plan);
+void vjp_nll_loss(NllLossArgs a, Backward &b);
+
+// mse_loss: Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
+struct MseLossArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+};
+Tensor compose_mse_loss(MseLossArgs a);
+
+// l1_loss: Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
+struct L1LossArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+};
+Tensor compose_l1_loss(L1LossArgs a);
+
+// smooth_l1_loss: Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
+struct SmoothL1LossArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction, kBeta };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    double beta() const { return Args::real(kBeta); }
+};
+Tensor compose_smooth_l1_loss(SmoothL1LossArgs a);
+
+// binary_cross_entropy_with_logits: Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
+struct BinaryCrossEntropyWithLogitsArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kWeight, kReduction, kPosWeight };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    const yoke_tensor *pos_weight() const { return Args::tensor_or_null(kPosWeight); }
+};
+Tensor compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs a);
+
+// binary_cross_entropy: Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
+struct BinaryCrossEntropyArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kWeight, kReduction };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+};
+Tensor compose_binary_cross_entropy(BinaryCrossEntropyArgs a);
+
+// kl_div: Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
+struct KlDivArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction, kLogTarget };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    bool log_target() const { return Args::boolean(kLogTarget); }
+};
+Tensor compose_kl_div(KlDivArgs a);
+
+// layer_norm: Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.
+struct LayerNormArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNormalizedShape, kWeight, kBias, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList normalized_shape() const { return Args::ints(kNormalizedShape); }
+    void set_normalized_shape(IntList v) { Args::set_ints(kNormalizedShape, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    double eps() const { return Args::real(kEps); }
+};
+void infer_layer_norm(LayerNormArgs a, Plan &plan);
+void vjp_layer_norm(LayerNormArgs a, Backward &b);
+
+// rms_norm: Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.
+struct RmsNormArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNormalizedShape, kWeight, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList normalized_shape() const { return Args::ints(kNormalizedShape); }
+    void set_normalized_shape(IntList v) { Args::set_ints(kNormalizedShape, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_arg *eps() const { return Args::value_or_null(kEps); }
+};
+void infer_rms_norm(RmsNormArgs a, Plan &plan);
+void vjp_rms_norm(RmsNormArgs a, Backward &b);
+
+// group_norm: Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and shifts by bias [C].
+struct GroupNormArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNumGroups, kWeight, kBias, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t num_groups() const { return Args::integer(kNumGroups); }
+    void set_num_groups(int64_t v) { Args::set_integer(kNumGroups, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    double eps() const { return Args::real(kEps); }
+};
+void infer_group_norm(GroupNormArgs a, Plan &plan);
+void vjp_group_norm(GroupNormArgs a, Backward &b);
+
+// batch_norm: Normalises each channel of x [N, C, ...] over the batch (training), or by the running statistics, which training updates.
+struct BatchNormArgs : Args {
+    using Args::Args;
+    enum : int { kX, kRunningMean, kRunningVar, kWeight, kBias, kTraining, kMomentum, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *running_mean() const { return Args::tensor_or_null(kRunningMean); }
+    const yoke_tensor *running_var() const { return Args::tensor_or_null(kRunningVar); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    bool training() const { return Args::boolean(kTraining); }
+    double momentum() const { return Args::real(kMomentum); }
+    double eps() const { return Args::real(kEps); }
+};
+Tensor compose_batch_norm(BatchNormArgs a);
+
+// embedding: The rows of weight [count, width] that index names; row padding_idx gets no gradient.
+struct EmbeddingArgs : Args {
+    using Args::Args;
+    enum : int { kIndex, kWeight, kPaddingIdx };
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    std::optional<int64_t> padding_idx() const { return Args::optional_integer(kPaddingIdx); }
+    void set_padding_idx(int64_t v) { Args::set_integer(kPaddingIdx, v); }
+};
+void infer_embedding(EmbeddingArgs a, Plan &plan);
+void vjp_embedding(EmbeddingArgs a, Backward &b);
+
 // matmul: Matrix product with NumPy's rules for 1-D and batched arguments.
 struct MatmulArgs : Args {
     using Args::Args;
@@ -275,18 +1160,56 @@ struct MatmulArgs : Args {
 void infer_matmul(MatmulArgs a, Plan &plan);
 void vjp_matmul(MatmulArgs a, Backward &b);
 
-// linear: x times the transpose of weight [out, in], plus bias [out].
+// outer: The products of all elements of x [n] with all of y [m], as [n, m].
+struct OuterArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+};
+Tensor compose_outer(OuterArgs a);
+
+// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named.
+struct EinsumArgs : Args {
+    using Args::Args;
+    enum : int { kEquation, kTensors };
+    std::string_view equation() const { return Args::string(kEquation); }
+    TensorList tensors() const { return Args::tensors(kTensors); }
+};
+Tensor compose_einsum(EinsumArgs a);
+
+// linear: x times the transpose of weight [out, in], plus bias [out], then the activation: "none", "relu", "gelu", "gelu_tanh" or "silu".
 struct LinearArgs : Args {
     using Args::Args;
-    enum : int { kX, kWeight, kBias };
+    enum : int { kX, kWeight, kBias, kActivation };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &weight() const { return Args::tensor(kWeight); }
     void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
     const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    std::string_view activation() const { return Args::string(kActivation); }
 };
-void infer_linear(LinearArgs a, Plan &plan);
-void vjp_linear(LinearArgs a, Backward &b);
+Tensor compose_linear(LinearArgs a);
+
+// scaled_dot_product_attention: softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.
+struct ScaledDotProductAttentionArgs : Args {
+    using Args::Args;
+    enum : int { kQuery, kKey, kValue, kMask, kDropoutP, kIsCausal, kScale, kEnableGqa };
+    const yoke_tensor &query() const { return Args::tensor(kQuery); }
+    void set_query(const yoke_tensor &v) { Args::set_tensor(kQuery, v); }
+    const yoke_tensor &key() const { return Args::tensor(kKey); }
+    void set_key(const yoke_tensor &v) { Args::set_tensor(kKey, v); }
+    const yoke_tensor &value() const { return Args::tensor(kValue); }
+    void set_value(const yoke_tensor &v) { Args::set_tensor(kValue, v); }
+    const yoke_tensor *mask() const { return Args::tensor_or_null(kMask); }
+    double dropout_p() const { return Args::real(kDropoutP); }
+    bool is_causal() const { return Args::boolean(kIsCausal); }
+    const yoke_arg *scale() const { return Args::value_or_null(kScale); }
+    bool enable_gqa() const { return Args::boolean(kEnableGqa); }
+};
+Tensor compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs a);
 
 // reshape: x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 struct ReshapeArgs : Args {
@@ -422,6 +1345,188 @@ struct CatArgs : Args {
 };
 void infer_cat(CatArgs a, Plan &plan);
 void vjp_cat(CatArgs a, Backward &b);
+
+// stack: Joins tensors of one shape along a new axis.
+struct StackArgs : Args {
+    using Args::Args;
+    enum : int { kTensors, kAxis };
+    TensorList tensors() const { return Args::tensors(kTensors); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+Tensor compose_stack(StackArgs a);
+
+// split: x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
+struct SplitArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSize, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+std::vector<Tensor> compose_split(SplitArgs a);
+
+// chunk: x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+struct ChunkArgs : Args {
+    using Args::Args;
+    enum : int { kX, kChunks, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t chunks() const { return Args::integer(kChunks); }
+    void set_chunks(int64_t v) { Args::set_integer(kChunks, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+std::vector<Tensor> compose_chunk(ChunkArgs a);
+
+// unbind: The parts of x at each position of an axis, without that axis; views.
+struct UnbindArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+std::vector<Tensor> compose_unbind(UnbindArgs a);
+
+// gather: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
+struct GatherArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+};
+void infer_gather(GatherArgs a, Plan &plan);
+void vjp_gather(GatherArgs a, Backward &b);
+
+// scatter_add: A copy of x with each element of src added at the place that index names along an axis; index has as many axes as x.
+struct ScatterAddArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSrc };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &src() const { return Args::tensor(kSrc); }
+    void set_src(const yoke_tensor &v) { Args::set_tensor(kSrc, v); }
+};
+void infer_scatter_add(ScatterAddArgs a, Plan &plan);
+void vjp_scatter_add(ScatterAddArgs a, Backward &b);
+
+// nonzero: The indices of the elements that are true (not 0), row-major, as [count, ndim].
+struct NonzeroArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+Tensor compose_nonzero(NonzeroArgs a);
+
+// masked_select: The elements of x where the bool tensor mask is true, as one axis; both are broadcast.
+struct MaskedSelectArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMask };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mask() const { return Args::tensor(kMask); }
+    void set_mask(const yoke_tensor &v) { Args::set_tensor(kMask, v); }
+};
+Tensor compose_masked_select(MaskedSelectArgs a);
+
+// masked_fill: A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+struct MaskedFillArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMask, kValue };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mask() const { return Args::tensor(kMask); }
+    void set_mask(const yoke_tensor &v) { Args::set_tensor(kMask, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+void infer_masked_fill(MaskedFillArgs a, Plan &plan);
+void vjp_masked_fill(MaskedFillArgs a, Backward &b);
+
+// pad: x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular".
+struct PadArgs : Args {
+    using Args::Args;
+    enum : int { kX, kPadding, kMode, kValue };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList padding() const { return Args::ints(kPadding); }
+    void set_padding(IntList v) { Args::set_ints(kPadding, v); }
+    std::string_view mode() const { return Args::string(kMode); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+Tensor compose_pad(PadArgs a);
+
+// flip: x with the order along axes reversed; a copy.
+struct FlipArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxes };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList axes() const { return Args::ints(kAxes); }
+    void set_axes(IntList v) { Args::set_ints(kAxes, v); }
+};
+Tensor compose_flip(FlipArgs a);
+
+// roll: x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
+struct RollArgs : Args {
+    using Args::Args;
+    enum : int { kX, kShifts, kAxes };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList shifts() const { return Args::ints(kShifts); }
+    void set_shifts(IntList v) { Args::set_ints(kShifts, v); }
+    std::optional<IntList> axes() const { return Args::optional_ints(kAxes); }
+    void set_axes(IntList v) { Args::set_ints(kAxes, v); }
+};
+Tensor compose_roll(RollArgs a);
+
+// tile: x repeated reps times along each axis.
+struct TileArgs : Args {
+    using Args::Args;
+    enum : int { kX, kReps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList reps() const { return Args::ints(kReps); }
+    void set_reps(IntList v) { Args::set_ints(kReps, v); }
+};
+Tensor compose_tile(TileArgs a);
+
+// tril: The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
+struct TrilArgs : Args {
+    using Args::Args;
+    enum : int { kX, kDiagonal };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t diagonal() const { return Args::integer(kDiagonal); }
+    void set_diagonal(int64_t v) { Args::set_integer(kDiagonal, v); }
+};
+void infer_tril(TrilArgs a, Plan &plan);
+void vjp_tril(TrilArgs a, Backward &b);
+
+// triu: The upper triangle of the last two axes, from a diagonal on; 0 elsewhere.
+struct TriuArgs : Args {
+    using Args::Args;
+    enum : int { kX, kDiagonal };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t diagonal() const { return Args::integer(kDiagonal); }
+    void set_diagonal(int64_t v) { Args::set_integer(kDiagonal, v); }
+};
+void infer_triu(TriuArgs a, Plan &plan);
+void vjp_triu(TriuArgs a, Backward &b);
 
 // one_hot: 1 at each index of x along a new last axis, else 0; -1 takes the largest index plus one.
 struct OneHotArgs : Args {
@@ -710,6 +1815,225 @@ struct GeluBackwardArgs : Args {
 };
 void infer_gelu_backward(GeluBackwardArgs a, Plan &plan);
 
+// _abs_backward: The gradient of abs.
+struct AbsBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_abs_backward(AbsBackwardArgs a, Plan &plan);
+
+// _sqrt_backward: The gradient of sqrt.
+struct SqrtBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_sqrt_backward(SqrtBackwardArgs a, Plan &plan);
+
+// _rsqrt_backward: The gradient of rsqrt.
+struct RsqrtBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_rsqrt_backward(RsqrtBackwardArgs a, Plan &plan);
+
+// _reciprocal_backward: The gradient of reciprocal.
+struct ReciprocalBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_reciprocal_backward(ReciprocalBackwardArgs a, Plan &plan);
+
+// _sin_backward: The gradient of sin.
+struct SinBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_sin_backward(SinBackwardArgs a, Plan &plan);
+
+// _cos_backward: The gradient of cos.
+struct CosBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_cos_backward(CosBackwardArgs a, Plan &plan);
+
+// _erf_backward: The gradient of erf.
+struct ErfBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_erf_backward(ErfBackwardArgs a, Plan &plan);
+
+// _sigmoid_backward: The gradient of sigmoid.
+struct SigmoidBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_sigmoid_backward(SigmoidBackwardArgs a, Plan &plan);
+
+// _silu_backward: The gradient of silu.
+struct SiluBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_silu_backward(SiluBackwardArgs a, Plan &plan);
+
+// _softplus_backward: The gradient of softplus.
+struct SoftplusBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kBeta, kThreshold };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double beta() const { return Args::real(kBeta); }
+    double threshold() const { return Args::real(kThreshold); }
+};
+void infer_softplus_backward(SoftplusBackwardArgs a, Plan &plan);
+
+// _leaky_relu_backward: The gradient of leaky_relu.
+struct LeakyReluBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kNegativeSlope };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double negative_slope() const { return Args::real(kNegativeSlope); }
+};
+void infer_leaky_relu_backward(LeakyReluBackwardArgs a, Plan &plan);
+
+// _elu_backward: The gradient of elu.
+struct EluBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kAlpha };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double alpha() const { return Args::real(kAlpha); }
+};
+void infer_elu_backward(EluBackwardArgs a, Plan &plan);
+
+// _clamp_backward: The gradient of clamp.
+struct ClampBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kMin, kMax };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_arg *min() const { return Args::value_or_null(kMin); }
+    const yoke_arg *max() const { return Args::value_or_null(kMax); }
+};
+void infer_clamp_backward(ClampBackwardArgs a, Plan &plan);
+
+// _pow_backward: The gradient of pow with respect to x, not yet summed over broadcast axes.
+struct PowBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kY };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_pow_backward(PowBackwardArgs a, Plan &plan);
+
+// _pow_exponent_backward: The gradient of pow with respect to y, not yet summed over broadcast axes.
+struct PowExponentBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kY, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_pow_exponent_backward(PowExponentBackwardArgs a, Plan &plan);
+
+// _maximum_backward: The gradient of maximum with respect to x, not yet summed over broadcast axes.
+struct MaximumBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kY };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_maximum_backward(MaximumBackwardArgs a, Plan &plan);
+
+// _minimum_backward: The gradient of minimum with respect to x, not yet summed over broadcast axes.
+struct MinimumBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kY };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_minimum_backward(MinimumBackwardArgs a, Plan &plan);
+
+// _index_put_: Writes values into the elements of x that index tensors name.
+struct IndexPutInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kIndices, kValues, kAxis, kAccumulate };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    TensorList indices() const { return Args::tensors(kIndices); }
+    const yoke_tensor &values() const { return Args::tensor(kValues); }
+    void set_values(const yoke_tensor &v) { Args::set_tensor(kValues, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool accumulate() const { return Args::boolean(kAccumulate); }
+};
+
+// _reverse_cumsum: Running sum from the end of one axis: the gradient of cumsum.
+struct ReverseCumsumArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+void infer_reverse_cumsum(ReverseCumsumArgs a, Plan &plan);
+
 // _amax_backward: The gradient of amax: shared evenly between equal maxima.
 struct AmaxBackwardArgs : Args {
     using Args::Args;
@@ -722,6 +2046,57 @@ struct AmaxBackwardArgs : Args {
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
 void infer_amax_backward(AmaxBackwardArgs a, Plan &plan);
+
+// _prod_backward: The gradient of prod: grad times the product of all other elements.
+struct ProdBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_prod_backward(ProdBackwardArgs a, Plan &plan);
+
+// _var_backward: grad * (x - mean), where grad and mean are in the dtype that x is computed in.
+struct VarBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kMean };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+};
+void infer_var_backward(VarBackwardArgs a, Plan &plan);
+
+// _norm_backward: The gradient of norm; 0 where the norm is 0.
+struct NormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut, kP };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+    double p() const { return Args::real(kP); }
+};
+void infer_norm_backward(NormBackwardArgs a, Plan &plan);
+
+// _logsumexp_backward: The gradient of logsumexp: grad * exp(x - out).
+struct LogsumexpBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+};
+void infer_logsumexp_backward(LogsumexpBackwardArgs a, Plan &plan);
 
 // _softmax_backward: The gradient of softmax.
 struct SoftmaxBackwardArgs : Args {
@@ -770,20 +2145,315 @@ struct CrossEntropyBackwardArgs : Args {
 };
 void infer_cross_entropy_backward(CrossEntropyBackwardArgs a, Plan &plan);
 
-// _index_select_backward: The gradient of index_select: what was named twice is added up.
-struct IndexSelectBackwardArgs : Args {
+// _nll_loss_backward: The gradient of nll_loss.
+struct NllLossBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kIndex, kShape, kAxis };
+    enum : int { kGrad, kX, kTarget, kDenominator, kReduction, kIgnoreIndex };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    const yoke_tensor &denominator() const { return Args::tensor(kDenominator); }
+    void set_denominator(const yoke_tensor &v) { Args::set_tensor(kDenominator, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
+    void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
+};
+void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan);
+
+// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "bce", "kl" or "kl_log".
+struct PairLossArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kKind, kBeta, kReduce, kDivisor };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view kind() const { return Args::string(kKind); }
+    double beta() const { return Args::real(kBeta); }
+    bool reduce() const { return Args::boolean(kReduce); }
+    double divisor() const { return Args::real(kDivisor); }
+};
+void infer_pair_loss(PairLossArgs a, Plan &plan);
+void vjp_pair_loss(PairLossArgs a, Backward &b);
+
+// _pair_loss_backward: The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.
+struct PairLossBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kTarget, kKind, kBeta, kDivisor, kOfTarget };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view kind() const { return Args::string(kKind); }
+    double beta() const { return Args::real(kBeta); }
+    double divisor() const { return Args::real(kDivisor); }
+    bool of_target() const { return Args::boolean(kOfTarget); }
+};
+void infer_pair_loss_backward(PairLossBackwardArgs a, Plan &plan);
+
+// _layer_norm_backward: The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.
+struct LayerNormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kAxis, kOfX, kOfWeight };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+    const yoke_tensor &rstd() const { return Args::tensor(kRstd); }
+    void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
+};
+void infer_layer_norm_backward(LayerNormBackwardArgs a, Plan &plan);
+
+// _rms_norm_backward: The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.
+struct RmsNormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kWeight, kRstd, kAxis, kOfX, kOfWeight };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor &rstd() const { return Args::tensor(kRstd); }
+    void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
+};
+void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan);
+
+// _group_norm_backward: The gradients of group_norm with respect to x (empty unless asked for), weight and bias.
+struct GroupNormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kNumGroups, kOfX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+    const yoke_tensor &rstd() const { return Args::tensor(kRstd); }
+    void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
+    int64_t num_groups() const { return Args::integer(kNumGroups); }
+    void set_num_groups(int64_t v) { Args::set_integer(kNumGroups, v); }
+    bool of_x() const { return Args::boolean(kOfX); }
+};
+void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan);
+
+// _batch_norm: batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.
+struct BatchNormInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMean, kVariance, kWeight, kBias, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *mean() const { return Args::tensor_or_null(kMean); }
+    const yoke_tensor *variance() const { return Args::tensor_or_null(kVariance); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    double eps() const { return Args::real(kEps); }
+};
+void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan);
+void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b);
+
+// _batch_norm_backward: The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.
+struct BatchNormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kWeight, kMean, kVariance, kEps, kOfBatch, kOfX };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+    const yoke_tensor &variance() const { return Args::tensor(kVariance); }
+    void set_variance(const yoke_tensor &v) { Args::set_tensor(kVariance, v); }
+    double eps() const { return Args::real(kEps); }
+    bool of_batch() const { return Args::boolean(kOfBatch); }
+    bool of_x() const { return Args::boolean(kOfX); }
+};
+void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan);
+
+// _embedding_backward: The gradient of embedding with respect to weight [count, width].
+struct EmbeddingBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kIndex, kCount, kPaddingIdx };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &index() const { return Args::tensor(kIndex); }
     void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
-    IntList shape() const { return Args::ints(kShape); }
-    void set_shape(IntList v) { Args::set_ints(kShape, v); }
+    int64_t count() const { return Args::integer(kCount); }
+    void set_count(int64_t v) { Args::set_integer(kCount, v); }
+    std::optional<int64_t> padding_idx() const { return Args::optional_integer(kPaddingIdx); }
+    void set_padding_idx(int64_t v) { Args::set_integer(kPaddingIdx, v); }
+};
+void infer_embedding_backward(EmbeddingBackwardArgs a, Plan &plan);
+
+// _linear: linear without an activation.
+struct LinearInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+};
+void infer_linear_internal(LinearInternalArgs a, Plan &plan);
+void vjp_linear_internal(LinearInternalArgs a, Backward &b);
+
+// _linear_relu: linear with relu.
+struct LinearReluArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+};
+void infer_linear_relu(LinearReluArgs a, Plan &plan);
+void vjp_linear_relu(LinearReluArgs a, Backward &b);
+
+// _linear_act: linear with an activation whose gradient needs its input, which is kept if asked for.
+struct LinearActArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias, kActivation, kKeep };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    std::string_view activation() const { return Args::string(kActivation); }
+    bool keep() const { return Args::boolean(kKeep); }
+};
+void infer_linear_act(LinearActArgs a, Plan &plan);
+void vjp_linear_act(LinearActArgs a, Backward &b);
+
+// _attention: Attention in tiles; the log-sum-exp of each row is kept for the gradient.
+struct AttentionArgs : Args {
+    using Args::Args;
+    enum : int { kQuery, kKey, kValue, kMask, kIsCausal, kScale, kDropoutP, kSeed, kOffset };
+    const yoke_tensor &query() const { return Args::tensor(kQuery); }
+    void set_query(const yoke_tensor &v) { Args::set_tensor(kQuery, v); }
+    const yoke_tensor &key() const { return Args::tensor(kKey); }
+    void set_key(const yoke_tensor &v) { Args::set_tensor(kKey, v); }
+    const yoke_tensor &value() const { return Args::tensor(kValue); }
+    void set_value(const yoke_tensor &v) { Args::set_tensor(kValue, v); }
+    const yoke_tensor *mask() const { return Args::tensor_or_null(kMask); }
+    bool is_causal() const { return Args::boolean(kIsCausal); }
+    double scale() const { return Args::real(kScale); }
+    double dropout_p() const { return Args::real(kDropoutP); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+void infer_attention(AttentionArgs a, Plan &plan);
+void vjp_attention(AttentionArgs a, Backward &b);
+
+// _attention_backward: The gradients of attention with respect to query, key and value.
+struct AttentionBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kQuery, kKey, kValue, kMask, kOut, kLse, kIsCausal, kScale, kDropoutP, kSeed, kOffset };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &query() const { return Args::tensor(kQuery); }
+    void set_query(const yoke_tensor &v) { Args::set_tensor(kQuery, v); }
+    const yoke_tensor &key() const { return Args::tensor(kKey); }
+    void set_key(const yoke_tensor &v) { Args::set_tensor(kKey, v); }
+    const yoke_tensor &value() const { return Args::tensor(kValue); }
+    void set_value(const yoke_tensor &v) { Args::set_tensor(kValue, v); }
+    const yoke_tensor *mask() const { return Args::tensor_or_null(kMask); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+    const yoke_tensor &lse() const { return Args::tensor(kLse); }
+    void set_lse(const yoke_tensor &v) { Args::set_tensor(kLse, v); }
+    bool is_causal() const { return Args::boolean(kIsCausal); }
+    double scale() const { return Args::real(kScale); }
+    double dropout_p() const { return Args::real(kDropoutP); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+void infer_attention_backward(AttentionBackwardArgs a, Plan &plan);
+
+// _split3: split into three parts, whose gradients are joined in one pass: queries, keys and values.
+struct Split3Args : Args {
+    using Args::Args;
+    enum : int { kX, kSize, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
-void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan);
+void infer_split3(Split3Args a, Plan &plan);
+void vjp_split3(Split3Args a, Backward &b);
+
+// _count_nonzero: How many elements are not 0, as an int64 scalar.
+struct CountNonzeroArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_count_nonzero(CountNonzeroArgs a, Plan &plan);
+
+// _nonzero: The indices of the count elements that are not 0.
+struct NonzeroInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kCount };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t count() const { return Args::integer(kCount); }
+    void set_count(int64_t v) { Args::set_integer(kCount, v); }
+};
+void infer_nonzero_internal(NonzeroInternalArgs a, Plan &plan);
+
+// _index: The elements of x that integer tensors of one shape name along neighbouring axes from `axis` on.
+struct IndexArgs : Args {
+    using Args::Args;
+    enum : int { kX, kIndices, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    TensorList indices() const { return Args::tensors(kIndices); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+void infer_index(IndexArgs a, Plan &plan);
+void vjp_index(IndexArgs a, Backward &b);
+
+// _index_put: A copy of x with values written, or added, where integer tensors of one shape name elements along neighbouring axes from `axis` on.
+struct IndexPutArgs : Args {
+    using Args::Args;
+    enum : int { kX, kIndices, kValues, kAxis, kAccumulate };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    TensorList indices() const { return Args::tensors(kIndices); }
+    const yoke_tensor &values() const { return Args::tensor(kValues); }
+    void set_values(const yoke_tensor &v) { Args::set_tensor(kValues, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool accumulate() const { return Args::boolean(kAccumulate); }
+};
+void infer_index_put(IndexPutArgs a, Plan &plan);
+void vjp_index_put(IndexPutArgs a, Backward &b);
 
 // _dropout: Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.
 struct DropoutInternalArgs : Args {
@@ -870,20 +2540,114 @@ struct EyeInternalArgs : Args {
 };
 void infer_eye_internal(EyeInternalArgs a, Plan &plan);
 
-// _sgd: One step of stochastic gradient descent over all tensors of a group.
+// _sgd: One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.
 struct SgdArgs : Args {
     using Args::Args;
-    enum : int { kParams, kGrads, kMomenta, kLr, kMomentum, kWeightDecay, kNesterov, kFirst };
+    enum : int { kParams, kGrads, kMomenta, kMasters, kFoundInf, kLr, kMomentum, kWeightDecay, kNesterov };
     TensorList params() const { return Args::tensors(kParams); }
     TensorList grads() const { return Args::tensors(kGrads); }
     TensorList momenta() const { return Args::tensors(kMomenta); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
     double lr() const { return Args::real(kLr); }
     double momentum() const { return Args::real(kMomentum); }
     double weight_decay() const { return Args::real(kWeightDecay); }
     bool nesterov() const { return Args::boolean(kNesterov); }
-    bool first() const { return Args::boolean(kFirst); }
 };
 void infer_sgd(SgdArgs a, Plan &plan);
+
+// _adam: One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.
+struct AdamArgs : Args {
+    using Args::Args;
+    enum : int { kParams, kGrads, kExpAvgs, kExpAvgSqs, kSteps, kMasters, kFoundInf, kLr, kBeta1, kBeta2, kEps, kWeightDecay };
+    TensorList params() const { return Args::tensors(kParams); }
+    TensorList grads() const { return Args::tensors(kGrads); }
+    TensorList exp_avgs() const { return Args::tensors(kExpAvgs); }
+    TensorList exp_avg_sqs() const { return Args::tensors(kExpAvgSqs); }
+    TensorList steps() const { return Args::tensors(kSteps); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
+    double lr() const { return Args::real(kLr); }
+    double beta1() const { return Args::real(kBeta1); }
+    double beta2() const { return Args::real(kBeta2); }
+    double eps() const { return Args::real(kEps); }
+    double weight_decay() const { return Args::real(kWeightDecay); }
+};
+void infer_adam(AdamArgs a, Plan &plan);
+
+// _adamw: The same with weight decay apart from the gradient.
+struct AdamwArgs : Args {
+    using Args::Args;
+    enum : int { kParams, kGrads, kExpAvgs, kExpAvgSqs, kSteps, kMasters, kFoundInf, kLr, kBeta1, kBeta2, kEps, kWeightDecay };
+    TensorList params() const { return Args::tensors(kParams); }
+    TensorList grads() const { return Args::tensors(kGrads); }
+    TensorList exp_avgs() const { return Args::tensors(kExpAvgs); }
+    TensorList exp_avg_sqs() const { return Args::tensors(kExpAvgSqs); }
+    TensorList steps() const { return Args::tensors(kSteps); }
+    TensorList masters() const { return Args::tensors(kMasters); }
+    const yoke_tensor *found_inf() const { return Args::tensor_or_null(kFoundInf); }
+    double lr() const { return Args::real(kLr); }
+    double beta1() const { return Args::real(kBeta1); }
+    double beta2() const { return Args::real(kBeta2); }
+    double eps() const { return Args::real(kEps); }
+    double weight_decay() const { return Args::real(kWeightDecay); }
+};
+void infer_adamw(AdamwArgs a, Plan &plan);
+
+// _unscale: Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.
+struct UnscaleArgs : Args {
+    using Args::Args;
+    enum : int { kGrads, kFoundInf, kScale };
+    TensorList grads() const { return Args::tensors(kGrads); }
+    yoke_tensor &found_inf() const { return Args::mut(kFoundInf); }
+    const yoke_tensor &scale() const { return Args::tensor(kScale); }
+    void set_scale(const yoke_tensor &v) { Args::set_tensor(kScale, v); }
+};
+void infer_unscale(UnscaleArgs a, Plan &plan);
+
+// _update_scale: Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.
+struct UpdateScaleArgs : Args {
+    using Args::Args;
+    enum : int { kScale, kGrowthTracker, kFoundInfs, kGrowthFactor, kBackoffFactor, kGrowthInterval };
+    yoke_tensor &scale() const { return Args::mut(kScale); }
+    yoke_tensor &growth_tracker() const { return Args::mut(kGrowthTracker); }
+    TensorList found_infs() const { return Args::tensors(kFoundInfs); }
+    double growth_factor() const { return Args::real(kGrowthFactor); }
+    double backoff_factor() const { return Args::real(kBackoffFactor); }
+    int64_t growth_interval() const { return Args::integer(kGrowthInterval); }
+    void set_growth_interval(int64_t v) { Args::set_integer(kGrowthInterval, v); }
+};
+void infer_update_scale(UpdateScaleArgs a, Plan &plan);
+
+// _total_norm: The norm of all tensors as if they were one vector.
+struct TotalNormArgs : Args {
+    using Args::Args;
+    enum : int { kTensors, kP };
+    TensorList tensors() const { return Args::tensors(kTensors); }
+    double p() const { return Args::real(kP); }
+};
+void infer_total_norm(TotalNormArgs a, Plan &plan);
+
+// _clip_all: Multiplies all tensors by max_norm / norm where that is below 1.
+struct ClipAllArgs : Args {
+    using Args::Args;
+    enum : int { kTensors, kNorm, kMaxNorm };
+    TensorList tensors() const { return Args::tensors(kTensors); }
+    const yoke_tensor &norm() const { return Args::tensor(kNorm); }
+    void set_norm(const yoke_tensor &v) { Args::set_tensor(kNorm, v); }
+    double max_norm() const { return Args::real(kMaxNorm); }
+};
+void infer_clip_all(ClipAllArgs a, Plan &plan);
+
+// _lerp_all: averages += weight * (tensors - averages).
+struct LerpAllArgs : Args {
+    using Args::Args;
+    enum : int { kAverages, kTensors, kWeight };
+    TensorList averages() const { return Args::tensors(kAverages); }
+    TensorList tensors() const { return Args::tensors(kTensors); }
+    double weight() const { return Args::real(kWeight); }
+};
+void infer_lerp_all(LerpAllArgs a, Plan &plan);
 
 // Callers. They cast, record and count like any call from outside.
 namespace ops {
@@ -899,18 +2663,107 @@ Tensor tanh(const yoke_tensor &x);
 Tensor gelu(const yoke_tensor &x, const char *approximate = "none");
 Tensor cast(const yoke_tensor &x, yoke_dtype dtype);
 Tensor clone(const yoke_tensor &x);
+Tensor abs(const yoke_tensor &x);
+Tensor sqrt(const yoke_tensor &x);
+Tensor rsqrt(const yoke_tensor &x);
+Tensor reciprocal(const yoke_tensor &x);
+Tensor sin(const yoke_tensor &x);
+Tensor cos(const yoke_tensor &x);
+Tensor erf(const yoke_tensor &x);
+Tensor sigmoid(const yoke_tensor &x);
+Tensor silu(const yoke_tensor &x);
+Tensor softplus(const yoke_tensor &x, double beta = 1.0, double threshold = 20.0);
+Tensor leaky_relu(const yoke_tensor &x, double negative_slope = 0.01);
+Tensor elu(const yoke_tensor &x, double alpha = 1.0);
+Tensor sign(const yoke_tensor &x);
+Tensor floor(const yoke_tensor &x);
+Tensor ceil(const yoke_tensor &x);
+Tensor round(const yoke_tensor &x);
+Tensor clamp(const yoke_tensor &x, std::optional<Operand> min = std::nullopt, std::optional<Operand> max = std::nullopt);
+Tensor isnan(const yoke_tensor &x);
+Tensor isfinite(const yoke_tensor &x);
+Tensor pow(const Operand &x, const Operand &y);
+Tensor maximum(const Operand &x, const Operand &y);
+Tensor minimum(const Operand &x, const Operand &y);
+Tensor eq(const Operand &x, const Operand &y);
+Tensor ne(const Operand &x, const Operand &y);
+Tensor lt(const Operand &x, const Operand &y);
+Tensor le(const Operand &x, const Operand &y);
+Tensor gt(const Operand &x, const Operand &y);
+Tensor ge(const Operand &x, const Operand &y);
+Tensor logical_and(const Operand &x, const Operand &y);
+Tensor logical_or(const Operand &x, const Operand &y);
+Tensor logical_xor(const Operand &x, const Operand &y);
+Tensor logical_not(const yoke_tensor &x);
+Tensor where(const yoke_tensor &condition, const Operand &x, const Operand &y);
 void copy_(yoke_tensor &x, const yoke_tensor &src);
 void fill_(yoke_tensor &x, const Operand &value);
 void add_(yoke_tensor &x, const Operand &y);
+void sub_(yoke_tensor &x, const Operand &y);
+void mul_(yoke_tensor &x, const Operand &y);
+void div_(yoke_tensor &x, const Operand &y);
+void pow_(yoke_tensor &x, const Operand &y);
+void neg_(yoke_tensor &x);
+void abs_(yoke_tensor &x);
+void exp_(yoke_tensor &x);
+void log_(yoke_tensor &x);
+void sqrt_(yoke_tensor &x);
+void rsqrt_(yoke_tensor &x);
+void reciprocal_(yoke_tensor &x);
+void sin_(yoke_tensor &x);
+void cos_(yoke_tensor &x);
+void tanh_(yoke_tensor &x);
+void erf_(yoke_tensor &x);
+void sigmoid_(yoke_tensor &x);
+void silu_(yoke_tensor &x);
+void relu_(yoke_tensor &x);
+void gelu_(yoke_tensor &x, const char *approximate = "none");
+void leaky_relu_(yoke_tensor &x, double negative_slope = 0.01);
+void elu_(yoke_tensor &x, double alpha = 1.0);
+void sign_(yoke_tensor &x);
+void floor_(yoke_tensor &x);
+void ceil_(yoke_tensor &x);
+void round_(yoke_tensor &x);
+void clamp_(yoke_tensor &x, std::optional<Operand> min = std::nullopt, std::optional<Operand> max = std::nullopt);
+void masked_fill_(yoke_tensor &x, const yoke_tensor &mask, const Operand &value);
+void scatter_add_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
 Tensor sum(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
 Tensor mean(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
 Tensor amax(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
 Tensor argmax(const yoke_tensor &x, std::optional<int64_t> axis = std::nullopt, bool keepdim = false);
+Tensor amin(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
+Tensor argmin(const yoke_tensor &x, std::optional<int64_t> axis = std::nullopt, bool keepdim = false);
+Tensor all(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
+Tensor any(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
+Tensor prod(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
+Tensor var(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, int64_t correction = 1);
+Tensor std(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, int64_t correction = 1);
+Tensor norm(const yoke_tensor &x, double p = 2.0, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
+Tensor logsumexp(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
+Tensor cumsum(const yoke_tensor &x, int64_t axis, yoke_dtype dtype = YOKE_NONE);
+std::array<Tensor, 2> sort(const yoke_tensor &x, int64_t axis = -1, bool descending = false);
+Tensor argsort(const yoke_tensor &x, int64_t axis = -1, bool descending = false);
+std::array<Tensor, 2> topk(const yoke_tensor &x, int64_t k, int64_t axis = -1, bool largest = true, bool sorted = true);
 Tensor softmax(const yoke_tensor &x, int64_t axis = -1, yoke_dtype dtype = YOKE_NONE);
 Tensor log_softmax(const yoke_tensor &x, int64_t axis = -1, yoke_dtype dtype = YOKE_NONE);
 Tensor cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", int64_t ignore_index = -100, double label_smoothing = 0.0);
+Tensor nll_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", int64_t ignore_index = -100);
+Tensor mse_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean");
+Tensor l1_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean");
+Tensor smooth_l1_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", double beta = 1.0);
+Tensor binary_cross_entropy_with_logits(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight = nullptr, const char *reduction = "mean", const yoke_tensor *pos_weight = nullptr);
+Tensor binary_cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight = nullptr, const char *reduction = "mean");
+Tensor kl_div(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", bool log_target = false);
+Tensor layer_norm(const yoke_tensor &x, IntList normalized_shape, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, double eps = 1e-5);
+Tensor rms_norm(const yoke_tensor &x, IntList normalized_shape, const yoke_tensor *weight = nullptr, std::optional<Operand> eps = std::nullopt);
+Tensor group_norm(const yoke_tensor &x, int64_t num_groups, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, double eps = 1e-5);
+Tensor batch_norm(const yoke_tensor &x, const yoke_tensor *running_mean = nullptr, const yoke_tensor *running_var = nullptr, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, bool training = false, double momentum = 0.1, double eps = 1e-5);
+Tensor embedding(const yoke_tensor &index, const yoke_tensor &weight, std::optional<int64_t> padding_idx = std::nullopt);
 Tensor matmul(const yoke_tensor &x, const yoke_tensor &y);
-Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr);
+Tensor outer(const yoke_tensor &x, const yoke_tensor &y);
+Tensor einsum(const char *equation, TensorList tensors);
+Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, const char *activation = "none");
+Tensor scaled_dot_product_attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask = nullptr, double dropout_p = 0.0, bool is_causal = false, std::optional<Operand> scale = std::nullopt, bool enable_gqa = false);
 Tensor reshape(const yoke_tensor &x, IntList shape);
 Tensor view(const yoke_tensor &x, IntList shape);
 Tensor transpose(const yoke_tensor &x, int64_t axis0, int64_t axis1);
@@ -922,6 +2775,21 @@ Tensor slice(const yoke_tensor &x, int64_t axis, std::optional<int64_t> start = 
 Tensor contiguous(const yoke_tensor &x);
 Tensor index_select(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
 Tensor cat(TensorList tensors, int64_t axis = 0);
+Tensor stack(TensorList tensors, int64_t axis = 0);
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis = 0);
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis = 0);
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis = 0);
+Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
+Tensor scatter_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
+Tensor nonzero(const yoke_tensor &x);
+Tensor masked_select(const yoke_tensor &x, const yoke_tensor &mask);
+Tensor masked_fill(const yoke_tensor &x, const yoke_tensor &mask, const Operand &value);
+Tensor pad(const yoke_tensor &x, IntList padding, const char *mode = "constant", const Operand &value = Operand(int64_t{0}));
+Tensor flip(const yoke_tensor &x, IntList axes);
+Tensor roll(const yoke_tensor &x, IntList shifts, std::optional<IntList> axes = std::nullopt);
+Tensor tile(const yoke_tensor &x, IntList reps);
+Tensor tril(const yoke_tensor &x, int64_t diagonal = 0);
+Tensor triu(const yoke_tensor &x, int64_t diagonal = 0);
 Tensor one_hot(const yoke_tensor &x, int64_t num_classes = -1);
 Tensor dropout(const yoke_tensor &x, double p = 0.5, bool training = true);
 Tensor empty(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
@@ -945,11 +2813,52 @@ Tensor randint_like(const yoke_tensor &x, int64_t low, int64_t high, yoke_dtype 
 Tensor relu_backward(const yoke_tensor &grad, const yoke_tensor &out);
 Tensor tanh_backward(const yoke_tensor &grad, const yoke_tensor &out);
 Tensor gelu_backward(const yoke_tensor &grad, const yoke_tensor &x, const char *approximate);
+Tensor abs_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor sqrt_backward(const yoke_tensor &grad, const yoke_tensor &out);
+Tensor rsqrt_backward(const yoke_tensor &grad, const yoke_tensor &out);
+Tensor reciprocal_backward(const yoke_tensor &grad, const yoke_tensor &out);
+Tensor sin_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor cos_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor erf_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor sigmoid_backward(const yoke_tensor &grad, const yoke_tensor &out);
+Tensor silu_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor softplus_backward(const yoke_tensor &grad, const yoke_tensor &x, double beta, double threshold);
+Tensor leaky_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, double negative_slope);
+Tensor elu_backward(const yoke_tensor &grad, const yoke_tensor &x, double alpha);
+Tensor clamp_backward(const yoke_tensor &grad, const yoke_tensor &x, std::optional<Operand> min, std::optional<Operand> max);
+Tensor pow_backward(const yoke_tensor &grad, const Operand &x, const Operand &y);
+Tensor pow_exponent_backward(const yoke_tensor &grad, const Operand &x, const Operand &y, const yoke_tensor &out);
+Tensor maximum_backward(const yoke_tensor &grad, const Operand &x, const Operand &y);
+Tensor minimum_backward(const yoke_tensor &grad, const Operand &x, const Operand &y);
+void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
+Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis);
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
+Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x);
+Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean);
+Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p);
+Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
-Tensor index_select_backward(const yoke_tensor &grad, const yoke_tensor &index, IntList shape, int64_t axis);
+Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index);
+Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor);
+Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target);
+std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
+std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
+std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x);
+std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x);
+Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx);
+Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
+Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
+Tensor linear_act(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, const char *activation, bool keep);
+Tensor attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
+std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, const yoke_tensor &out, const yoke_tensor &lse, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
+std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis);
+Tensor count_nonzero(const yoke_tensor &x);
+Tensor nonzero_internal(const yoke_tensor &x, int64_t count);
+Tensor index(const yoke_tensor &x, TensorList indices, int64_t axis);
+Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset);
 void uniform(yoke_tensor &x, int64_t seed, int64_t offset);
 void normal(yoke_tensor &x, int64_t seed, int64_t offset);
@@ -957,6 +2866,13 @@ void randint_internal(yoke_tensor &x, int64_t low, int64_t high, int64_t seed, i
 void randperm_internal(yoke_tensor &x, int64_t seed, int64_t offset);
 void arange_internal(yoke_tensor &x, const Operand &start, const Operand &step);
 void eye_internal(yoke_tensor &x);
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first);
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov);
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale);
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval);
+Tensor total_norm(TensorList tensors, double p);
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm);
+void lerp_all(TensorList averages, TensorList tensors, double weight);
 } // namespace ops
 } // namespace yoke

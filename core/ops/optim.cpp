@@ -1,8 +1,49 @@
-// optim.cpp: shape rules of the optimizers' multi-tensor steps. core/optim has checked the tensors.
+// optim.cpp: shape rules of what works on many tensors at once. core/optim has checked that lists correspond.
 #include "core/ops/family.h"
 
 namespace yoke {
 
+namespace {
+
+// What is written must not be written twice through one element. Parameters were looked at when they were added.
+void check_not_expanded(TensorList gradients, const char *call)
+{
+    for (const yoke_tensor *x : gradients)
+        for (int d = 0; d < x->ndim && x->numel; ++d)
+            if (x->strides_[d] == 0 && x->shape_[d] > 1)
+                fail(YOKE_E_VALUE,
+                     "%s: a gradient, %s, is expanded: axis %d has %lld elements in one place of "
+                     "memory; clone() it first",
+                     call, describe(*x).c_str(), d, static_cast<long long>(x->shape_[d]));
+}
+
+}  // namespace
+
 void infer_sgd(SgdArgs, Plan &) {}
+
+void infer_adam(AdamArgs, Plan &) {}
+
+void infer_adamw(AdamwArgs, Plan &) {}
+
+void infer_unscale(UnscaleArgs a, Plan &)
+{
+    check_not_expanded(a.grads(), "unscale_");
+}
+
+void infer_update_scale(UpdateScaleArgs, Plan &) {}
+
+void infer_total_norm(TotalNormArgs a, Plan &plan)
+{
+    bool is_f64 = false;
+    for (const yoke_tensor *x : a.tensors()) is_f64 |= x->dtype == YOKE_F64;
+    plan.result({}, is_f64 ? YOKE_F64 : YOKE_F32);
+}
+
+void infer_clip_all(ClipAllArgs a, Plan &)
+{
+    check_not_expanded(a.tensors(), "clip_grad_norm_");
+}
+
+void infer_lerp_all(LerpAllArgs, Plan &) {}
 
 }  // namespace yoke

@@ -1,4 +1,7 @@
 // reduce.cpp: reductions over axes: shape rules and vjps.
+#include <algorithm>
+#include <cmath>
+
 #include "core/ops/family.h"
 
 namespace yoke {
@@ -21,27 +24,64 @@ void infer_over_axes(ReduceArgs a, Plan &plan, yoke_dtype dtype)
     plan.result(shape, dtype);
 }
 
+bool is_half(yoke_dtype dtype)
+{
+    return dtype == YOKE_F16 || dtype == YOKE_BF16;
+}
+
+// What x is computed in.
+yoke_dtype wide(const yoke_tensor &x)
+{
+    return is_half(x.dtype) ? YOKE_F32 : x.dtype;
+}
+
 // A dtype argument means: in that dtype from the start. Wider accumulation of halves and integers the kernels do
 // themselves.
-yoke_dtype cast_for_sum(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wanted)
+yoke_dtype cast_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wanted)
 {
-    const bool half = x.dtype == YOKE_F16 || x.dtype == YOKE_BF16;
     const yoke_dtype natural = is_floating(x.dtype) ? x.dtype : YOKE_I64;
     if (wanted == YOKE_NONE) return natural;
-    if (wanted != natural && !(half && wanted == YOKE_F32)) plan.cast(arg, wanted);
     if (!is_floating(wanted) && wanted != YOKE_I64)
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; sums are taken in floating dtypes and int64",
+        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes floating dtypes and int64",
              plan.name(), name(wanted));
+    if (wanted != natural && !(is_half(natural) && wanted == YOKE_F32)) plan.cast(arg, wanted);
     return wanted;
 }
 
-void check_not_empty(const yoke_tensor &x, IntList axes, const char *call)
+// The same for what is defined for floats alone.
+yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wanted,
+                                   const char *what)
+{
+    const yoke_dtype dtype = wanted == YOKE_NONE ? x.dtype : wanted;
+    if (!is_floating(dtype))
+        fail(YOKE_E_TYPE, "%s: the %s of %s is not one; give dtype=float32", plan.name(), what,
+             name(dtype));
+    return is_floating(x.dtype) ? cast_to_wanted(plan, arg, x, wanted)
+                                : (plan.cast(arg, wanted), wanted);
+}
+
+// What has no identity needs an element; `missing` is what nothing does not have.
+void check_not_empty(const yoke_tensor &x, IntList axes, const char *call, const char *missing)
 {
     for (const int64_t axis : axes)
         if (x.ndim > 0 && x.shape_[axis] == 0)
-            fail(YOKE_E_VALUE,
-                 "%s: axis %lld of shape %s is empty, and nothing is the largest of nothing", call,
-                 static_cast<long long>(axis), to_string(x.shape()).c_str());
+            fail(YOKE_E_VALUE, "%s: axis %lld of shape %s is empty, and nothing has no %s", call,
+                 static_cast<long long>(axis), to_string(x.shape()).c_str(), missing);
+}
+
+// x's shape with the reduced axes kept, at length 1.
+Dims kept_shape(const yoke_tensor &x, IntList axes)
+{
+    Dims kept{x.shape()};
+    for (const int64_t axis : axes)
+        if (x.ndim > 0) kept[static_cast<int>(axis)] = 1;
+    return kept;
+}
+
+// A result, or its gradient, for a kernel that reads it in the dtype x is computed in, beside x.
+Tensor beside(const yoke_tensor &result, const yoke_tensor &x, IntList axes)
+{
+    return ops::cast(ops::reshape(result, kept_shape(x, axes)), wide(x));
 }
 
 Tensor stretched(const Tensor &gradient, IntList axes, const yoke_tensor &x)
@@ -53,7 +93,7 @@ Tensor stretched(const Tensor &gradient, IntList axes, const yoke_tensor &x)
 
 void infer_sum(SumArgs a, Plan &plan)
 {
-    const yoke_dtype dtype = cast_for_sum(plan, a.kX, a.x(), a.dtype());
+    const yoke_dtype dtype = cast_to_wanted(plan, a.kX, a.x(), a.dtype());
     infer_over_axes(a, plan, dtype);
 }
 
@@ -64,11 +104,7 @@ void vjp_sum(SumArgs a, Backward &b)
 
 void infer_mean(MeanArgs a, Plan &plan)
 {
-    if (a.dtype() == YOKE_NONE ? !is_floating(a.x().dtype) : !is_floating(a.dtype()))
-        fail(YOKE_E_TYPE, "%s: the mean of %s is not one; give dtype=float32", plan.name(),
-             name(a.dtype() == YOKE_NONE ? a.x().dtype : a.dtype()));
-    if (a.dtype() != YOKE_NONE) plan.cast(a.kX, a.dtype());
-    infer_over_axes(a, plan, a.x().dtype);
+    infer_over_axes(a, plan, cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "mean"));
 }
 
 void vjp_mean(MeanArgs a, Backward &b)
@@ -77,20 +113,53 @@ void vjp_mean(MeanArgs a, Backward &b)
     b.set(a.kX, stretched(ops::div(b.grad(), static_cast<double>(count)), *a.axis(), a.x()));
 }
 
+void infer_prod(ProdArgs a, Plan &plan)
+{
+    const yoke_dtype dtype = cast_to_wanted(plan, a.kX, a.x(), a.dtype());
+    infer_over_axes(a, plan, dtype);
+}
+
+void vjp_prod(ProdArgs a, Backward &b)
+{
+    b.set(a.kX, ops::prod_backward(beside(b.grad(), a.x(), *a.axis()), a.x()));
+}
+
+void infer_prod_backward(ProdBackwardArgs a, Plan &plan)
+{
+    plan.result_like(a.x(), a.x().dtype);
+}
+
 void infer_amax(AmaxArgs a, Plan &plan)
 {
     infer_over_axes(a, plan, a.x().dtype);
-    check_not_empty(a.x(), *a.axis(), plan.name());
+    check_not_empty(a.x(), *a.axis(), plan.name(), "largest element");
 }
+
+void infer_amin(AminArgs a, Plan &plan)
+{
+    infer_over_axes(a, plan, a.x().dtype);
+    check_not_empty(a.x(), *a.axis(), plan.name(), "smallest element");
+}
+
+namespace {
+
+template <class ExtremeArgs>
+void share_among_ties(ExtremeArgs a, Backward &b)
+{
+    const Dims kept = kept_shape(a.x(), *a.axis());
+    b.set(a.kX, ops::amax_backward(ops::reshape(b.grad(), kept), a.x(), ops::view(b.out(), kept)));
+}
+
+}  // namespace
 
 void vjp_amax(AmaxArgs a, Backward &b)
 {
-    // The kernel wants gradient and result with the reduced axes kept.
-    Dims kept{a.x().shape()};
-    const IntList axes = *a.axis();
-    for (const int64_t axis : axes)
-        if (a.x().ndim > 0) kept[static_cast<int>(axis)] = 1;
-    b.set(a.kX, ops::amax_backward(ops::reshape(b.grad(), kept), a.x(), ops::view(b.out(), kept)));
+    share_among_ties(a, b);
+}
+
+void vjp_amin(AminArgs a, Backward &b)
+{
+    share_among_ties(a, b);
 }
 
 void infer_amax_backward(AmaxBackwardArgs a, Plan &plan)
@@ -98,7 +167,10 @@ void infer_amax_backward(AmaxBackwardArgs a, Plan &plan)
     plan.result(a.x().shape(), a.x().dtype);
 }
 
-void infer_argmax(ArgmaxArgs a, Plan &plan)
+namespace {
+
+template <class IndexArgs>
+void infer_index(IndexArgs a, Plan &plan, const char *missing)
 {
     const yoke_tensor &x = a.x();
     Dims shape;
@@ -111,14 +183,139 @@ void infer_argmax(ArgmaxArgs a, Plan &plan)
         else if (x.ndim > 0)
             shape.erase(axis);
         const int64_t chosen = axis;
-        check_not_empty(x, {&chosen, 1}, plan.name());
+        check_not_empty(x, {&chosen, 1}, plan.name(), missing);
     } else {
         shape = Dims(a.keepdim() ? x.ndim : 0, 1);
         if (x.numel == 0)
-            fail(YOKE_E_VALUE, "%s: a tensor of shape %s has no largest element", plan.name(),
-                 to_string(x.shape()).c_str());
+            fail(YOKE_E_VALUE, "%s: a tensor of shape %s has no %s", plan.name(),
+                 to_string(x.shape()).c_str(), missing);
     }
     plan.result(shape, YOKE_I64);
+}
+
+}  // namespace
+
+void infer_argmax(ArgmaxArgs a, Plan &plan)
+{
+    infer_index(a, plan, "largest element");
+}
+
+void infer_argmin(ArgminArgs a, Plan &plan)
+{
+    infer_index(a, plan, "smallest element");
+}
+
+void infer_all(AllArgs a, Plan &plan)
+{
+    infer_over_axes(a, plan, YOKE_BOOL);
+}
+
+void infer_any(AnyArgs a, Plan &plan)
+{
+    infer_over_axes(a, plan, YOKE_BOOL);
+}
+
+void infer_var(VarArgs a, Plan &plan)
+{
+    check_floating(a.x(), plan.name(), "x");
+    infer_over_axes(a, plan, a.x().dtype);
+}
+
+void infer_std(StdArgs a, Plan &plan)
+{
+    check_floating(a.x(), plan.name(), "x");
+    infer_over_axes(a, plan, a.x().dtype);
+}
+
+namespace {
+
+// slope * (x - mean) / (count - correction): infinite, or NaN, where nothing is left of the count, as the result is.
+template <class MomentArgs>
+void deviate(MomentArgs a, Backward &b, const Tensor &slope, double factor)
+{
+    const yoke_tensor &x = a.x();
+    const int64_t count = slope->numel ? x.numel / slope->numel : 0;
+    const double divisor =
+        std::max(0.0, static_cast<double>(count) - static_cast<double>(a.correction()));
+    const Tensor mean = ops::mean(x, *a.axis(), true, wide(x));
+    b.set(a.kX, ops::var_backward(ops::mul(slope, factor / divisor), x, mean));
+}
+
+}  // namespace
+
+void vjp_var(VarArgs a, Backward &b)
+{
+    deviate(a, b, beside(b.grad(), a.x(), *a.axis()), 2);
+}
+
+void vjp_std(StdArgs a, Backward &b)
+{
+    // Where all elements are equal, the root has no slope; 0 is as good as any, and does no harm.
+    const Tensor out = beside(b.out(), a.x(), *a.axis());
+    const Tensor slope = ops::div(beside(b.grad(), a.x(), *a.axis()), out);
+    deviate(a, b, ops::where(ops::eq(out, 0.0), 0.0, slope), 1);
+}
+
+void infer_var_backward(VarBackwardArgs a, Plan &plan)
+{
+    plan.result_like(a.x(), a.x().dtype);
+}
+
+void infer_norm(NormArgs a, Plan &plan)
+{
+    const yoke_dtype dtype = cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "norm");
+    infer_over_axes(a, plan, dtype);
+    if (std::isnan(a.p())) fail(YOKE_E_VALUE, "%s: argument 'p' is not a number", plan.name());
+    char missing[64];
+    snprintf(missing, sizeof missing, "norm of order %g", a.p());
+    if (a.p() < 0 || std::isinf(a.p())) check_not_empty(a.x(), *a.axis(), plan.name(), missing);
+}
+
+void vjp_norm(NormArgs a, Backward &b)
+{
+    const Tensor grad = beside(b.grad(), a.x(), *a.axis());
+    b.set(a.kX, ops::norm_backward(grad, a.x(), beside(b.out(), a.x(), *a.axis()), a.p()));
+}
+
+void infer_norm_backward(NormBackwardArgs a, Plan &plan)
+{
+    plan.result_like(a.x(), a.x().dtype);
+}
+
+void infer_logsumexp(LogsumexpArgs a, Plan &plan)
+{
+    const yoke_dtype dtype = cast_to_floating(plan, a.kX, a.x());
+    infer_over_axes(a, plan, dtype);
+}
+
+void vjp_logsumexp(LogsumexpArgs a, Backward &b)
+{
+    const Tensor grad = beside(b.grad(), a.x(), *a.axis());
+    b.set(a.kX, ops::logsumexp_backward(grad, a.x(), beside(b.out(), a.x(), *a.axis())));
+}
+
+void infer_logsumexp_backward(LogsumexpBackwardArgs a, Plan &plan)
+{
+    plan.result_like(a.x(), a.x().dtype);
+}
+
+void infer_cumsum(CumsumArgs a, Plan &plan)
+{
+    const yoke_dtype wanted = a.dtype();
+    const yoke_dtype dtype = cast_to_wanted(plan, a.kX, a.x(), wanted);
+    plan.cast(a.kX, is_floating(dtype) ? dtype : a.x().dtype);
+    a.set_axis(normalize_axis(a.axis(), a.x().ndim, plan.name()));
+    plan.result_like(a.x(), dtype);
+}
+
+void vjp_cumsum(CumsumArgs a, Backward &b)
+{
+    b.set(a.kX, ops::cast(ops::reverse_cumsum(b.grad(), a.axis()), a.x().dtype));
+}
+
+void infer_reverse_cumsum(ReverseCumsumArgs a, Plan &plan)
+{
+    plan.result_like(a.x(), a.x().dtype);
 }
 
 }  // namespace yoke

@@ -1,10 +1,12 @@
 #include "core/ops/run.h"
 
 #include "core/autograd/backward.h"
+#include "core/ops/autocast.h"
 #include "core/ops/call.h"
 #include "core/ops/ops.h"
 #include "core/ops/scalar.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace yoke {
@@ -133,7 +135,7 @@ void Call::collect_tensors()
     for (int i = 0; i < op_.arg_count; ++i)
         if (args_[i].kind == YOKE_ARG_TENSORS) count += static_cast<size_t>(args_[i].count);
     tensors_.reserve(count);
-    const bool recording = op_.vjp && grad_enabled();
+    const bool recording = (op_.vjp || op_.in_place_of >= 0) && grad_enabled();
     each_tensor([this, recording](int i, yoke_tensor *x) {
         tensors_.push_back(x);
         if (!recording || !x) return;
@@ -212,16 +214,17 @@ void Call::launch()
     double bytes = 0;
     for (const yoke_operand &o : operands) bytes += static_cast<double>(o.bytes);
     Device &device = plan_.device_;
+    const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
     const yoke_launch record{sizeof(yoke_launch),
-                             number_,
+                             number,
                              operands.data(),
                              params,
                              static_cast<int32_t>(operands.size()),
                              param_count,
                              device.handle,
                              nullptr,
-                             op_.cost == Cost::kBytes ? bytes : plan_.work_};
-    const yoke_kernel_fn kernel = kernel_of(device, number_, op_.name);
+                             op_.cost == Cost::kGemm ? plan_.work_ : bytes};
+    const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
     const auto start = device.backend->launch;
     check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
 }
@@ -259,8 +262,81 @@ void Call::give(Tensor *results)
         results[k] = std::move(plan_.results_[k]);
 }
 
+// The result of the op itself, in the memory of `x` where it fits.
+void Call::execute_in_place(Tensor *results)
+{
+    yoke_tensor &x = *args_[op_.mut_result].v.tensor;
+    check_written();
+    const OpDef &op = kOps[op_.in_place_of];
+    collect_tensors();
+    if (needs_) {
+        take_history(x);
+    } else {
+        op.infer(args_, plan_);
+        check_result_fits(x);
+        Tensor &result = plan_.results_[0];
+        const bool direct = result->dtype == x.dtype;
+        if (direct)
+            result = Tensor::share(&x);
+        else
+            allocate_memory(*result);
+        tensors_.clear();
+        collect_tensors();
+        if (x.numel) launch();
+        if (direct)
+            mark_written();
+        else if (x.numel)
+            ops::copy_(x, *result);
+    }
+    results[0] = Tensor::share(&x);
+}
+
+// The new value is made by the op, recorded; x takes the value and its history.
+void Call::take_history(yoke_tensor &x)
+{
+    const OpDef &op = kOps[op_.in_place_of];
+    yoke_arg args[kMaxArgs];
+    std::copy_n(args_, op_.arg_count, args);
+    // What the gradient will want to see as it was before.
+    Tensor held[kMaxArgs];
+    const bool saves = std::any_of(op.saves, op.saves + op.arg_count, [](uint32_t s) { return s; });
+    for (int i = 0; saves && i < op.arg_count; ++i)
+        if (args[i].kind == YOKE_ARG_TENSOR && args[i].v.tensor->storage.get() == x.storage.get())
+            args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
+    const NoAutocast as_given;  // what is written has its dtype already
+    Tensor made;
+    {
+        const NoAutocast no_autocast;  // x keeps its dtype
+        run(op_.in_place_of, args, &made);
+    }
+    plan_.result(made->shape(), made->dtype);
+    check_result_fits(x);
+    made = ops::cast(*made, x.dtype);
+    {
+        const NoGrad no_grad;
+        ops::copy_(x, *made);
+    }
+    x.storage->last_writer.store(op_.name, std::memory_order_relaxed);
+    x.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
+    if (Node *node = node_of(*made)) set_node(x, Ref<Node>::share(node), made->output_index);
+}
+
+void Call::check_result_fits(const yoke_tensor &x) const
+{
+    const yoke_tensor &result = *plan_.results_[0];
+    if (!same(result.shape(), x.shape()))
+        fail(YOKE_E_VALUE, "%s: the result has shape %s, which is not that of the %s it replaces",
+             op_.name, to_string(result.shape()).c_str(), describe(x).c_str());
+    if ((is_floating(result.dtype) && !is_floating(x.dtype)) ||
+        (x.dtype == YOKE_BOOL && result.dtype != YOKE_BOOL))
+        fail(YOKE_E_TYPE,
+             "%s: the result has dtype %s, which does not fit into the %s that is written; use %s",
+             op_.name, name(result.dtype), name(x.dtype), kOps[op_.in_place_of].name);
+}
+
 void Call::execute(Tensor *results)
 {
+    if (op_.in_place_of >= 0) return execute_in_place(results);
     if (op_.mut_result >= 0) check_written();
     op_.infer(args_, plan_);
     if (plan_.result_count_ && plan_.sources_[0] == Plan::Source::kSelf) return give(results);
@@ -281,10 +357,17 @@ void Call::execute(Tensor *results)
 void run(int32_t number, yoke_arg *args, Tensor *results)
 {
     const OpDef &op = kOps[number];
+    if (autocasts(op)) [[unlikely]]
+        return run_autocast(number, args, results);
     if (op.compose)
         results[0] = op.compose(args);
     else
         Call(op, number, args).execute(results);
+}
+
+std::vector<Tensor> run_list(int32_t number, yoke_arg *args)
+{
+    return kOps[number].compose_list(args);
 }
 
 }  // namespace yoke

@@ -1,11 +1,13 @@
 // run.h: the one path that every op call takes, whoever makes it: C, a script through yoke_op_invoke, or the core itself.
 //
-// In order: check arguments and devices, infer the results' shapes (with the casts of promotion), allocate them, launch
+// In order: cast under autocast, check arguments and devices, infer the results' shapes (with the casts of promotion), allocate them, launch
 // the backend's kernel, record on the tape. No op does any of these for itself.
 #pragma once
 
 #include "core/ops/args.h"
 #include "core/ops/op_def.h"
+
+#include <array>
 
 namespace yoke {
 
@@ -20,6 +22,20 @@ inline Tensor run_one(int32_t op, yoke_arg *args)
     run(op, args, results);
     return std::move(results[0]);
 }
+
+// The same for an op with several returned results.
+template <size_t kCount>
+std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
+{
+    std::array<Tensor, kCount> out;
+    Tensor results[kMaxResults];
+    run(op, args, results);
+    for (size_t i = 0; i < kCount; ++i) out[i] = std::move(results[i]);
+    return out;
+}
+
+// The same for an op with a list of results.
+std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 
 // Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an INT
 // for a float). For yoke_op_invoke.

@@ -1,5 +1,6 @@
 #include "core/ops/scalar.h"
 
+#include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/ops/args.h"
 
@@ -55,7 +56,58 @@ uint64_t bits_of(T value)
     return bits;
 }
 
+struct Bounds {
+    int64_t low, high;
+};
+
+Bounds bounds_of(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_I64:
+            return {INT64_MIN, INT64_MAX};
+        case YOKE_I32:
+            return {INT32_MIN, INT32_MAX};
+        case YOKE_I8:
+            return {INT8_MIN, INT8_MAX};
+        default:
+            return {0, UINT8_MAX};
+    }
+}
+
+// The smallest magnitude that rounds to infinity: half a unit above the largest finite value.
+double overflow_of(yoke_dtype dtype)
+{
+    return dtype == YOKE_F16 ? 65520.0 : dtype == YOKE_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;
+}
+
 }  // namespace
+
+bool scalar_fits(const yoke_arg &value, yoke_dtype dtype)
+{
+    if (dtype == YOKE_BOOL || dtype == YOKE_F64) return true;
+    const double f = scalar_f64(value);
+    if (is_floating(dtype)) return !std::isfinite(f) || std::abs(f) < overflow_of(dtype);
+    const Bounds bounds = bounds_of(dtype);
+    if (value.kind != YOKE_ARG_FLOAT) return value.v.i >= bounds.low && value.v.i <= bounds.high;
+    // Both ends are exact here: 2^63 as a double is one above the largest int64.
+    return std::trunc(f) >= static_cast<double>(bounds.low) &&
+           std::trunc(f) < static_cast<double>(bounds.high) + (dtype == YOKE_I64 ? 0 : 1);
+}
+
+void check_scalar_fits(const yoke_arg &value, yoke_dtype dtype, const char *call, const char *arg)
+{
+    if (is_floating(dtype) || scalar_fits(value, dtype)) return;
+    const Bounds bounds = bounds_of(dtype);
+    const std::string text = value.kind == YOKE_ARG_FLOAT
+                                 ? format("%.17g", value.v.f)
+                                 : format("%lld", static_cast<long long>(value.v.i));
+    fail(YOKE_E_VALUE,
+         "%s: argument '%s' is %s, which does not fit into %s (%lld to %lld); use another number, "
+         "or "
+         "a tensor of a wider dtype",
+         call, arg, text.c_str(), name(dtype), static_cast<long long>(bounds.low),
+         static_cast<long long>(bounds.high));
+}
 
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
 {

@@ -9,4 +9,12 @@ namespace yoke {
 // host. Promotion sees to it that a float meets a floating dtype or bool.
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);
 
+// Whether `dtype` has a value for the scalar: an integer dtype for what lies within its bounds, cut to a whole number; a
+// floating one for infinities, NaN and what does not round to infinity; bool for everything.
+bool scalar_fits(const yoke_arg &value, yoke_dtype dtype);
+
+// Raises YOKE_E_VALUE that names call, argument, value and bounds for an integer dtype that the scalar does not fit:
+// integers of tensors wrap, but a number that a script writes is meant. Floats round, to infinity too.
+void check_scalar_fits(const yoke_arg &value, yoke_dtype dtype, const char *call, const char *arg);
+
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// shape.cpp: ops that rearrange: shape rules and vjps.
+// shape.cpp: views: shape rules and vjps.
 #include "core/ops/family.h"
 
 #include <algorithm>
@@ -207,105 +207,6 @@ void vjp_slice(SliceArgs a, Backward &b)
     const Tensor part = make_view(whole, b.grad()->shape(), strides.data(), offset);
     ops::copy_(part, b.grad());
     b.set(a.kX, whole);
-}
-
-void infer_index_select(IndexSelectArgs a, Plan &plan)
-{
-    const yoke_tensor &x = a.x(), &index = a.index();
-    check_index(index, plan.name(), "index");
-    if (index.ndim != 1)
-        fail(YOKE_E_VALUE, "%s: argument 'index' has shape %s; it must have one axis: reshape it",
-             plan.name(), to_string(index.shape()).c_str());
-    if (x.ndim == 0)
-        fail(YOKE_E_INDEX, "%s: a tensor without axes has no parts to select", plan.name());
-    const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
-    a.set_axis(axis);
-    Dims shape{x.shape()};
-    shape[axis] = index.numel;
-    plan.result(shape, x.dtype);
-}
-
-void vjp_index_select(IndexSelectArgs a, Backward &b)
-{
-    b.set(a.kX, ops::index_select_backward(b.grad(), a.index(), a.x().shape(), a.axis()));
-}
-
-void infer_index_select_backward(IndexSelectBackwardArgs a, Plan &plan)
-{
-    plan.result(a.shape(), a.grad().dtype);
-}
-
-// ---- Together --------------------------------------------------------------------------------------------
-
-void infer_cat(CatArgs a, Plan &plan)
-{
-    if (a.tensors().empty())
-        fail(YOKE_E_VALUE, "%s: argument 'tensors' is an empty list; give at least one tensor",
-             plan.name());
-    const yoke_tensor &first = *a.tensors()[0];
-    yoke_dtype dtype = first.dtype;
-    for (const yoke_tensor *x : a.tensors()) dtype = promote(dtype, x->dtype);
-    plan.cast_list(a.kTensors, dtype);
-    if (first.ndim == 0)
-        fail(YOKE_E_VALUE,
-             "%s: tensors without axes cannot be joined; give them one with unsqueeze(0)",
-             plan.name());
-    const int axis = normalize_axis(a.axis(), first.ndim, plan.name());
-    a.set_axis(axis);
-    Dims shape{first.shape()};
-    for (size_t i = 1; i < a.tensors().size(); ++i) {
-        const yoke_tensor &x = *a.tensors()[i];
-        Dims expected{x.shape()};
-        if (x.ndim == first.ndim) expected[axis] = shape[axis];
-        if (x.ndim != first.ndim || !same(expected, shape))
-            fail(YOKE_E_VALUE,
-                 "%s: tensor %zu has shape %s and tensor 0 %s; they may differ along axis %d alone",
-                 plan.name(), i, to_string(x.shape()).c_str(), to_string(first.shape()).c_str(),
-                 axis);
-        if (__builtin_add_overflow(shape[axis], x.shape_[axis], &shape[axis]))
-            fail(YOKE_E_VALUE,
-                 "%s: axis %d of the result has more elements than memory can address", plan.name(),
-                 axis);
-    }
-    plan.result(shape, dtype);
-}
-
-void vjp_cat(CatArgs a, Backward &b)
-{
-    int64_t start = 0;
-    for (size_t i = 0; i < a.tensors().size(); ++i) {
-        const int64_t stop = start + a.tensors()[i]->shape_[a.axis()];
-        if (b.needs(a.kTensors, static_cast<int>(i)))
-            b.set(a.kTensors, static_cast<int>(i), ops::slice(b.grad(), a.axis(), start, stop));
-        start = stop;
-    }
-}
-
-void infer_one_hot(OneHotArgs a, Plan &plan)
-{
-    check_index(a.x(), plan.name(), "x");
-    if (a.num_classes() < -1)
-        fail(YOKE_E_VALUE, "%s: argument 'num_classes' is %lld; it is -1 or a number of classes",
-             plan.name(), static_cast<long long>(a.num_classes()));
-    if (a.num_classes() == -1) {
-        if (a.x().numel == 0)
-            fail(YOKE_E_VALUE,
-                 "%s: an empty tensor does not tell the number of classes; give num_classes",
-                 plan.name());
-        int64_t largest = 0;
-        const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);
-        copy_to_host(top, &largest, sizeof largest, plan.name());
-        if (largest < 0)
-            fail(YOKE_E_INDEX, "%s: the largest index is %lld; indices must be 0 or more",
-                 plan.name(), static_cast<long long>(largest));
-        if (largest == INT64_MAX)
-            fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it",
-                 plan.name(), static_cast<long long>(largest));
-        a.set_num_classes(largest + 1);
-    }
-    Dims shape{a.x().shape()};
-    shape.push_back(a.num_classes());
-    plan.result(shape, YOKE_I64);
 }
 
 }  // namespace yoke

@@ -55,6 +55,125 @@ const ArgSpec kCastArgs[] = {
 const ArgSpec kCloneArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kAbsArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSqrtArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRsqrtArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReciprocalArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSinArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCosArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kErfArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSigmoidArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSiluArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSoftplusArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"threshold", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 20.0}}},
+};
+const ArgSpec kLeakyReluArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
+};
+const ArgSpec kEluArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+};
+const ArgSpec kSignArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFloorArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCeilArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRoundArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kClampArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIsnanArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIsfiniteArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPowArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaximumArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMinimumArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kEqArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNeArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLtArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLeArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGtArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGeArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalAndArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalOrArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalXorArgs[] = {
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalNotArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kWhereArgs[] = {
+    {"condition", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kCopyInplaceArgs[] = {
     {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
     {"src", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -66,6 +185,104 @@ const ArgSpec kFillInplaceArgs[] = {
 const ArgSpec kAddInplaceArgs[] = {
     {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSubInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMulInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kDivInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPowInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNegInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAbsInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kExpInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSqrtInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRsqrtInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReciprocalInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSinInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCosInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTanhInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kErfInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSigmoidInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSiluInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReluInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGeluInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+};
+const ArgSpec kLeakyReluInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
+};
+const ArgSpec kEluInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+};
+const ArgSpec kSignInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFloorInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCeilInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRoundInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kClampInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaskedFillInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kScatterAddInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSumArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -89,6 +306,78 @@ const ArgSpec kArgmaxArgs[] = {
     {"axis", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
+const ArgSpec kAminArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kArgminArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kAllArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kAnyArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kProdArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+};
+const ArgSpec kVarArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kStdArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kNormArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+};
+const ArgSpec kLogsumexpArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kCumsumArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+};
+const ArgSpec kSortArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"descending", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kArgsortArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"descending", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kTopkArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"k", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"largest", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"sorted", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+};
 const ArgSpec kSoftmaxArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
@@ -106,14 +395,109 @@ const ArgSpec kCrossEntropyArgs[] = {
     {"ignore_index", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -100}}},
     {"label_smoothing", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
 };
+const ArgSpec kNllLossArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"ignore_index", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -100}}},
+};
+const ArgSpec kMseLossArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+};
+const ArgSpec kL1LossArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+};
+const ArgSpec kSmoothL1LossArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"beta", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+};
+const ArgSpec kBinaryCrossEntropyWithLogitsArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"pos_weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBinaryCrossEntropyArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+};
+const ArgSpec kKlDivArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"log_target", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kLayerNormArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+};
+const ArgSpec kRmsNormArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGroupNormArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_groups", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+};
+const ArgSpec kBatchNormArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"running_mean", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"running_var", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"training", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"momentum", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
+    {"eps", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+};
+const ArgSpec kEmbeddingArgs[] = {
+    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding_idx", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kMatmulArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kOuterArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kEinsumArgs[] = {
+    {"equation", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"activation", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+};
+const ArgSpec kScaledDotProductAttentionArgs[] = {
+    {"query", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"is_causal", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"scale", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+    {"enable_gqa", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kReshapeArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -162,6 +546,74 @@ const ArgSpec kIndexSelectArgs[] = {
 const ArgSpec kCatArgs[] = {
     {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kStackArgs[] = {
+    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kSplitArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kChunkArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kUnbindArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kGatherArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kScatterAddArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNonzeroArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaskedSelectArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaskedFillArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPadArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mode", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "constant"}}},
+    {"value", ArgType::kScalar, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kFlipArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRollArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shifts", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTileArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reps", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTrilArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kTriuArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kOneHotArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -286,7 +738,117 @@ const ArgSpec kGeluBackwardArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"approximate", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kAbsBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSqrtBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRsqrtBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReciprocalBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSinBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCosBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kErfBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSigmoidBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSiluBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSoftplusBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"threshold", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLeakyReluBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kEluBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kClampBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPowBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPowExponentBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaximumBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMinimumBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexPutInplaceArgs[] = {
+    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReverseCumsumArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kAmaxBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kProdBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kVarBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogsumexpBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -311,11 +873,148 @@ const ArgSpec kCrossEntropyBackwardArgs[] = {
     {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
     {"label_smoothing", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIndexSelectBackwardArgs[] = {
+const ArgSpec kNllLossBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"denominator", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPairLossArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPairLossBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_target", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLayerNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRmsNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGroupNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_groups", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBatchNormInternalArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBatchNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kEmbeddingBackwardArgs[] = {
     {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding_idx", ArgType::kOptionalInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLinearInternalArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLinearReluArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLinearActArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"activation", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keep", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAttentionArgs[] = {
+    {"query", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"is_causal", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAttentionBackwardArgs[] = {
+    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"query", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lse", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"is_causal", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSplit3Args[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCountNonzeroArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNonzeroInternalArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexPutArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDropoutInternalArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
@@ -357,11 +1056,67 @@ const ArgSpec kSgdArgs[] = {
     {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
     {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
     {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"first", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAdamArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAdamwArgs[] = {
+    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kUnscaleArgs[] = {
+    {"grads", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kUpdateScaleArgs[] = {
+    {"scale", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_tracker", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_infs", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"backoff_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_interval", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTotalNormArgs[] = {
+    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kClipAllArgs[] = {
+    {"tensors", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norm", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max_norm", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLerpAllArgs[] = {
+    {"averages", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
 };
 
 } // namespace
@@ -378,12 +1133,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_add(AddArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_add(AddArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sub",
@@ -396,12 +1153,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_sub(SubArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sub(SubArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mul",
@@ -414,12 +1173,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x2, 0x1},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_mul(MulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mul(MulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "div",
@@ -432,12 +1193,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x2, 0x3},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_div(DivArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_div(DivArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "neg",
@@ -450,12 +1213,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_neg(NegArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_neg(NegArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "exp",
@@ -468,12 +1233,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x10000},
         .autocast = AutocastClass::kF32,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_exp(ExpArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_exp(ExpArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log",
@@ -486,12 +1253,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x1},
         .autocast = AutocastClass::kF32,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_log(LogArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log(LogArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "relu",
@@ -504,12 +1273,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x10000},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_relu(ReluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_relu(ReluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "tanh",
@@ -522,12 +1293,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x10000},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh(TanhArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tanh(TanhArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "gelu",
@@ -540,12 +1313,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x1, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu(GeluArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gelu(GeluArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cast",
@@ -558,12 +1333,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_cast(CastArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cast(CastArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "clone",
@@ -576,12 +1353,674 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_clone(CloneArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clone(CloneArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "abs",
+        .signature = "abs(x: tensor) -> tensor",
+        .doc = "Absolute value of x.",
+        .family = "pointwise",
+        .args = kAbsArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_abs(AbsArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_abs(AbsArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sqrt",
+        .signature = "sqrt(x: tensor) -> tensor",
+        .doc = "Square root of x.",
+        .family = "pointwise",
+        .args = kSqrtArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sqrt(SqrtArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sqrt(SqrtArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "rsqrt",
+        .signature = "rsqrt(x: tensor) -> tensor",
+        .doc = "1 / sqrt(x).",
+        .family = "pointwise",
+        .args = kRsqrtArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt(RsqrtArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_rsqrt(RsqrtArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "reciprocal",
+        .signature = "reciprocal(x: tensor) -> tensor",
+        .doc = "1 / x.",
+        .family = "pointwise",
+        .args = kReciprocalArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal(ReciprocalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_reciprocal(ReciprocalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sin",
+        .signature = "sin(x: tensor) -> tensor",
+        .doc = "Sine of x, in radians.",
+        .family = "pointwise",
+        .args = kSinArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sin(SinArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sin(SinArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "cos",
+        .signature = "cos(x: tensor) -> tensor",
+        .doc = "Cosine of x, in radians.",
+        .family = "pointwise",
+        .args = kCosArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_cos(CosArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_cos(CosArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "erf",
+        .signature = "erf(x: tensor) -> tensor",
+        .doc = "Error function of x.",
+        .family = "pointwise",
+        .args = kErfArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_erf(ErfArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_erf(ErfArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sigmoid",
+        .signature = "sigmoid(x: tensor) -> tensor",
+        .doc = "1 / (1 + exp(-x)).",
+        .family = "pointwise",
+        .args = kSigmoidArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid(SigmoidArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sigmoid(SigmoidArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "silu",
+        .signature = "silu(x: tensor) -> tensor",
+        .doc = "x * sigmoid(x).",
+        .family = "pointwise",
+        .args = kSiluArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_silu(SiluArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_silu(SiluArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "softplus",
+        .signature = "softplus(x: tensor, beta: float = 1.0, threshold: float = 20.0) -> tensor",
+        .doc = "log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.",
+        .family = "pointwise",
+        .args = kSoftplusArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_softplus(SoftplusArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_softplus(SoftplusArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "leaky_relu",
+        .signature = "leaky_relu(x: tensor, negative_slope: float = 0.01) -> tensor",
+        .doc = "x where x > 0, else negative_slope * x.",
+        .family = "pointwise",
+        .args = kLeakyReluArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu(LeakyReluArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_leaky_relu(LeakyReluArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "elu",
+        .signature = "elu(x: tensor, alpha: float = 1.0) -> tensor",
+        .doc = "x where x > 0, else alpha * (exp(x) - 1).",
+        .family = "pointwise",
+        .args = kEluArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_elu(EluArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_elu(EluArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sign",
+        .signature = "sign(x: tensor) -> tensor",
+        .doc = "-1, 0 or 1 by the sign of x; its gradient is 0.",
+        .family = "pointwise",
+        .args = kSignArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sign(SignArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sign(SignArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "floor",
+        .signature = "floor(x: tensor) -> tensor",
+        .doc = "Largest whole number not above x; its gradient is 0.",
+        .family = "pointwise",
+        .args = kFloorArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_floor(FloorArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_floor(FloorArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "ceil",
+        .signature = "ceil(x: tensor) -> tensor",
+        .doc = "Smallest whole number not below x; its gradient is 0.",
+        .family = "pointwise",
+        .args = kCeilArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_ceil(CeilArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_ceil(CeilArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "round",
+        .signature = "round(x: tensor) -> tensor",
+        .doc = "Nearest whole number, halves to even; its gradient is 0.",
+        .family = "pointwise",
+        .args = kRoundArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_round(RoundArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_round(RoundArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "clamp",
+        .signature = "clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor",
+        .doc = "x held between min and max; one of them may be absent.",
+        .family = "pointwise",
+        .args = kClampArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_clamp(ClampArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp(ClampArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "isnan",
+        .signature = "isnan(x: tensor) -> plain",
+        .doc = "Whether x is NaN, as bool.",
+        .family = "pointwise",
+        .args = kIsnanArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_isnan(IsnanArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "isfinite",
+        .signature = "isfinite(x: tensor) -> plain",
+        .doc = "Whether x is neither infinite nor NaN, as bool.",
+        .family = "pointwise",
+        .args = kIsfiniteArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_isfinite(IsfiniteArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "pow",
+        .signature = "pow(x: operand, y: operand) -> tensor",
+        .doc = "x to the power of y, broadcast.",
+        .family = "pointwise",
+        .args = kPowArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3, 0x10003},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_pow(PowArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_pow(PowArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "maximum",
+        .signature = "maximum(x: operand, y: operand) -> tensor",
+        .doc = "The larger of x and y, broadcast; ties share the gradient; NaN wins.",
+        .family = "pointwise",
+        .args = kMaximumArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3, 0x3},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_maximum(MaximumArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_maximum(MaximumArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "minimum",
+        .signature = "minimum(x: operand, y: operand) -> tensor",
+        .doc = "The smaller of x and y, broadcast; ties share the gradient; NaN wins.",
+        .family = "pointwise",
+        .args = kMinimumArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3, 0x3},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_minimum(MinimumArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_minimum(MinimumArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "eq",
+        .signature = "eq(x: operand, y: operand) -> plain",
+        .doc = "Whether x == y, broadcast, as bool.",
+        .family = "pointwise",
+        .args = kEqArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_eq(EqArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "ne",
+        .signature = "ne(x: operand, y: operand) -> plain",
+        .doc = "Whether x != y, broadcast, as bool.",
+        .family = "pointwise",
+        .args = kNeArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_ne(NeArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "lt",
+        .signature = "lt(x: operand, y: operand) -> plain",
+        .doc = "Whether x < y, broadcast, as bool.",
+        .family = "pointwise",
+        .args = kLtArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_lt(LtArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "le",
+        .signature = "le(x: operand, y: operand) -> plain",
+        .doc = "Whether x <= y, broadcast, as bool.",
+        .family = "pointwise",
+        .args = kLeArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_le(LeArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "gt",
+        .signature = "gt(x: operand, y: operand) -> plain",
+        .doc = "Whether x > y, broadcast, as bool.",
+        .family = "pointwise",
+        .args = kGtArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_gt(GtArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "ge",
+        .signature = "ge(x: operand, y: operand) -> plain",
+        .doc = "Whether x >= y, broadcast, as bool.",
+        .family = "pointwise",
+        .args = kGeArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_ge(GeArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "logical_and",
+        .signature = "logical_and(x: operand, y: operand) -> plain",
+        .doc = "Whether both x and y are true (not 0), broadcast, as bool.",
+        .family = "pointwise",
+        .args = kLogicalAndArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logical_and(LogicalAndArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "logical_or",
+        .signature = "logical_or(x: operand, y: operand) -> plain",
+        .doc = "Whether x or y is true (not 0), broadcast, as bool.",
+        .family = "pointwise",
+        .args = kLogicalOrArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logical_or(LogicalOrArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "logical_xor",
+        .signature = "logical_xor(x: operand, y: operand) -> plain",
+        .doc = "Whether one of x and y is true (not 0), broadcast, as bool.",
+        .family = "pointwise",
+        .args = kLogicalXorArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logical_xor(LogicalXorArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "logical_not",
+        .signature = "logical_not(x: tensor) -> plain",
+        .doc = "Whether x is false (0), as bool.",
+        .family = "pointwise",
+        .args = kLogicalNotArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logical_not(LogicalNotArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "where",
+        .signature = "where(condition: tensor, x: operand, y: operand) -> tensor",
+        .doc = "x where the bool tensor condition is true, else y; all are broadcast.",
+        .family = "pointwise",
+        .args = kWhereArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x1, 0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_where(WhereArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_where(WhereArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "copy_",
@@ -594,12 +2033,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_copy_(CopyInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_copy_(CopyInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "fill_",
@@ -612,12 +2053,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_fill_(FillInplaceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_fill_(FillInplaceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "add_",
@@ -630,12 +2073,574 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = YOKE_OP_ADD,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_add_(AddInplaceArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_add_(AddInplaceArgs(a), b); },
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sub_",
+        .signature = "sub_(x: mut, y: operand) -> x",
+        .doc = "x -= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kSubInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SUB,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "mul_",
+        .signature = "mul_(x: mut, y: operand) -> x",
+        .doc = "x *= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kMulInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_MUL,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "div_",
+        .signature = "div_(x: mut, y: operand) -> x",
+        .doc = "x /= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kDivInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_DIV,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "pow_",
+        .signature = "pow_(x: mut, y: operand) -> x",
+        .doc = "Raises x to the power of y, which is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kPowInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_POW,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "neg_",
+        .signature = "neg_(x: mut) -> x",
+        .doc = "Replaces x by its negative.",
+        .family = "inplace",
+        .args = kNegInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_NEG,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "abs_",
+        .signature = "abs_(x: mut) -> x",
+        .doc = "Replaces x by its absolute value.",
+        .family = "inplace",
+        .args = kAbsInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ABS,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "exp_",
+        .signature = "exp_(x: mut) -> x",
+        .doc = "Replaces x by e to the power of x.",
+        .family = "inplace",
+        .args = kExpInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_EXP,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "log_",
+        .signature = "log_(x: mut) -> x",
+        .doc = "Replaces x by its natural logarithm.",
+        .family = "inplace",
+        .args = kLogInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_LOG,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sqrt_",
+        .signature = "sqrt_(x: mut) -> x",
+        .doc = "Replaces x by its square root.",
+        .family = "inplace",
+        .args = kSqrtInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SQRT,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "rsqrt_",
+        .signature = "rsqrt_(x: mut) -> x",
+        .doc = "Replaces x by 1 / sqrt(x).",
+        .family = "inplace",
+        .args = kRsqrtInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_RSQRT,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "reciprocal_",
+        .signature = "reciprocal_(x: mut) -> x",
+        .doc = "Replaces x by 1 / x.",
+        .family = "inplace",
+        .args = kReciprocalInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_RECIPROCAL,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sin_",
+        .signature = "sin_(x: mut) -> x",
+        .doc = "Replaces x by its sine.",
+        .family = "inplace",
+        .args = kSinInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SIN,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "cos_",
+        .signature = "cos_(x: mut) -> x",
+        .doc = "Replaces x by its cosine.",
+        .family = "inplace",
+        .args = kCosInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_COS,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "tanh_",
+        .signature = "tanh_(x: mut) -> x",
+        .doc = "Replaces x by its hyperbolic tangent.",
+        .family = "inplace",
+        .args = kTanhInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_TANH,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "erf_",
+        .signature = "erf_(x: mut) -> x",
+        .doc = "Replaces x by its error function.",
+        .family = "inplace",
+        .args = kErfInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ERF,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sigmoid_",
+        .signature = "sigmoid_(x: mut) -> x",
+        .doc = "Replaces x by 1 / (1 + exp(-x)).",
+        .family = "inplace",
+        .args = kSigmoidInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SIGMOID,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "silu_",
+        .signature = "silu_(x: mut) -> x",
+        .doc = "Replaces x by x * sigmoid(x).",
+        .family = "inplace",
+        .args = kSiluInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SILU,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "relu_",
+        .signature = "relu_(x: mut) -> x",
+        .doc = "Sets what is negative in x to 0.",
+        .family = "inplace",
+        .args = kReluInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_RELU,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "gelu_",
+        .signature = "gelu_(x: mut, approximate: str = \"none\") -> x",
+        .doc = "Replaces x by gelu(x).",
+        .family = "inplace",
+        .args = kGeluInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_GELU,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "leaky_relu_",
+        .signature = "leaky_relu_(x: mut, negative_slope: float = 0.01) -> x",
+        .doc = "Multiplies what is negative in x by negative_slope.",
+        .family = "inplace",
+        .args = kLeakyReluInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_LEAKY_RELU,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "elu_",
+        .signature = "elu_(x: mut, alpha: float = 1.0) -> x",
+        .doc = "Replaces x by elu(x).",
+        .family = "inplace",
+        .args = kEluInplaceArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ELU,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sign_",
+        .signature = "sign_(x: mut) -> x",
+        .doc = "Replaces x by its sign.",
+        .family = "inplace",
+        .args = kSignInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SIGN,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "floor_",
+        .signature = "floor_(x: mut) -> x",
+        .doc = "Rounds x down.",
+        .family = "inplace",
+        .args = kFloorInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_FLOOR,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "ceil_",
+        .signature = "ceil_(x: mut) -> x",
+        .doc = "Rounds x up.",
+        .family = "inplace",
+        .args = kCeilInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_CEIL,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "round_",
+        .signature = "round_(x: mut) -> x",
+        .doc = "Rounds x to the nearest whole number, halves to even.",
+        .family = "inplace",
+        .args = kRoundInplaceArgs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ROUND,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "clamp_",
+        .signature = "clamp_(x: mut, min: scalar? = none, max: scalar? = none) -> x",
+        .doc = "Holds x between min and max; one of them may be absent.",
+        .family = "inplace",
+        .args = kClampInplaceArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_CLAMP,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "masked_fill_",
+        .signature = "masked_fill_(x: mut, mask: tensor, value: scalar) -> x",
+        .doc = "Sets x to value where the bool tensor mask is true; mask is broadcast.",
+        .family = "inplace",
+        .args = kMaskedFillInplaceArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_MASKED_FILL,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "scatter_add_",
+        .signature = "scatter_add_(x: mut, axis: int, index: tensor, src: tensor) -> x",
+        .doc = "Adds each element of src to the element of x that index names along an axis.",
+        .family = "inplace",
+        .args = kScatterAddInplaceArgs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SCATTER_ADD,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "sum",
@@ -648,12 +2653,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kF32UnlessDtype,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_sum(SumArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sum(SumArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "mean",
@@ -666,12 +2673,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_mean(MeanArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mean(MeanArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "amax",
@@ -684,12 +2693,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x10001, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_amax(AmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amax(AmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "argmax",
@@ -702,12 +2713,274 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_argmax(ArgmaxArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "amin",
+        .signature = "amin(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor",
+        .doc = "Smallest value over axes; ties share the gradient evenly; NaN wins.",
+        .family = "reduce",
+        .args = kAminArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10001, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_amin(AminArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_amin(AminArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "argmin",
+        .signature = "argmin(x: tensor, axis: int? = none, keepdim: bool = false) -> plain",
+        .doc = "Index of the first smallest value along an axis, or in the flattened tensor.",
+        .family = "reduce",
+        .args = kArgminArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_argmin(ArgminArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "all",
+        .signature = "all(x: tensor, axis: ints? = none, keepdim: bool = false) -> plain",
+        .doc = "Whether all elements over axes are true (not 0), as bool.",
+        .family = "reduce",
+        .args = kAllArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_all(AllArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "any",
+        .signature = "any(x: tensor, axis: ints? = none, keepdim: bool = false) -> plain",
+        .doc = "Whether any element over axes is true (not 0), as bool.",
+        .family = "reduce",
+        .args = kAnyArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_any(AnyArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "prod",
+        .signature = "prod(x: tensor, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor",
+        .doc = "Product over axes (all by default); integers are multiplied in int64.",
+        .family = "reduce",
+        .args = kProdArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32UnlessDtype,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_prod(ProdArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_prod(ProdArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "var",
+        .signature = "var(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor",
+        .doc = "Variance over axes, divided by the count minus correction; floating dtypes only.",
+        .family = "reduce",
+        .args = kVarArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_var(VarArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_var(VarArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "std",
+        .signature = "std(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor",
+        .doc = "Standard deviation over axes: the square root of var.",
+        .family = "reduce",
+        .args = kStdArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10001, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_std(StdArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_std(StdArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "norm",
+        .signature = "norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor",
+        .doc = "Vector norm of order p over axes; p may be 0, infinite or negative.",
+        .family = "reduce",
+        .args = kNormArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10001, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32UnlessDtype,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_norm(NormArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_norm(NormArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "logsumexp",
+        .signature = "logsumexp(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor",
+        .doc = "log(sum(exp(x))) over axes (all by default), without overflow.",
+        .family = "reduce",
+        .args = kLogsumexpArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10001, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp(LogsumexpArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_logsumexp(LogsumexpArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "cumsum",
+        .signature = "cumsum(x: tensor, axis: int, dtype: dtype = none) -> tensor",
+        .doc = "Running sum along one axis; integers are summed in int64.",
+        .family = "reduce",
+        .args = kCumsumArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32UnlessDtype,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_cumsum(CumsumArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_cumsum(CumsumArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "sort",
+        .signature = "sort(x: tensor, axis: int = -1, descending: bool = false) -> tensor, plain",
+        .doc = "Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.",
+        .family = "sort",
+        .args = kSortArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20000, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sort(SortArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sort(SortArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "argsort",
+        .signature = "argsort(x: tensor, axis: int = -1, descending: bool = false) -> plain",
+        .doc = "The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.",
+        .family = "sort",
+        .args = kArgsortArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_argsort(ArgsortArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "topk",
+        .signature = "topk(x: tensor, k: int, axis: int = -1, largest: bool = true, sorted: bool = true) -> tensor, plain",
+        .doc = "The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.",
+        .family = "sort",
+        .args = kTopkArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20000, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_topk(TopkArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_topk(TopkArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "softmax",
@@ -720,12 +2993,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x10000, 0x0, 0x0},
         .autocast = AutocastClass::kF32UnlessDtype,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax(SoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softmax(SoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "log_softmax",
@@ -738,12 +3013,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x10000, 0x0, 0x0},
         .autocast = AutocastClass::kF32UnlessDtype,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax(LogSoftmaxArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log_softmax(LogSoftmaxArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cross_entropy",
@@ -756,12 +3033,254 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 3,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x70003, 0x70003, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kF32,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy(CrossEntropyArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "nll_loss",
+        .signature = "nll_loss(x: tensor, target: tensor, reduction: str = \"mean\", ignore_index: int = -100) -> tensor, saved",
+        .doc = "Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kNllLossArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20002, 0x20002, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss(NllLossArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "mse_loss",
+        .signature = "mse_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
+        .doc = "Squared error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kMseLossArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "l1_loss",
+        .signature = "l1_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
+        .doc = "Absolute error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kL1LossArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "smooth_l1_loss",
+        .signature = "smooth_l1_loss(x: tensor, target: tensor, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
+        .doc = "Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kSmoothL1LossArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "binary_cross_entropy_with_logits",
+        .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
+        .doc = "Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kBinaryCrossEntropyWithLogitsArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "binary_cross_entropy",
+        .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\") -> tensor",
+        .doc = "Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kBinaryCrossEntropyArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kError,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "kl_div",
+        .signature = "kl_div(x: tensor, target: tensor, reduction: str = \"mean\", log_target: bool = false) -> tensor",
+        .doc = "Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is \"mean\" (over all elements), \"batchmean\" (the sum over x.shape[0]), \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kKlDivArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "layer_norm",
+        .signature = "layer_norm(x: tensor, normalized_shape: ints, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5) -> tensor, saved, saved",
+        .doc = "Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.",
+        .family = "norm",
+        .args = kLayerNormArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
+        .result_count = 3,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x60005, 0x0, 0x60001, 0x60000, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm(LayerNormArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_layer_norm(LayerNormArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "rms_norm",
+        .signature = "rms_norm(x: tensor, normalized_shape: ints, weight: tensor? = none, eps: scalar? = none) -> tensor, saved",
+        .doc = "Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.",
+        .family = "norm",
+        .args = kRmsNormArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20005, 0x0, 0x20001, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm(RmsNormArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_rms_norm(RmsNormArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "group_norm",
+        .signature = "group_norm(x: tensor, num_groups: int, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5) -> tensor, saved, saved",
+        .doc = "Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and shifts by bias [C].",
+        .family = "norm",
+        .args = kGroupNormArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
+        .result_count = 3,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x60005, 0x0, 0x60001, 0x60000, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_group_norm(GroupNormArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_group_norm(GroupNormArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "batch_norm",
+        .signature = "batch_norm(x: tensor, running_mean: tensor? = none, running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor",
+        .doc = "Normalises each channel of x [N, C, ...] over the batch (training), or by the running statistics, which training updates.",
+        .family = "norm",
+        .args = kBatchNormArgs,
+        .arg_count = 8,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "embedding",
+        .signature = "embedding(index: tensor, weight: tensor, padding_idx: int? = none) -> tensor",
+        .doc = "The rows of weight [count, width] that index names; row padding_idx gets no gradient.",
+        .family = "norm",
+        .args = kEmbeddingArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x1, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_embedding(EmbeddingArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_embedding(EmbeddingArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "matmul",
@@ -774,30 +3293,94 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x2, 0x1},
         .autocast = AutocastClass::kLow,
         .cost = Cost::kGemm,
         .infer = [](yoke_arg *a, Plan &p) { infer_matmul(MatmulArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_matmul(MatmulArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
-        .name = "linear",
-        .signature = "linear(x: tensor, weight: tensor, bias: tensor? = none) -> tensor",
-        .doc = "x times the transpose of weight [out, in], plus bias [out].",
+        .name = "outer",
+        .signature = "outer(x: tensor, y: tensor) -> tensor",
+        .doc = "The products of all elements of x [n] with all of y [m], as [n, m].",
         .family = "matmul",
-        .args = kLinearArgs,
-        .arg_count = 3,
+        .args = kOuterArgs,
+        .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
-        .saves = {0x2, 0x1, 0x0},
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "einsum",
+        .signature = "einsum(equation: str, tensors: tensors) -> tensor",
+        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named.",
+        .family = "matmul",
+        .args = kEinsumArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
         .autocast = AutocastClass::kLow,
-        .cost = Cost::kGemm,
-        .infer = [](yoke_arg *a, Plan &p) { infer_linear(LinearArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_linear(LinearArgs(a), b); },
-        .compose = nullptr,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "linear",
+        .signature = "linear(x: tensor, weight: tensor, bias: tensor? = none, activation: str = \"none\") -> tensor",
+        .doc = "x times the transpose of weight [out, in], plus bias [out], then the activation: \"none\", \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\".",
+        .family = "matmul",
+        .args = kLinearArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "scaled_dot_product_attention",
+        .signature = "scaled_dot_product_attention(query: tensor, key: tensor, value: tensor, mask: tensor? = none, dropout_p: float = 0.0, is_causal: bool = false, scale: scalar? = none, enable_gqa: bool = false) -> tensor",
+        .doc = "softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.",
+        .family = "matmul",
+        .args = kScaledDotProductAttentionArgs,
+        .arg_count = 8,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "reshape",
@@ -810,12 +3393,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "view",
@@ -828,12 +3413,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kView,
         .infer = [](yoke_arg *a, Plan &p) { infer_view(ViewArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_view(ViewArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "transpose",
@@ -846,12 +3433,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kView,
         .infer = [](yoke_arg *a, Plan &p) { infer_transpose(TransposeArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_transpose(TransposeArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "permute",
@@ -864,12 +3453,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kView,
         .infer = [](yoke_arg *a, Plan &p) { infer_permute(PermuteArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_permute(PermuteArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "expand",
@@ -882,12 +3473,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kView,
         .infer = [](yoke_arg *a, Plan &p) { infer_expand(ExpandArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_expand(ExpandArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "squeeze",
@@ -900,12 +3493,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "unsqueeze",
@@ -918,12 +3513,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "slice",
@@ -936,12 +3533,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kView,
         .infer = [](yoke_arg *a, Plan &p) { infer_slice(SliceArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_slice(SliceArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "contiguous",
@@ -954,12 +3553,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "index_select",
@@ -972,12 +3573,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x4, 0x0, 0x4},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_index_select(IndexSelectArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "cat",
@@ -990,12 +3593,314 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kPromote,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_cat(CatArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cat(CatArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "stack",
+        .signature = "stack(tensors: tensors, axis: int = 0) -> tensor",
+        .doc = "Joins tensors of one shape along a new axis.",
+        .family = "shape",
+        .args = kStackArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kPromote,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "split",
+        .signature = "split(x: tensor, size: ints, axis: int = 0) -> tensors",
+        .doc = "x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.",
+        .family = "shape",
+        .args = kSplitArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_split(SplitArgs(a)); },
+    },
+    {
+        .name = "chunk",
+        .signature = "chunk(x: tensor, chunks: int, axis: int = 0) -> tensors",
+        .doc = "x in at most so many parts of one size along an axis, the last perhaps smaller; views.",
+        .family = "shape",
+        .args = kChunkArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_chunk(ChunkArgs(a)); },
+    },
+    {
+        .name = "unbind",
+        .signature = "unbind(x: tensor, axis: int = 0) -> tensors",
+        .doc = "The parts of x at each position of an axis, without that axis; views.",
+        .family = "shape",
+        .args = kUnbindArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_unbind(UnbindArgs(a)); },
+    },
+    {
+        .name = "gather",
+        .signature = "gather(x: tensor, axis: int, index: tensor) -> tensor",
+        .doc = "out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.",
+        .family = "shape",
+        .args = kGatherArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x4, 0x0, 0x4},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_gather(GatherArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_gather(GatherArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "scatter_add",
+        .signature = "scatter_add(x: tensor, axis: int, index: tensor, src: tensor) -> tensor",
+        .doc = "A copy of x with each element of src added at the place that index names along an axis; index has as many axes as x.",
+        .family = "shape",
+        .args = kScatterAddArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x4, 0x0, 0x4, 0x4},
+        .autocast = AutocastClass::kPromote,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_scatter_add(ScatterAddArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_add(ScatterAddArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "nonzero",
+        .signature = "nonzero(x: tensor) -> plain",
+        .doc = "The indices of the elements that are true (not 0), row-major, as [count, ndim].",
+        .family = "shape",
+        .args = kNonzeroArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "masked_select",
+        .signature = "masked_select(x: tensor, mask: tensor) -> tensor",
+        .doc = "The elements of x where the bool tensor mask is true, as one axis; both are broadcast.",
+        .family = "shape",
+        .args = kMaskedSelectArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "masked_fill",
+        .signature = "masked_fill(x: tensor, mask: tensor, value: scalar) -> tensor",
+        .doc = "A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.",
+        .family = "shape",
+        .args = kMaskedFillArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x2, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_masked_fill(MaskedFillArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_masked_fill(MaskedFillArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "pad",
+        .signature = "pad(x: tensor, padding: ints, mode: str = \"constant\", value: scalar = 0) -> tensor",
+        .doc = "x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is \"constant\", \"reflect\", \"replicate\" or \"circular\".",
+        .family = "shape",
+        .args = kPadArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "flip",
+        .signature = "flip(x: tensor, axes: ints) -> tensor",
+        .doc = "x with the order along axes reversed; a copy.",
+        .family = "shape",
+        .args = kFlipArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "roll",
+        .signature = "roll(x: tensor, shifts: ints, axes: ints? = none) -> tensor",
+        .doc = "x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.",
+        .family = "shape",
+        .args = kRollArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "tile",
+        .signature = "tile(x: tensor, reps: ints) -> tensor",
+        .doc = "x repeated reps times along each axis.",
+        .family = "shape",
+        .args = kTileArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
+        .name = "tril",
+        .signature = "tril(x: tensor, diagonal: int = 0) -> tensor",
+        .doc = "The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.",
+        .family = "shape",
+        .args = kTrilArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_tril(TrilArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_tril(TrilArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "triu",
+        .signature = "triu(x: tensor, diagonal: int = 0) -> tensor",
+        .doc = "The upper triangle of the last two axes, from a diagonal on; 0 elsewhere.",
+        .family = "shape",
+        .args = kTriuArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_triu(TriuArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_triu(TriuArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "one_hot",
@@ -1008,12 +3913,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_one_hot(OneHotArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "dropout",
@@ -1026,12 +3933,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty",
@@ -1044,12 +3953,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros",
@@ -1062,12 +3973,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones",
@@ -1080,12 +3993,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full",
@@ -1098,12 +4013,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "arange",
@@ -1116,12 +4033,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "linspace",
@@ -1134,12 +4053,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "eye",
@@ -1152,12 +4073,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand",
@@ -1170,12 +4093,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn",
@@ -1188,12 +4113,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint",
@@ -1206,12 +4133,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randperm",
@@ -1224,12 +4153,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "empty_like",
@@ -1242,12 +4173,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "zeros_like",
@@ -1260,12 +4193,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "ones_like",
@@ -1278,12 +4213,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "full_like",
@@ -1296,12 +4233,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "rand_like",
@@ -1314,12 +4253,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randn_like",
@@ -1332,12 +4273,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "randint_like",
@@ -1350,12 +4293,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
+        .compose_list = nullptr,
     },
     {
         .name = "_relu_backward",
@@ -1368,12 +4313,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_relu_backward(ReluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_tanh_backward",
@@ -1386,12 +4333,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_tanh_backward(TanhBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_gelu_backward",
@@ -1404,12 +4353,394 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_gelu_backward(GeluBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_abs_backward",
+        .signature = "_abs_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of abs.",
+        .family = "pointwise",
+        .args = kAbsBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_abs_backward(AbsBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_sqrt_backward",
+        .signature = "_sqrt_backward(grad: tensor, out: tensor) -> plain",
+        .doc = "The gradient of sqrt.",
+        .family = "pointwise",
+        .args = kSqrtBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sqrt_backward(SqrtBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_rsqrt_backward",
+        .signature = "_rsqrt_backward(grad: tensor, out: tensor) -> plain",
+        .doc = "The gradient of rsqrt.",
+        .family = "pointwise",
+        .args = kRsqrtBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_rsqrt_backward(RsqrtBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_reciprocal_backward",
+        .signature = "_reciprocal_backward(grad: tensor, out: tensor) -> plain",
+        .doc = "The gradient of reciprocal.",
+        .family = "pointwise",
+        .args = kReciprocalBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_reciprocal_backward(ReciprocalBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_sin_backward",
+        .signature = "_sin_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of sin.",
+        .family = "pointwise",
+        .args = kSinBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sin_backward(SinBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_cos_backward",
+        .signature = "_cos_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of cos.",
+        .family = "pointwise",
+        .args = kCosBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_cos_backward(CosBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_erf_backward",
+        .signature = "_erf_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of erf.",
+        .family = "pointwise",
+        .args = kErfBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_erf_backward(ErfBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_sigmoid_backward",
+        .signature = "_sigmoid_backward(grad: tensor, out: tensor) -> plain",
+        .doc = "The gradient of sigmoid.",
+        .family = "pointwise",
+        .args = kSigmoidBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sigmoid_backward(SigmoidBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_silu_backward",
+        .signature = "_silu_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of silu.",
+        .family = "pointwise",
+        .args = kSiluBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_silu_backward(SiluBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_softplus_backward",
+        .signature = "_softplus_backward(grad: tensor, x: tensor, beta: float, threshold: float) -> plain",
+        .doc = "The gradient of softplus.",
+        .family = "pointwise",
+        .args = kSoftplusBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_softplus_backward(SoftplusBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_leaky_relu_backward",
+        .signature = "_leaky_relu_backward(grad: tensor, x: tensor, negative_slope: float) -> plain",
+        .doc = "The gradient of leaky_relu.",
+        .family = "pointwise",
+        .args = kLeakyReluBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_leaky_relu_backward(LeakyReluBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_elu_backward",
+        .signature = "_elu_backward(grad: tensor, x: tensor, alpha: float) -> plain",
+        .doc = "The gradient of elu.",
+        .family = "pointwise",
+        .args = kEluBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_elu_backward(EluBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_clamp_backward",
+        .signature = "_clamp_backward(grad: tensor, x: tensor, min: scalar?, max: scalar?) -> plain",
+        .doc = "The gradient of clamp.",
+        .family = "pointwise",
+        .args = kClampBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_clamp_backward(ClampBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_pow_backward",
+        .signature = "_pow_backward(grad: tensor, x: operand, y: operand) -> plain",
+        .doc = "The gradient of pow with respect to x, not yet summed over broadcast axes.",
+        .family = "pointwise",
+        .args = kPowBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_pow_backward(PowBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_pow_exponent_backward",
+        .signature = "_pow_exponent_backward(grad: tensor, x: operand, y: operand, out: tensor) -> plain",
+        .doc = "The gradient of pow with respect to y, not yet summed over broadcast axes.",
+        .family = "pointwise",
+        .args = kPowExponentBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_pow_exponent_backward(PowExponentBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_maximum_backward",
+        .signature = "_maximum_backward(grad: tensor, x: operand, y: operand) -> plain",
+        .doc = "The gradient of maximum with respect to x, not yet summed over broadcast axes.",
+        .family = "pointwise",
+        .args = kMaximumBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_maximum_backward(MaximumBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_minimum_backward",
+        .signature = "_minimum_backward(grad: tensor, x: operand, y: operand) -> plain",
+        .doc = "The gradient of minimum with respect to x, not yet summed over broadcast axes.",
+        .family = "pointwise",
+        .args = kMinimumBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_minimum_backward(MinimumBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_index_put_",
+        .signature = "_index_put_(x: mut, indices: tensors, values: tensor, axis: int, accumulate: bool) -> x",
+        .doc = "Writes values into the elements of x that index tensors name.",
+        .family = "inplace",
+        .args = kIndexPutInplaceArgs,
+        .arg_count = 5,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP__INDEX_PUT,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_reverse_cumsum",
+        .signature = "_reverse_cumsum(x: tensor, axis: int) -> plain",
+        .doc = "Running sum from the end of one axis: the gradient of cumsum.",
+        .family = "reduce",
+        .args = kReverseCumsumArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_reverse_cumsum(ReverseCumsumArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_amax_backward",
@@ -1422,12 +4753,94 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_amax_backward(AmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_prod_backward",
+        .signature = "_prod_backward(grad: tensor, x: tensor) -> plain",
+        .doc = "The gradient of prod: grad times the product of all other elements.",
+        .family = "reduce",
+        .args = kProdBackwardArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_prod_backward(ProdBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_var_backward",
+        .signature = "_var_backward(grad: tensor, x: tensor, mean: tensor) -> plain",
+        .doc = "grad * (x - mean), where grad and mean are in the dtype that x is computed in.",
+        .family = "reduce",
+        .args = kVarBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_var_backward(VarBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_norm_backward",
+        .signature = "_norm_backward(grad: tensor, x: tensor, out: tensor, p: float) -> plain",
+        .doc = "The gradient of norm; 0 where the norm is 0.",
+        .family = "reduce",
+        .args = kNormBackwardArgs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_norm_backward(NormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_logsumexp_backward",
+        .signature = "_logsumexp_backward(grad: tensor, x: tensor, out: tensor) -> plain",
+        .doc = "The gradient of logsumexp: grad * exp(x - out).",
+        .family = "reduce",
+        .args = kLogsumexpBackwardArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_logsumexp_backward(LogsumexpBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_softmax_backward",
@@ -1440,12 +4853,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_softmax_backward(SoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_log_softmax_backward",
@@ -1458,12 +4873,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_log_softmax_backward(LogSoftmaxBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_cross_entropy_backward",
@@ -1476,30 +4893,394 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy_backward(CrossEntropyBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
-        .name = "_index_select_backward",
-        .signature = "_index_select_backward(grad: tensor, index: tensor, shape: ints, axis: int) -> plain",
-        .doc = "The gradient of index_select: what was named twice is added up.",
-        .family = "shape",
-        .args = kIndexSelectBackwardArgs,
+        .name = "_nll_loss_backward",
+        .signature = "_nll_loss_backward(grad: tensor, x: tensor, target: tensor, denominator: tensor, reduction: str, ignore_index: int) -> plain",
+        .doc = "The gradient of nll_loss.",
+        .family = "loss",
+        .args = kNllLossBackwardArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss_backward(NllLossBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_pair_loss",
+        .signature = "_pair_loss(x: tensor, target: tensor, kind: str, beta: float, reduce: bool, divisor: float) -> tensor",
+        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"bce\", \"kl\" or \"kl_log\".",
+        .family = "loss",
+        .args = kPairLossArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3, 0x3, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss(PairLossArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_pair_loss(PairLossArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_pair_loss_backward",
+        .signature = "_pair_loss_backward(grad: tensor, x: tensor, target: tensor, kind: str, beta: float, divisor: float, of_target: bool) -> plain",
+        .doc = "The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.",
+        .family = "loss",
+        .args = kPairLossBackwardArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_pair_loss_backward(PairLossBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_layer_norm_backward",
+        .signature = "_layer_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain, plain",
+        .doc = "The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.",
+        .family = "norm",
+        .args = kLayerNormBackwardArgs,
+        .arg_count = 8,
+        .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_layer_norm_backward(LayerNormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_rms_norm_backward",
+        .signature = "_rms_norm_backward(grad: tensor, x: tensor, weight: tensor?, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain",
+        .doc = "The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.",
+        .family = "norm",
+        .args = kRmsNormBackwardArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_rms_norm_backward(RmsNormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_group_norm_backward",
+        .signature = "_group_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, num_groups: int, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of group_norm with respect to x (empty unless asked for), weight and bias.",
+        .family = "norm",
+        .args = kGroupNormBackwardArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_group_norm_backward(GroupNormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_batch_norm",
+        .signature = "_batch_norm(x: tensor, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
+        .doc = "batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
+        .family = "norm",
+        .args = kBatchNormInternalArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x60009, 0x0, 0x0, 0x60001, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_internal(BatchNormInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_batch_norm_backward",
+        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float, of_batch: bool, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.",
+        .family = "norm",
+        .args = kBatchNormBackwardArgs,
+        .arg_count = 8,
+        .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_embedding_backward",
+        .signature = "_embedding_backward(grad: tensor, index: tensor, count: int, padding_idx: int?) -> plain",
+        .doc = "The gradient of embedding with respect to weight [count, width].",
+        .family = "norm",
+        .args = kEmbeddingBackwardArgs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_index_select_backward(IndexSelectBackwardArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_embedding_backward(EmbeddingBackwardArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_linear",
+        .signature = "_linear(x: tensor, weight: tensor, bias: tensor?) -> tensor",
+        .doc = "linear without an activation.",
+        .family = "matmul",
+        .args = kLinearInternalArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x1, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_linear_internal(LinearInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_internal(LinearInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_linear_relu",
+        .signature = "_linear_relu(x: tensor, weight: tensor, bias: tensor?) -> tensor",
+        .doc = "linear with relu.",
+        .family = "matmul",
+        .args = kLinearReluArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10002, 0x10001, 0x10000},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_linear_relu(LinearReluArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_relu(LinearReluArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_linear_act",
+        .signature = "_linear_act(x: tensor, weight: tensor, bias: tensor?, activation: str, keep: bool) -> tensor, saved",
+        .doc = "linear with an activation whose gradient needs its input, which is kept if asked for.",
+        .family = "matmul",
+        .args = kLinearActArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20002, 0x20001, 0x20000, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_linear_act(LinearActArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_act(LinearActArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_attention",
+        .signature = "_attention(query: tensor, key: tensor, value: tensor, mask: tensor?, is_causal: bool, scale: float, dropout_p: float, seed: int, offset: int) -> tensor, saved",
+        .doc = "Attention in tiles; the log-sum-exp of each row is kept for the gradient.",
+        .family = "matmul",
+        .args = kAttentionArgs,
+        .arg_count = 9,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3000f, 0x3000f, 0x3000f, 0x3000f, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_attention(AttentionArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_attention(AttentionArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_attention_backward",
+        .signature = "_attention_backward(grad: tensor, query: tensor, key: tensor, value: tensor, mask: tensor?, out: tensor, lse: tensor, is_causal: bool, scale: float, dropout_p: float, seed: int, offset: int) -> plain, plain, plain",
+        .doc = "The gradients of attention with respect to query, key and value.",
+        .family = "matmul",
+        .args = kAttentionBackwardArgs,
+        .arg_count = 12,
+        .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_attention_backward(AttentionBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_split3",
+        .signature = "_split3(x: tensor, size: ints, axis: int) -> tensor, tensor, tensor",
+        .doc = "split into three parts, whose gradients are joined in one pass: queries, keys and values.",
+        .family = "shape",
+        .args = kSplit3Args,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kTensor, ResultKind::kTensor},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kView,
+        .infer = [](yoke_arg *a, Plan &p) { infer_split3(Split3Args(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_split3(Split3Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_count_nonzero",
+        .signature = "_count_nonzero(x: tensor) -> plain",
+        .doc = "How many elements are not 0, as an int64 scalar.",
+        .family = "shape",
+        .args = kCountNonzeroArgs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero(CountNonzeroArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_nonzero",
+        .signature = "_nonzero(x: tensor, count: int) -> plain",
+        .doc = "The indices of the count elements that are not 0.",
+        .family = "shape",
+        .args = kNonzeroInternalArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_nonzero_internal(NonzeroInternalArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_index",
+        .signature = "_index(x: tensor, indices: tensors, axis: int) -> tensor",
+        .doc = "The elements of x that integer tensors of one shape name along neighbouring axes from `axis` on.",
+        .family = "shape",
+        .args = kIndexArgs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x2, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_index(IndexArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_index(IndexArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_index_put",
+        .signature = "_index_put(x: tensor, indices: tensors, values: tensor, axis: int, accumulate: bool) -> tensor",
+        .doc = "A copy of x with values written, or added, where integer tensors of one shape name elements along neighbouring axes from `axis` on.",
+        .family = "shape",
+        .args = kIndexPutArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x2, 0x2, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_dropout",
@@ -1512,12 +5293,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_dropout_internal(DropoutInternalArgs(a), p); },
         .vjp = [](yoke_arg *a, Backward &b) { vjp_dropout_internal(DropoutInternalArgs(a), b); },
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_uniform",
@@ -1530,12 +5313,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_uniform(UniformArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_normal",
@@ -1548,12 +5333,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_normal(NormalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randint",
@@ -1566,12 +5353,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_randint_internal(RandintInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_randperm",
@@ -1584,12 +5373,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_randperm_internal(RandpermInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_arange",
@@ -1602,12 +5393,14 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_arange_internal(ArangeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_eye",
@@ -1620,30 +5413,174 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
+        .in_place_of = -1,
         .saves = {0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_eye_internal(EyeInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
     },
     {
         .name = "_sgd",
-        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, lr: float, momentum: float, weight_decay: float, nesterov: bool, first: bool) -> ()",
-        .doc = "One step of stochastic gradient descent over all tensors of a group.",
+        .signature = "_sgd(params: muts, grads: tensors, momenta: muts, masters: muts, found_inf: tensor?, lr: float, momentum: float, weight_decay: float, nesterov: bool) -> ()",
+        .doc = "One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.",
         .family = "optim",
         .args = kSgdArgs,
-        .arg_count = 8,
+        .arg_count = 9,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_sgd(SgdArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_adam",
+        .signature = "_adam(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.",
+        .family = "optim",
+        .args = kAdamArgs,
+        .arg_count = 12,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_adam(AdamArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_adamw",
+        .signature = "_adamw(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
+        .doc = "The same with weight decay apart from the gradient.",
+        .family = "optim",
+        .args = kAdamwArgs,
+        .arg_count = 12,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_adamw(AdamwArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_unscale",
+        .signature = "_unscale(grads: muts, found_inf: mut, scale: tensor) -> ()",
+        .doc = "Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.",
+        .family = "optim",
+        .args = kUnscaleArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_unscale(UnscaleArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_update_scale",
+        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
+        .doc = "Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.",
+        .family = "optim",
+        .args = kUpdateScaleArgs,
+        .arg_count = 6,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_update_scale(UpdateScaleArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_total_norm",
+        .signature = "_total_norm(tensors: tensors, p: float) -> plain",
+        .doc = "The norm of all tensors as if they were one vector.",
+        .family = "optim",
+        .args = kTotalNormArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_total_norm(TotalNormArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_clip_all",
+        .signature = "_clip_all(tensors: muts, norm: tensor, max_norm: float) -> ()",
+        .doc = "Multiplies all tensors by max_norm / norm where that is below 1.",
+        .family = "optim",
+        .args = kClipAllArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_clip_all(ClipAllArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+    },
+    {
+        .name = "_lerp_all",
+        .signature = "_lerp_all(averages: muts, tensors: tensors, weight: float) -> ()",
+        .doc = "averages += weight * (tensors - averages).",
+        .family = "optim",
+        .args = kLerpAllArgs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_lerp_all(LerpAllArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
     },
 };
 
@@ -1721,6 +5658,204 @@ Tensor clone(const yoke_tensor &x)
     return run_one(YOKE_OP_CLONE, args);
 }
 
+Tensor abs(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ABS, args);
+}
+
+Tensor sqrt(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SQRT, args);
+}
+
+Tensor rsqrt(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_RSQRT, args);
+}
+
+Tensor reciprocal(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_RECIPROCAL, args);
+}
+
+Tensor sin(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SIN, args);
+}
+
+Tensor cos(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_COS, args);
+}
+
+Tensor erf(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ERF, args);
+}
+
+Tensor sigmoid(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SIGMOID, args);
+}
+
+Tensor silu(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SILU, args);
+}
+
+Tensor softplus(const yoke_tensor &x, double beta, double threshold)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(beta), arg_float(threshold)};
+    return run_one(YOKE_OP_SOFTPLUS, args);
+}
+
+Tensor leaky_relu(const yoke_tensor &x, double negative_slope)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(negative_slope)};
+    return run_one(YOKE_OP_LEAKY_RELU, args);
+}
+
+Tensor elu(const yoke_tensor &x, double alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(alpha)};
+    return run_one(YOKE_OP_ELU, args);
+}
+
+Tensor sign(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SIGN, args);
+}
+
+Tensor floor(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_FLOOR, args);
+}
+
+Tensor ceil(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_CEIL, args);
+}
+
+Tensor round(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ROUND, args);
+}
+
+Tensor clamp(const yoke_tensor &x, std::optional<Operand> min, std::optional<Operand> max)
+{
+    yoke_arg args[] = {arg_tensor(x), min ? min->arg() : arg_none(), max ? max->arg() : arg_none()};
+    return run_one(YOKE_OP_CLAMP, args);
+}
+
+Tensor isnan(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ISNAN, args);
+}
+
+Tensor isfinite(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ISFINITE, args);
+}
+
+Tensor pow(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_POW, args);
+}
+
+Tensor maximum(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_MAXIMUM, args);
+}
+
+Tensor minimum(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_MINIMUM, args);
+}
+
+Tensor eq(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_EQ, args);
+}
+
+Tensor ne(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_NE, args);
+}
+
+Tensor lt(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_LT, args);
+}
+
+Tensor le(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_LE, args);
+}
+
+Tensor gt(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_GT, args);
+}
+
+Tensor ge(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_GE, args);
+}
+
+Tensor logical_and(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_LOGICAL_AND, args);
+}
+
+Tensor logical_or(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_LOGICAL_OR, args);
+}
+
+Tensor logical_xor(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_LOGICAL_XOR, args);
+}
+
+Tensor logical_not(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_LOGICAL_NOT, args);
+}
+
+Tensor where(const yoke_tensor &condition, const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(condition), x.arg(), y.arg()};
+    return run_one(YOKE_OP_WHERE, args);
+}
+
 void copy_(yoke_tensor &x, const yoke_tensor &src)
 {
     yoke_arg args[] = {arg_tensor(x), arg_tensor(src)};
@@ -1737,6 +5872,174 @@ void add_(yoke_tensor &x, const Operand &y)
 {
     yoke_arg args[] = {arg_tensor(x), y.arg()};
     run_in_place(YOKE_OP_ADD_, args);
+}
+
+void sub_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_SUB_, args);
+}
+
+void mul_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_MUL_, args);
+}
+
+void div_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_DIV_, args);
+}
+
+void pow_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_POW_, args);
+}
+
+void neg_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_NEG_, args);
+}
+
+void abs_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ABS_, args);
+}
+
+void exp_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_EXP_, args);
+}
+
+void log_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_LOG_, args);
+}
+
+void sqrt_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SQRT_, args);
+}
+
+void rsqrt_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_RSQRT_, args);
+}
+
+void reciprocal_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_RECIPROCAL_, args);
+}
+
+void sin_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SIN_, args);
+}
+
+void cos_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_COS_, args);
+}
+
+void tanh_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_TANH_, args);
+}
+
+void erf_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ERF_, args);
+}
+
+void sigmoid_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SIGMOID_, args);
+}
+
+void silu_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SILU_, args);
+}
+
+void relu_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_RELU_, args);
+}
+
+void gelu_(yoke_tensor &x, const char *approximate)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_string(approximate)};
+    run_in_place(YOKE_OP_GELU_, args);
+}
+
+void leaky_relu_(yoke_tensor &x, double negative_slope)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(negative_slope)};
+    run_in_place(YOKE_OP_LEAKY_RELU_, args);
+}
+
+void elu_(yoke_tensor &x, double alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(alpha)};
+    run_in_place(YOKE_OP_ELU_, args);
+}
+
+void sign_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SIGN_, args);
+}
+
+void floor_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_FLOOR_, args);
+}
+
+void ceil_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_CEIL_, args);
+}
+
+void round_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ROUND_, args);
+}
+
+void clamp_(yoke_tensor &x, std::optional<Operand> min, std::optional<Operand> max)
+{
+    yoke_arg args[] = {arg_tensor(x), min ? min->arg() : arg_none(), max ? max->arg() : arg_none()};
+    run_in_place(YOKE_OP_CLAMP_, args);
+}
+
+void masked_fill_(yoke_tensor &x, const yoke_tensor &mask, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(mask), value.arg()};
+    run_in_place(YOKE_OP_MASKED_FILL_, args);
+}
+
+void scatter_add_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(src)};
+    run_in_place(YOKE_OP_SCATTER_ADD_, args);
 }
 
 Tensor sum(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, yoke_dtype dtype)
@@ -1763,6 +6066,84 @@ Tensor argmax(const yoke_tensor &x, std::optional<int64_t> axis, bool keepdim)
     return run_one(YOKE_OP_ARGMAX, args);
 }
 
+Tensor amin(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim)};
+    return run_one(YOKE_OP_AMIN, args);
+}
+
+Tensor argmin(const yoke_tensor &x, std::optional<int64_t> axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_int(*axis) : arg_none(), arg_bool(keepdim)};
+    return run_one(YOKE_OP_ARGMIN, args);
+}
+
+Tensor all(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim)};
+    return run_one(YOKE_OP_ALL, args);
+}
+
+Tensor any(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim)};
+    return run_one(YOKE_OP_ANY, args);
+}
+
+Tensor prod(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, yoke_dtype dtype)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim), arg_int(dtype)};
+    return run_one(YOKE_OP_PROD, args);
+}
+
+Tensor var(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, int64_t correction)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim), arg_int(correction)};
+    return run_one(YOKE_OP_VAR, args);
+}
+
+Tensor std(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, int64_t correction)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim), arg_int(correction)};
+    return run_one(YOKE_OP_STD, args);
+}
+
+Tensor norm(const yoke_tensor &x, double p, std::optional<IntList> axis, bool keepdim, yoke_dtype dtype)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(p), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim), arg_int(dtype)};
+    return run_one(YOKE_OP_NORM, args);
+}
+
+Tensor logsumexp(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim)};
+    return run_one(YOKE_OP_LOGSUMEXP, args);
+}
+
+Tensor cumsum(const yoke_tensor &x, int64_t axis, yoke_dtype dtype)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_int(dtype)};
+    return run_one(YOKE_OP_CUMSUM, args);
+}
+
+std::array<Tensor, 2> sort(const yoke_tensor &x, int64_t axis, bool descending)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(descending)};
+    return run_many<2>(YOKE_OP_SORT, args);
+}
+
+Tensor argsort(const yoke_tensor &x, int64_t axis, bool descending)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(descending)};
+    return run_one(YOKE_OP_ARGSORT, args);
+}
+
+std::array<Tensor, 2> topk(const yoke_tensor &x, int64_t k, int64_t axis, bool largest, bool sorted)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(k), arg_int(axis), arg_bool(largest), arg_bool(sorted)};
+    return run_many<2>(YOKE_OP_TOPK, args);
+}
+
 Tensor softmax(const yoke_tensor &x, int64_t axis, yoke_dtype dtype)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_int(dtype)};
@@ -1781,16 +6162,106 @@ Tensor cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const char
     return run_one(YOKE_OP_CROSS_ENTROPY, args);
 }
 
+Tensor nll_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_int(ignore_index)};
+    return run_one(YOKE_OP_NLL_LOSS, args);
+}
+
+Tensor mse_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction)};
+    return run_one(YOKE_OP_MSE_LOSS, args);
+}
+
+Tensor l1_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction)};
+    return run_one(YOKE_OP_L1_LOSS, args);
+}
+
+Tensor smooth_l1_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, double beta)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_float(beta)};
+    return run_one(YOKE_OP_SMOOTH_L1_LOSS, args);
+}
+
+Tensor binary_cross_entropy_with_logits(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight, const char *reduction, const yoke_tensor *pos_weight)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_optional_tensor(weight), arg_string(reduction), arg_optional_tensor(pos_weight)};
+    return run_one(YOKE_OP_BINARY_CROSS_ENTROPY_WITH_LOGITS, args);
+}
+
+Tensor binary_cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight, const char *reduction)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_optional_tensor(weight), arg_string(reduction)};
+    return run_one(YOKE_OP_BINARY_CROSS_ENTROPY, args);
+}
+
+Tensor kl_div(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, bool log_target)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_bool(log_target)};
+    return run_one(YOKE_OP_KL_DIV, args);
+}
+
+Tensor layer_norm(const yoke_tensor &x, IntList normalized_shape, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(normalized_shape), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
+    return run_one(YOKE_OP_LAYER_NORM, args);
+}
+
+Tensor rms_norm(const yoke_tensor &x, IntList normalized_shape, const yoke_tensor *weight, std::optional<Operand> eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(normalized_shape), arg_optional_tensor(weight), eps ? eps->arg() : arg_none()};
+    return run_one(YOKE_OP_RMS_NORM, args);
+}
+
+Tensor group_norm(const yoke_tensor &x, int64_t num_groups, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(num_groups), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
+    return run_one(YOKE_OP_GROUP_NORM, args);
+}
+
+Tensor batch_norm(const yoke_tensor &x, const yoke_tensor *running_mean, const yoke_tensor *running_var, const yoke_tensor *weight, const yoke_tensor *bias, bool training, double momentum, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(running_mean), arg_optional_tensor(running_var), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_bool(training), arg_float(momentum), arg_float(eps)};
+    return run_one(YOKE_OP_BATCH_NORM, args);
+}
+
+Tensor embedding(const yoke_tensor &index, const yoke_tensor &weight, std::optional<int64_t> padding_idx)
+{
+    yoke_arg args[] = {arg_tensor(index), arg_tensor(weight), padding_idx ? arg_int(*padding_idx) : arg_none()};
+    return run_one(YOKE_OP_EMBEDDING, args);
+}
+
 Tensor matmul(const yoke_tensor &x, const yoke_tensor &y)
 {
     yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
     return run_one(YOKE_OP_MATMUL, args);
 }
 
-Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias)
+Tensor outer(const yoke_tensor &x, const yoke_tensor &y)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias)};
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
+    return run_one(YOKE_OP_OUTER, args);
+}
+
+Tensor einsum(const char *equation, TensorList tensors)
+{
+    yoke_arg args[] = {arg_string(equation), arg_tensors(tensors)};
+    return run_one(YOKE_OP_EINSUM, args);
+}
+
+Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, const char *activation)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), arg_string(activation)};
     return run_one(YOKE_OP_LINEAR, args);
+}
+
+Tensor scaled_dot_product_attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, double dropout_p, bool is_causal, std::optional<Operand> scale, bool enable_gqa)
+{
+    yoke_arg args[] = {arg_tensor(query), arg_tensor(key), arg_tensor(value), arg_optional_tensor(mask), arg_float(dropout_p), arg_bool(is_causal), scale ? scale->arg() : arg_none(), arg_bool(enable_gqa)};
+    return run_one(YOKE_OP_SCALED_DOT_PRODUCT_ATTENTION, args);
 }
 
 Tensor reshape(const yoke_tensor &x, IntList shape)
@@ -1857,6 +6328,96 @@ Tensor cat(TensorList tensors, int64_t axis)
 {
     yoke_arg args[] = {arg_tensors(tensors), arg_int(axis)};
     return run_one(YOKE_OP_CAT, args);
+}
+
+Tensor stack(TensorList tensors, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensors(tensors), arg_int(axis)};
+    return run_one(YOKE_OP_STACK, args);
+}
+
+std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_list(YOKE_OP_SPLIT, args);
+}
+
+std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(chunks), arg_int(axis)};
+    return run_list(YOKE_OP_CHUNK, args);
+}
+
+std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_list(YOKE_OP_UNBIND, args);
+}
+
+Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index)};
+    return run_one(YOKE_OP_GATHER, args);
+}
+
+Tensor scatter_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(src)};
+    return run_one(YOKE_OP_SCATTER_ADD, args);
+}
+
+Tensor nonzero(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_NONZERO, args);
+}
+
+Tensor masked_select(const yoke_tensor &x, const yoke_tensor &mask)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(mask)};
+    return run_one(YOKE_OP_MASKED_SELECT, args);
+}
+
+Tensor masked_fill(const yoke_tensor &x, const yoke_tensor &mask, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(mask), value.arg()};
+    return run_one(YOKE_OP_MASKED_FILL, args);
+}
+
+Tensor pad(const yoke_tensor &x, IntList padding, const char *mode, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(padding), arg_string(mode), value.arg()};
+    return run_one(YOKE_OP_PAD, args);
+}
+
+Tensor flip(const yoke_tensor &x, IntList axes)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(axes)};
+    return run_one(YOKE_OP_FLIP, args);
+}
+
+Tensor roll(const yoke_tensor &x, IntList shifts, std::optional<IntList> axes)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(shifts), axes ? arg_ints(*axes) : arg_none()};
+    return run_one(YOKE_OP_ROLL, args);
+}
+
+Tensor tile(const yoke_tensor &x, IntList reps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(reps)};
+    return run_one(YOKE_OP_TILE, args);
+}
+
+Tensor tril(const yoke_tensor &x, int64_t diagonal)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(diagonal)};
+    return run_one(YOKE_OP_TRIL, args);
+}
+
+Tensor triu(const yoke_tensor &x, int64_t diagonal)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(diagonal)};
+    return run_one(YOKE_OP_TRIU, args);
 }
 
 Tensor one_hot(const yoke_tensor &x, int64_t num_classes)
@@ -1997,10 +6558,148 @@ Tensor gelu_backward(const yoke_tensor &grad, const yoke_tensor &x, const char *
     return run_one(YOKE_OP__GELU_BACKWARD, args);
 }
 
+Tensor abs_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__ABS_BACKWARD, args);
+}
+
+Tensor sqrt_backward(const yoke_tensor &grad, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(out)};
+    return run_one(YOKE_OP__SQRT_BACKWARD, args);
+}
+
+Tensor rsqrt_backward(const yoke_tensor &grad, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(out)};
+    return run_one(YOKE_OP__RSQRT_BACKWARD, args);
+}
+
+Tensor reciprocal_backward(const yoke_tensor &grad, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(out)};
+    return run_one(YOKE_OP__RECIPROCAL_BACKWARD, args);
+}
+
+Tensor sin_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__SIN_BACKWARD, args);
+}
+
+Tensor cos_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__COS_BACKWARD, args);
+}
+
+Tensor erf_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__ERF_BACKWARD, args);
+}
+
+Tensor sigmoid_backward(const yoke_tensor &grad, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(out)};
+    return run_one(YOKE_OP__SIGMOID_BACKWARD, args);
+}
+
+Tensor silu_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__SILU_BACKWARD, args);
+}
+
+Tensor softplus_backward(const yoke_tensor &grad, const yoke_tensor &x, double beta, double threshold)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_float(beta), arg_float(threshold)};
+    return run_one(YOKE_OP__SOFTPLUS_BACKWARD, args);
+}
+
+Tensor leaky_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, double negative_slope)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_float(negative_slope)};
+    return run_one(YOKE_OP__LEAKY_RELU_BACKWARD, args);
+}
+
+Tensor elu_backward(const yoke_tensor &grad, const yoke_tensor &x, double alpha)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_float(alpha)};
+    return run_one(YOKE_OP__ELU_BACKWARD, args);
+}
+
+Tensor clamp_backward(const yoke_tensor &grad, const yoke_tensor &x, std::optional<Operand> min, std::optional<Operand> max)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), min ? min->arg() : arg_none(), max ? max->arg() : arg_none()};
+    return run_one(YOKE_OP__CLAMP_BACKWARD, args);
+}
+
+Tensor pow_backward(const yoke_tensor &grad, const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(grad), x.arg(), y.arg()};
+    return run_one(YOKE_OP__POW_BACKWARD, args);
+}
+
+Tensor pow_exponent_backward(const yoke_tensor &grad, const Operand &x, const Operand &y, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), x.arg(), y.arg(), arg_tensor(out)};
+    return run_one(YOKE_OP__POW_EXPONENT_BACKWARD, args);
+}
+
+Tensor maximum_backward(const yoke_tensor &grad, const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(grad), x.arg(), y.arg()};
+    return run_one(YOKE_OP__MAXIMUM_BACKWARD, args);
+}
+
+Tensor minimum_backward(const yoke_tensor &grad, const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(grad), x.arg(), y.arg()};
+    return run_one(YOKE_OP__MINIMUM_BACKWARD, args);
+}
+
+void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_int(axis), arg_bool(accumulate)};
+    run_in_place(YOKE_OP__INDEX_PUT_, args);
+}
+
+Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_one(YOKE_OP__REVERSE_CUMSUM, args);
+}
+
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out)
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out)};
     return run_one(YOKE_OP__AMAX_BACKWARD, args);
+}
+
+Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x)};
+    return run_one(YOKE_OP__PROD_BACKWARD, args);
+}
+
+Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(mean)};
+    return run_one(YOKE_OP__VAR_BACKWARD, args);
+}
+
+Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out), arg_float(p)};
+    return run_one(YOKE_OP__NORM_BACKWARD, args);
+}
+
+Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out)};
+    return run_one(YOKE_OP__LOGSUMEXP_BACKWARD, args);
 }
 
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis)
@@ -2021,10 +6720,118 @@ Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, con
     return run_one(YOKE_OP__CROSS_ENTROPY_BACKWARD, args);
 }
 
-Tensor index_select_backward(const yoke_tensor &grad, const yoke_tensor &index, IntList shape, int64_t axis)
+Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(index), arg_ints(shape), arg_int(axis)};
-    return run_one(YOKE_OP__INDEX_SELECT_BACKWARD, args);
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_tensor(denominator), arg_string(reduction), arg_int(ignore_index)};
+    return run_one(YOKE_OP__NLL_LOSS_BACKWARD, args);
+}
+
+Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(kind), arg_float(beta), arg_bool(reduce), arg_float(divisor)};
+    return run_one(YOKE_OP__PAIR_LOSS, args);
+}
+
+Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_string(kind), arg_float(beta), arg_float(divisor), arg_bool(of_target)};
+    return run_one(YOKE_OP__PAIR_LOSS_BACKWARD, args);
+}
+
+std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(axis), arg_bool(of_x), arg_bool(of_weight)};
+    return run_many<3>(YOKE_OP__LAYER_NORM_BACKWARD, args);
+}
+
+std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(rstd), arg_int(axis), arg_bool(of_x), arg_bool(of_weight)};
+    return run_many<2>(YOKE_OP__RMS_NORM_BACKWARD, args);
+}
+
+std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(num_groups), arg_bool(of_x)};
+    return run_many<3>(YOKE_OP__GROUP_NORM_BACKWARD, args);
+}
+
+std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(mean), arg_optional_tensor(variance), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
+    return run_many<3>(YOKE_OP__BATCH_NORM, args);
+}
+
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x)};
+    return run_many<3>(YOKE_OP__BATCH_NORM_BACKWARD, args);
+}
+
+Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(index), arg_int(count), padding_idx ? arg_int(*padding_idx) : arg_none()};
+    return run_one(YOKE_OP__EMBEDDING_BACKWARD, args);
+}
+
+Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias)};
+    return run_one(YOKE_OP__LINEAR, args);
+}
+
+Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias)};
+    return run_one(YOKE_OP__LINEAR_RELU, args);
+}
+
+Tensor linear_act(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, const char *activation, bool keep)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), arg_string(activation), arg_bool(keep)};
+    return run_one(YOKE_OP__LINEAR_ACT, args);
+}
+
+Tensor attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(query), arg_tensor(key), arg_tensor(value), arg_optional_tensor(mask), arg_bool(is_causal), arg_float(scale), arg_float(dropout_p), arg_int(seed), arg_int(offset)};
+    return run_one(YOKE_OP__ATTENTION, args);
+}
+
+std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, const yoke_tensor &out, const yoke_tensor &lse, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(query), arg_tensor(key), arg_tensor(value), arg_optional_tensor(mask), arg_tensor(out), arg_tensor(lse), arg_bool(is_causal), arg_float(scale), arg_float(dropout_p), arg_int(seed), arg_int(offset)};
+    return run_many<3>(YOKE_OP__ATTENTION_BACKWARD, args);
+}
+
+std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
+    return run_many<3>(YOKE_OP__SPLIT3, args);
+}
+
+Tensor count_nonzero(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP__COUNT_NONZERO, args);
+}
+
+Tensor nonzero_internal(const yoke_tensor &x, int64_t count)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(count)};
+    return run_one(YOKE_OP__NONZERO, args);
+}
+
+Tensor index(const yoke_tensor &x, TensorList indices, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_int(axis)};
+    return run_one(YOKE_OP__INDEX, args);
+}
+
+Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_int(axis), arg_bool(accumulate)};
+    return run_one(YOKE_OP__INDEX_PUT, args);
 }
 
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset)
@@ -2069,10 +6876,52 @@ void eye_internal(yoke_tensor &x)
     run_in_place(YOKE_OP__EYE, args);
 }
 
-void sgd(TensorList params, TensorList grads, TensorList momenta, double lr, double momentum, double weight_decay, bool nesterov, bool first)
+void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov)
 {
-    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov), arg_bool(first)};
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(momenta), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(momentum), arg_float(weight_decay), arg_bool(nesterov)};
     run_in_place(YOKE_OP__SGD, args);
+}
+
+void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
+    run_in_place(YOKE_OP__ADAM, args);
+}
+
+void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    yoke_arg args[] = {arg_tensors(params), arg_tensors(grads), arg_tensors(exp_avgs), arg_tensors(exp_avg_sqs), arg_tensors(steps), arg_tensors(masters), arg_optional_tensor(found_inf), arg_float(lr), arg_float(beta1), arg_float(beta2), arg_float(eps), arg_float(weight_decay)};
+    run_in_place(YOKE_OP__ADAMW, args);
+}
+
+void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale)
+{
+    yoke_arg args[] = {arg_tensors(grads), arg_tensor(found_inf), arg_tensor(scale)};
+    run_in_place(YOKE_OP__UNSCALE, args);
+}
+
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval)
+{
+    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensors(found_infs), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
+    run_in_place(YOKE_OP__UPDATE_SCALE, args);
+}
+
+Tensor total_norm(TensorList tensors, double p)
+{
+    yoke_arg args[] = {arg_tensors(tensors), arg_float(p)};
+    return run_one(YOKE_OP__TOTAL_NORM, args);
+}
+
+void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm)
+{
+    yoke_arg args[] = {arg_tensors(tensors), arg_tensor(norm), arg_float(max_norm)};
+    run_in_place(YOKE_OP__CLIP_ALL, args);
+}
+
+void lerp_all(TensorList averages, TensorList tensors, double weight)
+{
+    yoke_arg args[] = {arg_tensors(averages), arg_tensors(tensors), arg_float(weight)};
+    run_in_place(YOKE_OP__LERP_ALL, args);
 }
 } // namespace ops
 } // namespace yoke

@@ -4,28 +4,248 @@
 #include "core/ops/ops.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
+
+using namespace yoke;
 
 void yoke_optimizer::zero_grad(bool set_to_none)
 {
-    yoke::NoGrad no_grad;
-    for (size_t group = 0; group < group_count(); ++group)
-        for (const yoke::Tensor &param : params(static_cast<int64_t>(group))) {
-            const yoke::Tensor grad = yoke::grad_of(param, "zero_grad");
-            if (set_to_none)
-                yoke::set_grad_of(param, nullptr, "zero_grad");
-            else if (grad.present())
-                yoke::ops::fill_(grad, int64_t{0});
+    NoGrad no_grad;
+    for (const Group &group : groups_)
+        for (const Tensor &param : group.params) {
+            if (set_to_none) {
+                set_grad_of(param, nullptr, "zero_grad");
+                continue;
+            }
+            const Tensor grad = grad_of(param, "zero_grad");
+            if (grad.present()) ops::fill_(grad, int64_t{0});
         }
 }
 
-namespace yoke {
+// ---- Groups ------------------------------------------------------------------------------------------
 
-double schedule_linear(double start, double end, int64_t total_steps, int64_t step) noexcept
+void yoke_optimizer::check_number(double value, const char *kind, const char *name)
 {
-    if (total_steps <= 0) return end;
-    const double done =
-        std::clamp(static_cast<double>(step) / static_cast<double>(total_steps), 0.0, 1.0);
-    return start + (end - start) * done;
+    if (!(value >= 0) || std::isinf(value))
+        fail(YOKE_E_VALUE, "%s: option '%s' is %g; it must be a finite number of at least 0", kind,
+             name, value);
 }
 
-}  // namespace yoke
+void yoke_optimizer::check_common(const CommonOptions &options, const char *kind)
+{
+    check_number(options.lr, kind, "lr");
+    check_number(options.weight_decay, kind, "weight_decay");
+}
+
+void yoke_optimizer::check_masters_stay(size_t group, bool master_weights) const
+{
+    if (master_weights != common(group).master_weights)
+        fail(YOKE_E_VALUE,
+             "%s: option 'master_weights' of group %zu cannot change; give it when the group is "
+             "added",
+             kind(), group);
+}
+
+void yoke_optimizer::check_param(const yoke_tensor &param, size_t index, TensorList params) const
+{
+    if (!is_floating(param.dtype))
+        fail(YOKE_E_TYPE,
+             "%s: parameter %zu, %s, is not floating and has no gradient; leave it out, or cast it "
+             "to float32",
+             kind(), index, describe(param).c_str());
+    if (!is_leaf(param) || !param.requires_grad())
+        fail(YOKE_E_STATE,
+             "%s: parameter %zu, %s, is not a leaf that requires grad; call requires_grad_(true) "
+             "on it, and "
+             "give the tensor itself rather than a result computed from it",
+             kind(), index, describe(param).c_str());
+    const auto is_known = [&param](const yoke_tensor *other) {
+        return other->node.get() == param.node.get();
+    };
+    bool known =
+        std::any_of(params.begin(), params.begin() + static_cast<int64_t>(index), is_known);
+    for (const Group &other : groups_)
+        for (const Tensor &each : other.params) known |= is_known(each.get());
+    if (known)
+        fail(YOKE_E_VALUE, "%s: parameter %zu, %s, is already in a group; name each parameter once",
+             kind(), index, describe(param).c_str());
+    for (int d = 0; d < param.ndim && param.numel; ++d)
+        if (param.strides_[d] == 0 && param.shape_[d] > 1)
+            fail(YOKE_E_VALUE,
+                 "%s: parameter %zu, %s, is expanded: axis %d has %lld elements in one place of "
+                 "memory; clone() it first",
+                 kind(), index, describe(param).c_str(), d,
+                 static_cast<long long>(param.shape_[d]));
+    if (param.device != params[0]->device)
+        fail(YOKE_E_VALUE,
+             "%s: parameter %zu is on %s, parameter 0 on %s; make a group for each device", kind(),
+             index, param.device->name.c_str(), params[0]->device->name.c_str());
+}
+
+void yoke_optimizer::add_params(TensorList params)
+{
+    if (params.empty())
+        fail(YOKE_E_VALUE, "%s: the list of parameters is empty; give at least one", kind());
+    Group group;
+    for (size_t i = 0; i < params.size(); ++i) {
+        check_param(*params[i], i, params);
+        group.params.push_back(Tensor::share(params[i]));
+    }
+    for (std::vector<Tensor> &states : group.states) states.resize(params.size());
+    groups_.push_back(std::move(group));
+}
+
+size_t yoke_optimizer::index_of(int64_t group) const
+{
+    if (group < 0 || static_cast<size_t>(group) >= groups_.size())
+        fail(YOKE_E_INDEX, "%s: group %lld is not there; the optimizer has %zu", kind(),
+             static_cast<long long>(group), groups_.size());
+    return static_cast<size_t>(group);
+}
+
+void yoke_optimizer::set_lr(int64_t group, double lr)
+{
+    check_number(lr, kind(), "lr");
+    if (group != -1)
+        common(index_of(group)).lr = lr;
+    else
+        for (size_t i = 0; i < groups_.size(); ++i) common(i).lr = lr;
+}
+
+// ---- State -------------------------------------------------------------------------------------------
+
+bool yoke_optimizer::has_master(size_t group, const yoke_tensor &param) const
+{
+    return common(group).master_weights && (param.dtype == YOKE_F16 || param.dtype == YOKE_BF16);
+}
+
+bool yoke_optimizer::is_step(size_t slot) const
+{
+    return std::string_view(state_names()[slot]) == "step";
+}
+
+// Memory for one parameter's state, laid out as the parameter is where that has no gaps.
+Tensor yoke_optimizer::layout_of_state(size_t group, const yoke_tensor &param, size_t slot) const
+{
+    if (is_step(slot)) return make_tensor(*param.device, YOKE_F32, {}, kind());
+    const bool dense = byte_range(param).bytes == param.nbytes();
+    return make_strided(*param.device, has_master(group, param) ? YOKE_F32 : param.dtype,
+                        param.shape(), dense ? param.strides_ : nullptr, kind());
+}
+
+// State before the first step: a master is the parameter, all else is 0.
+Tensor yoke_optimizer::make_state(size_t group, const yoke_tensor &param, size_t slot) const
+{
+    Tensor state = layout_of_state(group, param, slot);
+    if (slot == master_slot())
+        ops::copy_(state, param);
+    else
+        ops::fill_(state, int64_t{0});
+    return state;
+}
+
+size_t yoke_optimizer::slot_of(std::string_view name) const
+{
+    const auto names = state_names();
+    for (size_t slot = 0; slot < names.size(); ++slot)
+        if (name == names[slot]) return slot;
+    std::string known;
+    for (const char *each : names)
+        known += (known.empty() ? "\"" : ", \"") + std::string(each) + '"';
+    fail(YOKE_E_VALUE, "%s: no state is called \"%s\"; there is %s", kind(),
+         std::string(name).c_str(), known.c_str());
+}
+
+size_t yoke_optimizer::checked_index(int64_t group, int64_t index) const
+{
+    const size_t count = at(group).params.size();
+    if (index < 0 || static_cast<size_t>(index) >= count)
+        fail(YOKE_E_INDEX, "%s: group %lld has no parameter %lld; it has %zu", kind(),
+             static_cast<long long>(group), static_cast<long long>(index), count);
+    return static_cast<size_t>(index);
+}
+
+Tensor yoke_optimizer::state(int64_t group, int64_t index, std::string_view name) const
+{
+    const size_t i = checked_index(group, index);
+    return at(group).states[slot_of(name)][i];
+}
+
+void yoke_optimizer::set_state(int64_t group, int64_t index, std::string_view name,
+                               const yoke_tensor *value)
+{
+    const size_t i = checked_index(group, index), slot = slot_of(name), g = index_of(group);
+    const yoke_tensor &param = *groups_[g].params[i];
+    NoGrad no_grad;
+    Tensor copy;
+    if (value) {
+        if (slot == master_slot() && !has_master(g, param))
+            fail(YOKE_E_VALUE, "%s: parameter %lld of group %lld, %s, has no master copy", kind(),
+                 static_cast<long long>(index), static_cast<long long>(group),
+                 describe(param).c_str());
+        copy = layout_of_state(g, param, slot);
+        if (value->dtype != copy->dtype || !same(value->shape(), copy->shape()))
+            fail(value->dtype != copy->dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+                 "%s: the state \"%s\" is %s, but must be %s", kind(), std::string(name).c_str(),
+                 describe(*value).c_str(), describe(*copy).c_str());
+        ops::copy_(copy, *value);
+    }
+    groups_[g].states[slot][i] = std::move(copy);
+}
+
+// ---- One step ----------------------------------------------------------------------------------------
+
+// The state of one parameter, made where there is none yet; the group gets it when the step has been made.
+void yoke_optimizer::add_states(Batch &batch, size_t index) const
+{
+    const Group &group = groups_[batch.group];
+    yoke_tensor &param = group.params[index];
+    const unsigned needed = needed_states(batch.group);
+    for (size_t slot = 0; slot <= master_slot(); ++slot) {
+        const bool is_master = slot == master_slot();
+        if (is_master ? !common(batch.group).master_weights : !(needed >> slot & 1u)) continue;
+        if (is_master && !has_master(batch.group, param)) {
+            batch.states[slot].push_back(&param);  // its own master
+            continue;
+        }
+        yoke_tensor *state = group.states[slot][index].get();
+        if (!state) {
+            batch.fresh.push_back({slot, index, make_state(batch.group, param, slot)});
+            state = batch.fresh.back().tensor.get();
+        }
+        batch.states[slot].push_back(state);
+    }
+}
+
+bool yoke_optimizer::collect(size_t group, Batch &batch) const
+{
+    batch.group = group;
+    const std::vector<Tensor> &params = groups_[group].params;
+    for (size_t i = 0; i < params.size(); ++i) {
+        Tensor grad = grad_of(params[i], "step");
+        if (!grad.present()) continue;
+        batch.params.push_back(params[i].get());
+        batch.grads.push_back(grad.get());
+        batch.held.push_back(std::move(grad));
+        add_states(batch, i);
+    }
+    return !batch.params.empty();
+}
+
+void yoke_optimizer::step(std::span<const Tensor> found_infs)
+{
+    NoGrad no_grad;
+    // Whatever may run out of memory comes first, so that a failed step has changed nothing.
+    std::vector<Batch> batches;
+    batches.reserve(groups_.size());
+    for (size_t group = 0; group < groups_.size(); ++group)
+        if (!collect(group, batches.emplace_back())) batches.pop_back();
+    for (Batch &batch : batches) {
+        for (const Tensor &found : found_infs)
+            if (found->device == batch.params[0]->device) batch.found_inf = found.get();
+        launch(batch);
+        for (Batch::Fresh &fresh : batch.fresh)
+            groups_[batch.group].states[fresh.slot][fresh.index] = std::move(fresh.tensor);
+    }
+}

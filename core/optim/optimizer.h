@@ -1,7 +1,13 @@
 // optimizer.h: what every optimizer shares: groups of parameters, each with options, and state for each parameter.
 //
 // A step reads the gradients that the leaves hold, changes the parameters in place outside the tape, and is one launch a
-// group. Parameters without a gradient stay as they are.
+// group. Parameters without a gradient stay as they are. Nothing of a step depends on a value that the host would have to
+// wait for: whether it is skipped, and the number of steps so far, are scalars on the device.
+//
+// With master weights, a parameter of a half dtype has a copy in float32 that the steps change; the parameter is that
+// copy rounded, written in the same pass. Its state is float32 then, else of the parameter's dtype.
+//
+// One optimizer is for one thread at a time.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -10,23 +16,79 @@
 #include <vector>
 
 struct yoke_optimizer : public yoke::RefCounted {
-    virtual size_t group_count() const = 0;
+    // What options all kinds have.
+    struct CommonOptions {
+        double lr = 0;
+        double weight_decay = 0;
+        bool master_weights = false;  // fixed when the group is added
+    };
+
+    virtual const char *kind() const noexcept = 0;  // "SGD"
+    // The names of what state a parameter may have; the last is "master".
+    virtual std::span<const char *const> state_names() const noexcept = 0;
+
+    size_t group_count() const { return groups_.size(); }
     // Raises YOKE_E_INDEX for a group or index that is not there.
-    virtual const std::vector<yoke::Tensor> &params(int64_t group) const = 0;
-    virtual void step() = 0;
-    virtual double lr(int64_t group) const = 0;
-    virtual void set_lr(int64_t group, double lr) = 0;  // -1: every group
-    // The named state tensor of a parameter; null before there is any.
-    virtual yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const = 0;
-    virtual void set_state(int64_t group, int64_t index, std::string_view name,
-                           const yoke_tensor *value) = 0;
+    const std::vector<yoke::Tensor> &params(int64_t group) const { return at(group).params; }
 
+    // `found_infs`, where there are any, has a scalar for each device; the step is skipped there unless it is 0.
+    void step(std::span<const yoke::Tensor> found_infs = {});
     void zero_grad(bool set_to_none);
+
+    double lr(int64_t group) const { return common(index_of(group)).lr; }
+    void set_lr(int64_t group, double lr);  // -1: every group
+    // The named state tensor of a parameter; null before there is any.
+    yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const;
+    void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value);
+
+protected:
+    static constexpr size_t kMaxStates = 4;
+    struct Group {
+        std::vector<yoke::Tensor> params;
+        std::vector<yoke::Tensor> states[kMaxStates];  // null where there is none yet
+    };
+    // What one step of a group works on: those parameters that have a gradient.
+    struct Batch {
+        size_t group;
+        std::vector<yoke_tensor *> params, grads, states[kMaxStates];
+        std::vector<yoke::Tensor> held;  // the gradients
+        struct Fresh {
+            size_t slot, index;
+            yoke::Tensor tensor;
+        };
+        std::vector<Fresh> fresh;
+        const yoke_tensor *found_inf = nullptr;
+    };
+
+    virtual CommonOptions &common(size_t group) = 0;
+    const CommonOptions &common(size_t group) const
+    {
+        return const_cast<yoke_optimizer *>(this)->common(group);
+    }
+    // Bit k: a step of this group needs state k. Masters are seen to here.
+    virtual unsigned needed_states(size_t group) const = 0;
+    virtual void launch(const Batch &batch) = 0;
+
+    // Parameters must be leaves of a floating dtype that require grad, all on one device, each in one group only.
+    void add_params(yoke::TensorList params);
+    size_t index_of(int64_t group) const;
+    // Raises YOKE_E_VALUE that names the option.
+    static void check_number(double value, const char *kind, const char *name);
+    static void check_common(const CommonOptions &options, const char *kind);
+    void check_masters_stay(size_t group, bool master_weights) const;
+
+private:
+    const Group &at(int64_t group) const { return groups_[index_of(group)]; }
+    void check_param(const yoke_tensor &param, size_t index, yoke::TensorList params) const;
+    bool has_master(size_t group, const yoke_tensor &param) const;
+    bool is_step(size_t slot) const;
+    size_t slot_of(std::string_view name) const;
+    size_t master_slot() const { return state_names().size() - 1; }
+    yoke::Tensor make_state(size_t group, const yoke_tensor &param, size_t slot) const;
+    yoke::Tensor layout_of_state(size_t group, const yoke_tensor &param, size_t slot) const;
+    bool collect(size_t group, Batch &batch) const;
+    void add_states(Batch &batch, size_t index) const;
+    size_t checked_index(int64_t group, int64_t index) const;
+
+    std::vector<Group> groups_;
 };
-
-namespace yoke {
-
-// start + (end - start) * step / total, held at both ends.
-double schedule_linear(double start, double end, int64_t total_steps, int64_t step) noexcept;
-
-}  // namespace yoke

@@ -8,47 +8,35 @@
 
 namespace yoke {
 
-struct SgdOptions {
-    double lr = 0;
+struct SgdOptions : ::yoke_optimizer::CommonOptions {
     double momentum = 0;
-    double weight_decay = 0;
     bool nesterov = false;
 };
 
-// Raises YOKE_E_VALUE that names the option.
-void check_options(const SgdOptions &options);
-
 class Sgd final : public ::yoke_optimizer {
 public:
+    using Options = SgdOptions;
+    // Raises YOKE_E_VALUE that names the option; so do the others that take options.
     explicit Sgd(const SgdOptions &defaults);
 
+    const char *kind() const noexcept override { return "SGD"; }
+    std::span<const char *const> state_names() const noexcept override;
+
     const SgdOptions &defaults() const { return defaults_; }
-    // Parameters must be leaves of a floating dtype that require grad, all on one device, each in one group only.
     void add_group(TensorList params, const SgdOptions &options);
-    const SgdOptions &options(int64_t group) const { return at(group).options; }
+    const SgdOptions &options(int64_t group) const { return options_[index_of(group)]; }
     void set_options(int64_t group, const SgdOptions &options);
 
-    size_t group_count() const override { return groups_.size(); }
-    const std::vector<Tensor> &params(int64_t group) const override { return at(group).params; }
-    void step() override;
-    double lr(int64_t group) const override { return at(group).options.lr; }
-    void set_lr(int64_t group, double lr) override;
-    Tensor state(int64_t group, int64_t index, std::string_view name) const override;
-    void set_state(int64_t group, int64_t index, std::string_view name,
-                   const yoke_tensor *value) override;
+protected:
+    CommonOptions &common(size_t group) override { return options_[group]; }
+    unsigned needed_states(size_t group) const override { return options_[group].momentum != 0; }
+    void launch(const Batch &batch) override;
 
 private:
-    struct Group {
-        SgdOptions options;
-        std::vector<Tensor> params, momenta;  // a momentum is null before its first step
-    };
-    const Group &at(int64_t group) const;
-    Group &at(int64_t group) { return const_cast<Group &>(std::as_const(*this).at(group)); }
-    size_t slot(int64_t group, int64_t index, std::string_view name) const;
-    static void step_group(Group &group, bool first);
+    static void check(const SgdOptions &options);
 
     SgdOptions defaults_;
-    std::vector<Group> groups_;
+    std::vector<SgdOptions> options_;  // of each group
 };
 
 }  // namespace yoke

@@ -37,6 +37,15 @@
 #define YOKE_LANES
 #endif
 
+// The same where the loop writes to memory that it also reads from, element by element.
+#if defined(__clang__)
+#define YOKE_LANES_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__) && !defined(__CUDACC__)
+#define YOKE_LANES_IN_PLACE _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define YOKE_LANES_IN_PLACE
+#endif
+
 // A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.
 #define YOKE_KERNELS_BEGIN    \
     namespace yoke::kernels { \

@@ -1,10 +1,11 @@
-// exp, log, tanh, erf, sin, cos and what GELU needs, for float and double.
+// exp, log, tanh, erf, sqrt, rounding and what is near them, for float and double; sin and cos stand
+// in trigonometry.h, the normal distribution in normal.h.
 //
 // Contract
 //  * float: our own, branch-free, no tables, so a plain loop of any of them vectorises. Largest
 //    errors against a long double reference over the whole range, as tests/kernels/math_test.cpp
-//    measures and bounds them (units in the last place): exp 1, log 0.8, tanh 1.5, erf 1.2, sin
-//    0.6, cos 0.6, normal_cdf 6, normal_density 2.
+//    measures and bounds them (units in the last place): exp 1, exp_small 1.4, log 0.8, tanh 1.5,
+//    erf 1.2, expm1_below_zero 1.5, log1p_of_unit 2.
 //  * double: the C library's, whose error is below one unit; it is called element by element.
 //  * Infinities, NaN, signed zeros, subnormal arguments and results come out as in the C library.
 //    errno and the floating-point flags are not kept.
@@ -31,6 +32,13 @@ YOKE_HD float with_sign_of(float magnitude, float sign)
                            (bit_cast<uint32_t>(sign) & 0x80000000u));
 }
 
+// |x|, held at a positive bound; one integer instruction, and NaN is held too.
+YOKE_HD float magnitude_at_most(float x, float bound)
+{
+    int32_t size = (int32_t)(bit_cast<uint32_t>(x) & 0x7fffffffu), most = bit_cast<int32_t>(bound);
+    return bit_cast<float>(select(size < most, size, most));
+}
+
 // NaN passes: a comparison with it is false.
 YOKE_HD float at_least(float x, float low)
 {
@@ -46,6 +54,34 @@ YOKE_HD float at_most(float x, float high)
 YOKE_HD float power_of_two(int32_t n)
 {
     return bit_cast<float>((uint32_t)(n + 127) << 23);
+}
+
+// ---- square root and rounding -------------------------------------------------------------------
+
+// An instruction, exact to half a unit.
+YOKE_HD float sqrt(float x)
+{
+    return __builtin_sqrtf(x);
+}
+
+// The nearest whole number, halves to even. From 2^23 on every float is whole; below, adding 2^23
+// leaves no room for a fraction.
+YOKE_HD float round_to_even(float x)
+{
+    float size = absolute(x);
+    return select(size < 0x1p23f, with_sign_of((size + 0x1p23f) - 0x1p23f, x), x);
+}
+
+YOKE_HD float floor(float x)
+{
+    float nearest = round_to_even(x);
+    return select(nearest > x, nearest - 1.0f, nearest);
+}
+
+YOKE_HD float ceil(float x)
+{
+    float nearest = round_to_even(x);
+    return with_sign_of(select(nearest < x, nearest + 1.0f, nearest), x);  // -0.5 gives -0
 }
 
 // ---- exp ----------------------------------------------------------------------------------------
@@ -78,6 +114,20 @@ YOKE_HD float expm1_reduced(float r)
     return q * (r * r) + r;
 }
 
+// unit e^(slope r) for |slope r| <= ln 2 / 2, minimax to 2^-28.5. unit and slope are constants and
+// powers of two, so that the coefficients take them up without a loss.
+YOKE_HD float exp_reduced(float r, float unit, float slope)
+{
+    float s = slope, s2 = s * s, s3 = s * s2, s4 = s2 * s2, s5 = s2 * s3, s6 = s3 * s3;
+    float p = 0x1.709ca6p-10f * s6 * unit;
+    p = p * r + 0x1.1290a4p-7f * s5 * unit;
+    p = p * r + 0x1.55515cp-5f * s4 * unit;
+    p = p * r + 0x1.5553cp-3f * s3 * unit;
+    p = p * r + 0x1.000002p-1f * s2 * unit;
+    p = p * r + s * unit;
+    return p * r + unit;
+}
+
 // p * 2^n in two exact steps, of which the last alone can round (to a subnormal) or overflow.
 YOKE_HD float scale(float p, int32_t n)
 {
@@ -90,6 +140,40 @@ YOKE_HD float exp(float x)
     // Beyond these the result is 0 or infinity, and n stays small.
     ExpReduction e = exp_reduce(at_least(at_most(x, 89.0f), -105.0f));
     return scale(1.0f + expm1_reduced(e.r), e.n);
+}
+
+// Where the argument of exp is known not to be large, 2^n fits one float if it is kept 2^64 too
+// large, and the polynomial as much too small: the product rounds once, to a subnormal too. Adding
+// kSmallShift rounds to n and puts n + 64 + 127 where a shift makes it an exponent.
+inline constexpr float kSmallShift = 0x1.8p23f + 127 + 64;
+inline constexpr float kSmallUnit = 0x1p-64f;
+
+YOKE_HD float power_of_small(float shifted)
+{
+    return bit_cast<float>(bit_cast<uint32_t>(shifted) << 23);
+}
+
+// e^x for -110 <= x <= 43, and NaN: half the work of exp.
+YOKE_HD float exp_small(float x)
+{
+    float shifted = x * 0x1.715476p+0f + kSmallShift;
+    float n = shifted - kSmallShift;
+    float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    return exp_reduced(r, kSmallUnit, 1.0f) * power_of_small(shifted);
+}
+
+// e^x for x <= 43, and NaN.
+YOKE_HD float exp_not_large(float x)
+{
+    return exp_small(at_least(x, -105.0f));
+}
+
+// e^x - 1 for x <= 0, without cancellation near 0.
+YOKE_HD float expm1_below_zero(float x)
+{
+    ExpReduction e = exp_reduce(at_least(x, -20.0f));
+    float power = power_of_two(e.n);
+    return expm1_reduced(e.r) * power + (power - 1.0f);
 }
 
 // ---- log ----------------------------------------------------------------------------------------
@@ -116,6 +200,20 @@ YOKE_HD float log(float x)
     float finite = k * 0x1.62e4p-1f + (f + (tail - 0.5f * square));
     float positive = select(x < kInfinity, finite, x);  // infinity and NaN are their own logarithm
     return select(x <= 0.0f, select(x < 0.0f, __builtin_nanf(""), -kInfinity), positive);
+}
+
+// log(1 + u) for 0 <= u <= 1: 2 atanh(s) = 2 s + s z p(z) with s = u / (2 + u), z = s^2, minimax to
+// 2^-29.9.
+YOKE_HD float log1p_of_unit(float u)
+{
+    float s = u / (2.0f + u);
+    float z = s * s;
+    float p = 0x1.dba26p-3f;
+    p = p * z + 0x1.bc8cf8p-3f;
+    p = p * z + 0x1.24c926p-2f;
+    p = p * z + 0x1.9998d4p-2f;
+    p = p * z + 0x1.555556p-1f;
+    return (s + s) + s * (z * p);
 }
 
 // ---- tanh ---------------------------------------------------------------------------------------
@@ -182,89 +280,9 @@ YOKE_HD float erf(float x)
     return select(t < 1.0f, x + x * p, with_sign_of(large, x));
 }
 
-// Phi(x) and phi(x) of the standard normal distribution. Phi keeps its relative accuracy far into
-// the left tail.
-template <class T>
-struct Normal {
-    T cdf;
-    T density;
-};
-
-YOKE_HD Normal<float> normal_distribution(float x)
+YOKE_HD float exp_of_minus_square(float x)
 {
-    float t = at_most(absolute(x), 14.5f);  // beyond it Phi is 0 or 1
-    float bell = exp_minus_square(t, 0.5f);
-    float tail = 0.5f * erfc_scaled(t * 0x1.6a09e6p-1f) * bell;
-    return {select(x > 0.0f, 1.0f - tail, tail), 0x1.988454p-2f * bell};
-}
-
-// ---- sin and cos --------------------------------------------------------------------------------
-
-// x = q pi/2 + r, |r| <= pi/4, in double: for |x| < 2^25 by two parts of pi/2, of which q times the
-// first is exact; for the rest by multiplying x with the 128 bits of 2/pi that matter to it.
-struct QuarterTurns {
-    uint32_t q;
-    double r;
-};
-
-YOKE_HD QuarterTurns reduce_large(float x)
-{
-    constexpr uint64_t kWords[4] = {0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
-                                    0xfe5163abdebbc561u};  // 2/pi, after the point
-    uint32_t bits = bit_cast<uint32_t>(x);
-    uint64_t mantissa = (bits & 0x007fffffu) | 0x00800000u;
-    // Bits of weight 4 and more in mantissa * 2^e * 2/pi are whole turns: start at bit e - 2 after
-    // the point.
-    uint32_t start = ((bits >> 23) & 0xffu) - 152u;
-    bool far = start >= 64u;
-    uint64_t a = select(far, kWords[1], kWords[0]), b = select(far, kWords[2], kWords[1]);
-    uint64_t c = select(far, kWords[3], kWords[2]);
-    uint64_t shift = start & 63u;
-    uint64_t high = (a << shift) | ((b >> 1) >> (63u - shift));
-    uint64_t low = (b << shift) | ((c >> 1) >> (63u - shift));
-    uint64_t turns = mantissa * high + ((mantissa * (low >> 32)) >> 32);  // 2^62 is a quarter turn
-    uint64_t q = (turns + ((uint64_t)1 << 61)) >> 62;
-    uint64_t rest = turns - (q << 62) + ((uint64_t)1 << 62);  // kept positive by one quarter turn
-    double upper = bit_cast<double>((rest >> 32) | 0x4330000000000000u) - (0x1p52 + 0x1p30);
-    double lower = bit_cast<double>((rest & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
-    return {(uint32_t)q, (upper * 0x1p-30 + lower * 0x1p-62) * 0x1.921fb54442d18p+0};
-}
-
-YOKE_HD QuarterTurns reduce_quarter_turns(float x)
-{
-    double a = (double)absolute(x);
-    double shifted = a * 0x1.45f306dc9c883p-1 + 0x1.8p52;
-    double n = shifted - 0x1.8p52;
-    double r = (a - n * 0x1.921fb54000000p+0) - n * 0x1.10b4611a62633p-30;
-    QuarterTurns large = reduce_large(x);
-    bool near = a < 0x1p25;
-    uint32_t q = (uint32_t)bit_cast<uint64_t>(shifted);
-    double beyond = select(a < (double)kInfinity, large.r, a - a);  // infinity and NaN give NaN
-    return {select(near, q, large.q), select(near, r, beyond)};
-}
-
-// sin(r + turn pi/2) in double, rounded once at the end.
-YOKE_HD float sin_of_quarter_turns(double r, uint32_t turn)
-{
-    double z = r * r;
-    double s = ((-0x1.994e7f47d5b33p-13 * z + 0x1.11075fd20113ap-7) * z - 0x1.55554598bb513p-3) * z;
-    double c =
-        ((0x1.9a024fc944ae5p-16 * z - 0x1.6c0c8becdbfa7p-10) * z + 0x1.55554ab538841p-5) * z - 0.5;
-    float y = (float)select((turn & 1u) != 0u, c * z + 1.0, s * r + r);
-    return bit_cast<float>(bit_cast<uint32_t>(y) ^ ((turn & 2u) << 30));
-}
-
-YOKE_HD float sin(float x)
-{
-    QuarterTurns t = reduce_quarter_turns(x);
-    uint32_t sign = bit_cast<uint32_t>(x) & 0x80000000u;
-    return bit_cast<float>(bit_cast<uint32_t>(sin_of_quarter_turns(t.r, t.q)) ^ sign);
-}
-
-YOKE_HD float cos(float x)
-{
-    QuarterTurns t = reduce_quarter_turns(x);
-    return sin_of_quarter_turns(t.r, t.q + 1u);
+    return exp_minus_square(at_most(absolute(x), 11.0f), 1.0f);
 }
 
 // ---- double: the C library ----------------------------------------------------------------------
@@ -285,18 +303,48 @@ YOKE_HD double erf(double x)
 {
     return ::erf(x);
 }
-YOKE_HD double sin(double x)
+YOKE_HD double sqrt(double x)
 {
-    return ::sin(x);
+    return ::sqrt(x);
 }
-YOKE_HD double cos(double x)
+YOKE_HD double floor(double x)
 {
-    return ::cos(x);
+    return ::floor(x);
+}
+YOKE_HD double ceil(double x)
+{
+    return ::ceil(x);
+}
+YOKE_HD double round_to_even(double x)
+{
+    return ::rint(x);
+}
+YOKE_HD double expm1_below_zero(double x)
+{
+    return ::expm1(x);
+}
+YOKE_HD double log1p_of_unit(double u)
+{
+    return ::log1p(u);
+}
+YOKE_HD double exp_of_minus_square(double x)
+{
+    return ::exp(-x * x);
 }
 
-YOKE_HD Normal<double> normal_distribution(double x)
+YOKE_HD double magnitude_at_most(double x, double bound)
 {
-    return {0.5 * ::erfc(-x * 0x1.6a09e667f3bcdp-1), 0x1.9884533d43651p-2 * ::exp(-0.5 * x * x)};
+    double size = select(x < 0, -x, x);
+    return select(size < bound, size, bound);
+}
+
+YOKE_HD double exp_small(double x)
+{
+    return ::exp(x);
+}
+YOKE_HD double exp_not_large(double x)
+{
+    return ::exp(x);
 }
 
 YOKE_KERNELS_END

@@ -1,43 +1,147 @@
-// One optimizer step for one element; kernels run it over every parameter in a single pass.
+// One optimizer step for one element, and the arithmetic of loss scaling; kernels run them over
+// every parameter in a single pass.
 //
 // Contract: State and arithmetic are in compute_type of the parameter, or of its f32 master copy.
-// On the first step the momentum buffer's old content is not read, so it need not be initialised.
+// State that holds zeros means "no step yet". Definitions are PyTorch's.
 #pragma once
+
+#include <cmath>
 
 #include "kernels/common/numeric.h"
 
 YOKE_KERNELS_BEGIN
 
+YOKE_HD float square_root(float x)
+{
+    return ::sqrtf(x);
+}
+YOKE_HD double square_root(double x)
+{
+    return ::sqrt(x);
+}
+
+// Without decay the parameter is left out, not multiplied by 0: an infinite one must not spoil the
+// gradient.
+template <class T>
+YOKE_HD T decayed(T parameter, T gradient, T weight_decay)
+{
+    return select(weight_decay != (T)0, gradient + weight_decay * parameter, gradient);
+}
+
 // Stochastic gradient descent with momentum (no dampening), as in I. Sutskever et al., "On the
 // importance of initialization and momentum in deep learning", 2013, in PyTorch's form: the
-// learning rate multiplies the buffer.
+// learning rate multiplies the buffer. A buffer of zeros takes the first gradient as it is.
 template <class T>
 struct Sgd {
     T learning_rate;
     T momentum;
     T weight_decay;
     bool nesterov;
-    bool first_step;
-
-    // Without decay the parameter is left out, not multiplied by 0: an infinite one must not spoil
-    // the gradient.
-    YOKE_HD T decayed(T parameter, T gradient) const
-    {
-        return select(weight_decay != (T)0, gradient + weight_decay * parameter, gradient);
-    }
 
     // Without momentum: no buffer.
     YOKE_HD T operator()(T parameter, T gradient) const
     {
-        return parameter - learning_rate * decayed(parameter, gradient);
+        return parameter - learning_rate * decayed(parameter, gradient, weight_decay);
     }
 
     YOKE_HD T operator()(T parameter, T gradient, T &buffer) const
     {
-        T g = decayed(parameter, gradient);
-        buffer = select(first_step, g, momentum * buffer + g);
+        T g = decayed(parameter, gradient, weight_decay);
+        buffer = momentum * buffer + g;
         return parameter - learning_rate * select(nesterov, g + momentum * buffer, buffer);
     }
 };
+
+// Adam: D. Kingma and J. Ba, "Adam: a method for stochastic optimization", 2014; AdamW: I.
+// Loshchilov and F. Hutter, "Decoupled weight decay regularization", 2017. What is the same for all
+// elements of one step is worked out once, in double.
+template <class T>
+struct Adam {
+    T first_weight;   // 1 - beta1
+    T beta2;          // and 1 - beta2
+    T second_weight;  //
+    T eps;
+    T step_size;     // lr / (1 - beta1^t)
+    T root_scale;    // 1 / sqrt(1 - beta2^t)
+    T weight_decay;  // in the gradient: 0 if decoupled
+    T kept;          // 1 - lr * weight_decay if decoupled, else 1
+
+    YOKE_HD T operator()(T parameter, T gradient, T &first, T &second) const
+    {
+        T g = decayed(parameter, gradient, weight_decay);
+        first = first + first_weight * (g - first);
+        second = beta2 * second + second_weight * (g * g);
+        T denominator = square_root(second) * root_scale + eps;
+        return kept * parameter - step_size * (first / denominator);
+    }
+};
+
+struct AdamOptions {
+    double learning_rate, beta1, beta2, eps, weight_decay;
+    bool decoupled;
+};
+
+// For step number t, the first of which is 1.
+template <class T>
+YOKE_HD Adam<T> adam_step(const AdamOptions &o, double t)
+{
+    double first = 1.0 - ::pow(o.beta1, t), second = 1.0 - ::pow(o.beta2, t);
+    return {(T)(1.0 - o.beta1),
+            (T)o.beta2,
+            (T)(1.0 - o.beta2),
+            (T)o.eps,
+            (T)(o.learning_rate / first),
+            (T)(1.0 / ::sqrt(second)),
+            o.decoupled ? (T)0 : (T)o.weight_decay,
+            o.decoupled ? (T)(1.0 - o.learning_rate * o.weight_decay) : (T)1};
+}
+
+// ---- loss scaling -------------------------------------------------------------------------------
+
+// Not 0 if x is infinite or NaN.
+YOKE_HD uint32_t not_finite(float x)
+{
+    return (uint32_t)((bit_cast<uint32_t>(x) & 0x7f800000u) == 0x7f800000u);
+}
+YOKE_HD uint64_t not_finite(double x)
+{
+    constexpr uint64_t kExponent = 0x7ff0000000000000u;
+    return (uint64_t)((bit_cast<uint64_t>(x) & kExponent) == kExponent);
+}
+
+// The factor that takes a loss scale back: its inverse, worked out in double and rounded once.
+YOKE_HD float unscale_factor(float scale)
+{
+    return (float)(1.0 / (double)scale);
+}
+
+struct ScaleRule {
+    double growth_factor, backoff_factor;
+    int64_t growth_interval;
+
+    // After one iteration. Growth that would overflow is left out; shrinking has no floor.
+    YOKE_HD void operator()(float &scale, int32_t &tracker, bool overflowed) const
+    {
+        if (overflowed) {
+            scale = (float)((double)scale * backoff_factor);
+            tracker = 0;
+        } else if ((int64_t)tracker + 1 == growth_interval) {
+            float grown = (float)((double)scale * growth_factor);
+            if (!not_finite(grown)) scale = grown;
+            tracker = 0;
+        } else {
+            tracker++;
+        }
+    }
+};
+
+// ---- clipping -----------------------------------------------------------------------------------
+
+// By what gradients of this norm are multiplied so that it is max_norm at most; NaN stays NaN.
+YOKE_HD double clip_factor(double norm, double max_norm)
+{
+    double factor = max_norm / (norm + 1e-6);
+    return select(factor > 1.0, 1.0, factor);
+}
 
 YOKE_KERNELS_END

@@ -1,5 +1,5 @@
-// Reductions: sum, mean, amax, argmax, each as {init, reduce, combine, project}, and the one order
-// they run in.
+// Reductions: sum, mean, prod, amax, amin, all, any, argmax, each as {init, reduce, combine,
+// project}, and the one order they run in. moments.h and vector_norm.h have more of them.
 //
 // Contract
 //  * State accumulates in float for f16, bf16 and f32, in double for f64, in int64 (wrapping) for
@@ -9,8 +9,11 @@
 //  * reduce_span always adds in the same order: 16 lanes within chunks of 1024, lanes by halving,
 //    chunks by pairs. Thus bits do not depend on the ISA, and the error of a sum grows with 64 +
 //    log n, not with n.
-//  * NaN wins in amax and argmax; of equal values (or several NaN) argmax takes the first. Of
-//    nothing, sum is 0, mean NaN, amax the lowest value; argmax of nothing is for the op to refuse.
+//  * NaN wins in amax, amin and argmax, and is true; of equal values (or several NaN) argmax takes
+//    the first. Of nothing, sum is 0, prod 1, mean NaN, all true, any false, amax the lowest value
+//    and amin the highest; argmax of nothing is for the op to refuse.
+//  * An op that needs a chunk twice, or knows a better way through it, has chunk(x, stride, n) from
+//    loaded elements to a state; it is taken instead of the lanes.
 #pragma once
 
 #include "kernels/common/elementwise.h"
@@ -31,6 +34,15 @@ YOKE_HD T lowest_value()
         return (T)((uint64_t)1 << (sizeof(T) * 8 - 1));
     else
         return (T)0;
+}
+
+template <class T>
+YOKE_HD T highest_value()
+{
+    if constexpr (is_float<T>)
+        return (T)kInfinity;
+    else
+        return (T)(-1 - (int64_t)lowest_value<T>());  // its complement
 }
 
 template <class T>
@@ -56,6 +68,51 @@ struct Mean : Sum<T> {
 };
 
 template <class T>
+struct Prod {
+    using State = sum_type<T>;
+
+    YOKE_HD State init() const { return (State)1; }
+    YOKE_HD State reduce(State s, compute_type<T> x, int64_t) const
+    {
+        return Mul()(s, convert<State>(x));
+    }
+    YOKE_HD State combine(State a, State b) const { return Mul()(a, b); }
+    YOKE_HD State project(State s, int64_t) const { return s; }
+};
+
+// 0 or 1 in as many bits as an element has once it is loaded, so that both fill vectors alike.
+template <class T>
+using flag_type =
+    std::conditional_t<sizeof(compute_type<T>) == 1, uint8_t,
+                       std::conditional_t<sizeof(compute_type<T>) == 4, uint32_t, uint64_t>>;
+
+template <class T>
+struct All {
+    using State = flag_type<T>;
+
+    YOKE_HD State init() const { return (State)1; }
+    YOKE_HD State reduce(State s, compute_type<T> x, int64_t) const
+    {
+        return select(x != (compute_type<T>)0, s, (State)0);
+    }
+    YOKE_HD State combine(State a, State b) const { return a & b; }
+    YOKE_HD bool project(State s, int64_t) const { return s != 0; }
+};
+
+template <class T>
+struct Any {
+    using State = flag_type<T>;
+
+    YOKE_HD State init() const { return (State)0; }
+    YOKE_HD State reduce(State s, compute_type<T> x, int64_t) const
+    {
+        return select(x != (compute_type<T>)0, (State)1, s);
+    }
+    YOKE_HD State combine(State a, State b) const { return a | b; }
+    YOKE_HD bool project(State s, int64_t) const { return s != 0; }
+};
+
+template <class T>
 struct Amax {
     using State = compute_type<T>;
 
@@ -66,6 +123,20 @@ struct Amax {
     {
         State larger = select(b > a, b, a);
         return select(b != b, b, larger);
+    }
+    YOKE_HD State project(State s, int64_t) const { return s; }
+};
+
+template <class T>
+struct Amin {
+    using State = compute_type<T>;
+
+    YOKE_HD State init() const { return highest_value<State>(); }
+    YOKE_HD State reduce(State s, State x, int64_t) const { return combine(s, x); }
+    YOKE_HD State combine(State a, State b) const
+    {
+        State smaller = select(b < a, b, a);
+        return select(b != b, b, smaller);
     }
     YOKE_HD State project(State s, int64_t) const { return s; }
 };
@@ -124,14 +195,17 @@ YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride
                                         int64_t n)
 {
     if constexpr (!is_half<T>) {
-        return reduce_lanes(op, x, stride, first, n);
+        if constexpr (requires { op.chunk(x, stride, n); })
+            return op.chunk(x, stride, n);
+        else
+            return reduce_lanes(op, x, stride, first, n);
     } else {
         float loaded[kReduceChunk];
         if (stride == 1)
             convert_span(x, n, loaded);
         else
             for (int64_t i = 0; i < n; ++i) loaded[i] = load<T>(x[i * stride]);
-        return reduce_lanes(op, loaded, 1, first, n);
+        return reduce_chunk(op, (const float *)loaded, 1, first, n);
     }
 }
 
@@ -166,12 +240,13 @@ YOKE_HD typename Op::State reduce_span(const Op &op, const T *x, int64_t stride,
                        : reduce_strided(op, x, stride, n, first);
 }
 
-// The index argmax projects to, faster: the maximum first, then the first place where it stands.
-template <class T>
-YOKE_HD int64_t argmax_span(const T *x, int64_t stride, int64_t n)
+// The index of the first element that Extreme (Amax or Amin) projects to: its value first, then the
+// first place where it stands.
+template <template <class> class Extreme, class T>
+YOKE_HD int64_t extreme_span(const T *x, int64_t stride, int64_t n)
 {
     constexpr int64_t kBlock = 64;
-    compute_type<T> top = reduce_span(Amax<T>(), x, stride, n);
+    compute_type<T> top = reduce_span(Extreme<T>(), x, stride, n);
     auto is_top = [&](int64_t i) {
         compute_type<T> value = load<T>(x[i * stride]);
         return (int)(value == top) | ((int)(top != top) & (int)(value != value));
@@ -183,6 +258,13 @@ YOKE_HD int64_t argmax_span(const T *x, int64_t stride, int64_t n)
     }
     while (i < n && !is_top(i)) ++i;
     return i;
+}
+
+// The index argmax projects to, faster.
+template <class T>
+YOKE_HD int64_t argmax_span(const T *x, int64_t stride, int64_t n)
+{
+    return extreme_span<Amax>(x, stride, n);
 }
 
 YOKE_KERNELS_END

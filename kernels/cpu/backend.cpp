@@ -1,4 +1,5 @@
 // The CPU backend's table, and the function by which the core gets it. It is embedded in libyoke.
+#include "core/backend/ops.inc"
 #include "kernels/cpu/device.h"
 
 namespace yoke::cpu {

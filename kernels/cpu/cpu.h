@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "core/backend/backend.h"
-#include "core/backend/ops.inc"
 
 namespace yoke::cpu {
 

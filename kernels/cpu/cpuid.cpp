@@ -26,7 +26,7 @@ struct Level {
 };
 
 // The features of each level that a CPU may lack while it has the others: clang 14 knows no level by name.
-#ifdef YOKE_HAS_V3
+#if defined(YOKE_HAS_V3) || defined(YOKE_HAS_V4)
 static bool has_v3()
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

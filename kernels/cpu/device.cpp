@@ -122,6 +122,9 @@ yoke_status device_info(void *device, yoke_backend_device_info *info)
     info->total_memory = total;
     info->multiprocessors = usable_cores();
     info->alignment = 64;
+    // What the engine uses, which a user may have held below what the processor has.
+    constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
+    if ((dnnl_get_effective_cpu_isa() & kBf16) == kBf16) info->matrix_dtypes = 1u << YOKE_BF16;
     return YOKE_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/backend/ops.inc"
 #include "kernels/cpu/cpu.h"
 
 namespace yoke::cpu {

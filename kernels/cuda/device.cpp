@@ -105,6 +105,9 @@ yoke_status device_info(void *device, yoke_backend_device_info *info)
     told.multiprocessors = found.multiProcessorCount;
     told.cc_major = found.major;
     told.cc_minor = found.minor;
+    // Tensor cores: f16 from Volta on, bf16 from Ampere on.
+    told.matrix_dtypes =
+        (found.major >= 7 ? 1u << YOKE_F16 : 0) | (found.major >= 8 ? 1u << YOKE_BF16 : 0);
     told.alignment = 256;  // of cudaMalloc, as the programming guide promises
     *info = told;
     return YOKE_OK;

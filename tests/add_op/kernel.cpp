@@ -7,7 +7,7 @@ struct Cube {
     }
 };
 
-yoke_status entry::test_cube(const yoke_launch *launch)
+YOKE_KERNEL(test_cube)
 {
     return for_float(launch, "x", launch->operands[0].dtype,
                      [&]<class T>() { return unary<T, Cube>(launch, kGrain); });

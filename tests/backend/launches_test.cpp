@@ -182,7 +182,7 @@ TEST_P(Launches, LinearAddsItsBiasOrGoesWithout)
                 *w = upload(std::vector<float>{1, 0, 0, 1, 1, 1});
     const float *bias = upload(std::vector<float>{10, 20, 30});
     float *out = room<float>(3, -1);
-    ASSERT_DONE(record(YOKE_OP_LINEAR)
+    ASSERT_DONE(record(YOKE_OP__LINEAR)
                     .in(x, {1, 2})
                     .in(w, {3, 2})
                     .in(bias, {3})
@@ -190,7 +190,7 @@ TEST_P(Launches, LinearAddsItsBiasOrGoesWithout)
                     .run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<float>{11, 22, 33}));
     ASSERT_DONE(
-        record(YOKE_OP_LINEAR).in(x, {1, 2}).in(w, {3, 2}).absent().out(out, {1, 3}).run(*table_));
+        record(YOKE_OP__LINEAR).in(x, {1, 2}).in(w, {3, 2}).absent().out(out, {1, 3}).run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<float>{1, 2, 3}));
 }
 
@@ -231,12 +231,27 @@ TEST_P(Launches, AnIndexThatIsNoClassFailsAndIsNamed)
     expect_failure(YOKE_E_INDEX, status, "cross_entropy");
 }
 
+// What the in-place form of an op launches.
+TEST_P(Launches, AResultMayLieInTheMemoryOfItsArgumentWhateverTheStrides)
+{
+    float *x = upload(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+    const float *y = upload(std::vector<float>{10, 20});
+    ASSERT_DONE(record(YOKE_OP_MUL)
+                    .in(x, {2, 2}, {{1, 4}})
+                    .in(y, {2})
+                    .out(x, {2, 2}, {{1, 4}})
+                    .run(*table_));
+    EXPECT_EQ(download(x, 8), (std::vector<float>{10, 20, 3, 4, 100, 120, 7, 8}));
+    ASSERT_DONE(record(YOKE_OP_NEG).in(x + 7, {8}, {{-1}}).out(x + 7, {8}, {{-1}}).run(*table_));
+    EXPECT_EQ(download(x, 8), (std::vector<float>{-10, -20, -3, -4, -100, -120, -7, -8}));
+}
+
 TEST_P(Launches, LaunchesOnOneStreamHappenInOrder)
 {
     constexpr int64_t kCount = 100'000;
     float *x = room<float>(kCount, 0);
     for (int i = 0; i < 50; ++i)
-        ASSERT_DONE(record(YOKE_OP_ADD_).change(x, {kCount}).scalar(1.0f).run(*table_));
+        ASSERT_DONE(record(YOKE_OP_ADD).in(x, {kCount}).scalar(1.0f).out(x, {kCount}).run(*table_));
     EXPECT_EQ(download(x, kCount), std::vector<float>(kCount, 50));
 }
 
@@ -252,8 +267,11 @@ TEST_P(Launches, ThreadsLaunchSideBySideAndGetTheirOwnResults)
         ASSERT_DONE(
             table_->copy(device_, x, host.data(), bytes, YOKE_COPY_HOST_TO_DEVICE, nullptr));
         for (int round = 0; round < 30; ++round)
-            ASSERT_DONE(
-                Record(YOKE_OP_ADD_, device_).change(x, {kCount}).scalar(2.0f).run(*table_));
+            ASSERT_DONE(Record(YOKE_OP_ADD, device_)
+                            .in(x, {kCount})
+                            .scalar(2.0f)
+                            .out(x, {kCount})
+                            .run(*table_));
         ASSERT_DONE(
             table_->copy(device_, host.data(), x, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr));
         ASSERT_DONE(table_->device_synchronize(device_));

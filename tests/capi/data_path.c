@@ -148,16 +148,17 @@ static void to_returns_the_tensor_itself_where_nothing_changes(void)
 
 static yoke_index at(int64_t position)
 {
-    yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0};
+    yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0, NULL};
     item.start = position;
     return item;
 }
 
 static void indexing_follows_numpy(void)
 {
-    yoke_index new_axis = {YOKE_INDEX_NEW_AXIS, 0, 0, 0, 0},
-               dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0};
-    yoke_index every_second = {YOKE_INDEX_SLICE, YOKE_INDEX_NO_START | YOKE_INDEX_NO_STOP, 0, 0, 2};
+    yoke_index new_axis = {YOKE_INDEX_NEW_AXIS, 0, 0, 0, 0, NULL},
+               dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0, NULL};
+    yoke_index every_second = {
+        YOKE_INDEX_SLICE, YOKE_INDEX_NO_START | YOKE_INDEX_NO_STOP, 0, 0, 2, NULL};
     yoke_index items[4];
     const float row[3] = {4.0f, 5.0f, 6.0f}, ends[4] = {1.0f, 3.0f, 4.0f, 6.0f},
                 last[2] = {3.0f, 6.0f};
@@ -188,10 +189,73 @@ static void indexing_follows_numpy(void)
     yoke_tensor_release(x);
 }
 
+static yoke_index by(yoke_tensor *tensor)
+{
+    yoke_index item = {YOKE_INDEX_TENSOR, 0, 0, 0, 0, NULL};
+    item.tensor = tensor;
+    return item;
+}
+
+static yoke_tensor *integers(const int64_t *values, int64_t count)
+{
+    yoke_tensor *made = NULL;
+    OK(yoke_tensor_from_data(values, count * 8, &count, 1, YOKE_I64, NULL, &made));
+    return made;
+}
+
+static void tensors_and_bools_index_and_are_assigned_to(void)
+{
+    const int64_t columns[3] = {2, 0, -1}, beyond[2] = {0, 3};
+    const float picked[3] = {6.0f, 4.0f, 6.0f}, written[6] = {7.0f, 2.0f, 7.0f, 4.0f, 5.0f, 6.0f},
+                filled[6] = {7.0f, 2.0f, 7.0f, -1.0f, -1.0f, -1.0f}, seven = 7.0f;
+    const unsigned char truths[2] = {0, 1};
+    const int64_t two = 2;
+    yoke_index items[2];
+    yoke_scalar number = {YOKE_ARG_INT, 0, {0}};
+    yoke_tensor *x = floats(six, two_three, 2), *index = integers(columns, 3), *y = NULL,
+                *value = floats(&seven, NULL, 0), *bad = integers(beyond, 2), *mask = NULL;
+    OK(yoke_tensor_from_data(truths, 2, &two, 1, YOKE_BOOL, NULL, &mask));
+    items[0] = at(1);
+    items[1] = by(index);
+    OK(yoke_tensor_index(x, items, 2, &y)); /* x[1, [2, 0, -1]] */
+    check_floats(y, picked, 3);
+    CHECK(yoke_shares_memory(x, y) == 0);
+    yoke_tensor_release(y);
+    items[0].start = 0;
+    OK(yoke_tensor_index_put(x, items, 2, value)); /* x[0, [2, 0, -1]] = 7 */
+    check_floats(x, written, 6);
+    items[0] = by(mask);
+    number.v.i = -1;
+    OK(yoke_tensor_index_fill(x, items, 1, &number)); /* x[mask] = -1 */
+    check_floats(x, filled, 6);
+    items[0] = at(0);
+    items[0].kind = YOKE_INDEX_BOOL;
+    OK(yoke_tensor_index(x, items, 1, &y)); /* x[False] */
+    CHECK(yoke_tensor_ndim(y) == 3 && yoke_tensor_numel(y) == 0);
+    yoke_tensor_release(y);
+    items[0] = by(bad);
+    FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_INDEX, "the index[1] is 3");
+    FAILS(yoke_tensor_index_put(x, items, 1, value), YOKE_E_INDEX, "the index[1] is 3");
+    items[0] = by(x);
+    FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_TYPE, "item 0 is a tensor of float32");
+    items[0] = by(NULL);
+    FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_VALUE, "the tensor of item 0 is NULL");
+    number.kind = YOKE_ARG_TENSOR;
+    FAILS(yoke_tensor_index_fill(x, items, 0, &number), YOKE_E_TYPE, "'value' has kind");
+    FAILS(yoke_tensor_index_put(x, items, 0, NULL), YOKE_E_VALUE, "'values' is NULL");
+    check_floats(x, filled, 6);
+    yoke_tensor_release(mask);
+    yoke_tensor_release(bad);
+    yoke_tensor_release(value);
+    yoke_tensor_release(index);
+    yoke_tensor_release(x);
+}
+
 static void bad_indices_are_named(void)
 {
     yoke_index items[3];
-    yoke_index dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0}, stuck = {YOKE_INDEX_SLICE, 0, 0, 1, 0};
+    yoke_index dots = {YOKE_INDEX_ELLIPSIS, 0, 0, 0, 0, NULL},
+               stuck = {YOKE_INDEX_SLICE, 0, 0, 1, 0, NULL};
     yoke_tensor *x = floats(six, two_three, 2), *y = NULL;
     items[0] = at(2);
     FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_INDEX, "index 2 is out of range for axis 0");
@@ -199,7 +263,7 @@ static void bad_indices_are_named(void)
     FAILS(yoke_tensor_index(x, items, 3, &y), YOKE_E_INDEX, "3 indices");
     items[0] = items[1] = dots;
     FAILS(yoke_tensor_index(x, items, 2, &y), YOKE_E_VALUE, "second ellipsis");
-    items[0].kind = 9;
+    items[0].kind = 9; /* no YOKE_INDEX_* */
     FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_VALUE, "unknown kind 9");
     items[0] = stuck;
     FAILS(yoke_tensor_index(x, items, 1, &y), YOKE_E_VALUE, "step");
@@ -263,6 +327,7 @@ int main(void)
     RUN(one_element_has_a_value);
     RUN(to_returns_the_tensor_itself_where_nothing_changes);
     RUN(indexing_follows_numpy);
+    RUN(tensors_and_bools_index_and_are_assigned_to);
     RUN(bad_indices_are_named);
     RUN(dlpack_goes_both_ways_without_a_copy);
     RUN(dtypes_have_names_and_sizes);

@@ -153,6 +153,31 @@ static void wrong_arguments_name_op_and_argument(void)
     yoke_tensor_release(x);
 }
 
+static void a_list_of_results_has_a_call_of_its_own(void)
+{
+    yoke_tensor *x = two_by_two(), *outs[2] = {x, x}, *out = NULL;
+    yoke_arg args[2];
+    const int64_t one = 1;
+    int64_t count = -1;
+    const int32_t split = find("split"), relu = find("relu");
+    args[0] = tensor_arg(x);
+    args[1].kind = YOKE_ARG_INTS;
+    args[1].count = 1;
+    args[1].v.ints = &one;
+    CHECK(yoke_op_info(split)->result_count == -1);
+    FAILS(yoke_op_invoke(split, args, 2, &out, 1), YOKE_E_VALUE, "yoke_op_invoke_list");
+    FAILS(yoke_op_invoke_list(relu, args, 1, outs, 2, &count), YOKE_E_VALUE, "are no list");
+    FAILS(yoke_op_invoke_list(split, args, 2, outs, 1, &count), YOKE_E_VALUE, "2 results");
+    CHECK(count == 2 && outs[0] == x && outs[1] == x);
+    FAILS(yoke_op_invoke_list(split, args, 2, NULL, 2, &count), YOKE_E_VALUE, "'outs' is NULL");
+    FAILS(yoke_op_invoke_list(split, args, 2, outs, 2, NULL), YOKE_E_VALUE, "'count' is NULL");
+    OK(yoke_op_invoke_list(split, args, 2, outs, 2, &count));
+    CHECK(count == 2 && yoke_tensor_numel(outs[0]) == 2 && yoke_shares_memory(outs[1], x) == 1);
+    yoke_tensor_release(outs[0]);
+    yoke_tensor_release(outs[1]);
+    yoke_tensor_release(x);
+}
+
 static void the_arguments_of_the_caller_stay_as_they_are(void)
 {
     yoke_tensor *x = two_by_two(), *out = NULL;
@@ -174,6 +199,7 @@ int main(void)
     RUN(an_operand_is_a_tensor_or_a_number);
     RUN(an_in_place_op_returns_nothing_and_changes_its_argument);
     RUN(wrong_arguments_name_op_and_argument);
+    RUN(a_list_of_results_has_a_call_of_its_own);
     RUN(the_arguments_of_the_caller_stay_as_they_are);
     return report();
 }

@@ -13,7 +13,7 @@ static yoke_tensor *leaf(void)
 
 static yoke_sgd_options options_of(double lr, double momentum)
 {
-    yoke_sgd_options options = {sizeof(yoke_sgd_options), 0, 0, 0, 0};
+    yoke_sgd_options options = {sizeof(yoke_sgd_options), 0, 0, 0, 0, 0, 0};
     options.lr = lr;
     options.momentum = momentum;
     return options;
@@ -164,7 +164,7 @@ static void options_of_every_size_are_read_or_refused(void)
     for (size = 0; size <= sizeof bytes; ++size) {
         yoke_optimizer *sgd = NULL;
         yoke_tensor *x = leaf();
-        yoke_sgd_options back = {sizeof(yoke_sgd_options), 0, 0, 0, 0};
+        yoke_sgd_options back = {sizeof(yoke_sgd_options), 0, 0, 0, 0, 0, 0};
         memset(bytes, 0xA5, sizeof bytes); /* garbage beyond struct_size is never read */
         memset(bytes, 0, size);
         memcpy(bytes, &options, size < sizeof options ? size : sizeof options);

@@ -85,7 +85,7 @@ TEST(OpCalls, AStepOfTheOptimizerMarksWhatItHasWritten)
     const Tensor p = vector_of({1, 2}), g = vector_of({1, 1}), m = vector_of({0, 0});
     const uint32_t before = p->storage->version.load(), read_before = g->storage->version.load();
     yoke_tensor *params[] = {p.get()}, *grads[] = {g.get()}, *momenta[] = {m.get()};
-    ops::sgd(params, grads, momenta, 0.5, 0.9, 0.0, false, true);
+    ops::sgd(params, grads, momenta, {}, nullptr, 0.5, 0.9, 0.0, false);
     EXPECT_EQ(values_of(p), (std::vector<double>{0.5, 1.5}));
     EXPECT_EQ(values_of(m), (std::vector<double>{1, 1}));
     EXPECT_EQ(p->storage->version.load(), before + 1);
@@ -101,7 +101,7 @@ TEST(OpCalls, ASavedParameterThatTheOptimizerChangedIsNamed)
     yoke_tensor *params[] = {p.get()}, *grads[] = {g.get()}, *momenta[] = {m.get()};
     {
         const NoGrad no_grad;
-        ops::sgd(params, grads, momenta, 0.5, 0.9, 0.0, false, true);
+        ops::sgd(params, grads, momenta, {}, nullptr, 0.5, 0.9, 0.0, false);
     }
     expect_error(YOKE_E_STATE, {"backward of mul", "'x'", "_sgd has changed it", "clone()"},
                  [&] { go_back(y); });

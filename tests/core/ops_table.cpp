@@ -31,12 +31,14 @@ bool differentiable(const OpDef &op)
 
 }  // namespace
 
-TEST(OpTable, AnOpIsComposedOrHasAShapeRule)
+TEST(OpTable, AnOpIsComposedOrRunsAnotherInPlaceOrHasAShapeRule)
 {
     for (const OpDef &op : kOps) {
-        EXPECT_EQ(op.compose != nullptr, op.cost == Cost::kComposed) << op.name;
-        EXPECT_EQ(op.infer != nullptr, op.cost != Cost::kComposed) << op.name;
-        if (op.compose) {
+        const bool composed = op.compose || op.compose_list;
+        EXPECT_EQ(composed, op.cost == Cost::kComposed) << op.name;
+        EXPECT_EQ(op.in_place_of >= 0, op.cost == Cost::kInplace) << op.name;
+        EXPECT_EQ(op.infer != nullptr, !composed && op.in_place_of < 0) << op.name;
+        if (composed || op.in_place_of >= 0) {
             EXPECT_EQ(op.vjp, nullptr) << op.name << ": the ops that make it up have their own";
         } else if (differentiable(op)) {
             EXPECT_NE(op.vjp, nullptr) << op.name;

@@ -125,6 +125,13 @@ Array::Array(yoke_dtype type, std::vector<int64_t> sizes, const std::vector<doub
     set(values);
 }
 
+Array Array::absent()
+{
+    Array none(YOKE_BOOL, {0});
+    none.present = false;
+    return none;
+}
+
 Array Array::permuted(const std::vector<int> &axes) const
 {
     Array view = *this;
@@ -197,6 +204,7 @@ yoke_operand Array::operand(uint32_t flags) const
     for (size_t i = shape.size(); i-- > 0; dense *= shape[i])
         contiguous &= shape[i] == 1 || strides[i] == dense;
     yoke_operand o = {};
+    if (!present) return o;
     o.data = data();
     o.shape = shape.data();
     o.strides = strides.data();

@@ -31,6 +31,9 @@ public:
     Array(yoke_dtype dtype, std::vector<int64_t> shape);
     Array(yoke_dtype dtype, std::vector<int64_t> shape, const std::vector<double> &values);
 
+    // An optional operand that is not given.
+    static Array absent();
+
     // Views: the same storage.
     Array permuted(const std::vector<int> &axes) const;
     Array expanded(const std::vector<int64_t> &shape) const;
@@ -48,6 +51,7 @@ public:
     std::vector<int64_t> shape, strides;
     std::shared_ptr<std::vector<char>> storage;
     int64_t offset = 0;
+    bool present = true;
 };
 
 // Values that every dtype holds exactly, none of them equal to its neighbours.

@@ -35,7 +35,7 @@ double log_sum_exp(const std::vector<float> &x)
 
 TEST(Loss, SoftmaxAgreesWithDoubleForRowsOfEverySize)
 {
-    for (int64_t n : {1, 2, 10, 17, 1000, 5000}) {
+    for (int64_t n : {1, 2, 10, 16, 17, 33, 63, 64, 65, 100, 1000, 5000}) {
         for (float spread : {1.0f, 30.0f, 1000.0f}) {
             std::vector<float> x = logits(n, spread);
             double reference = log_sum_exp(x), sum = 0;
@@ -132,5 +132,25 @@ TEST(Loss, BackwardIsTheSlopeOfForward)
         EXPECT_NEAR(softmax_backward(g[k], s.softmax(x[k]), dot), softmax, 1e-8);
         EXPECT_NEAR(log_softmax_backward(g[k], s.log_softmax(x[k]), sum), log_softmax, 1e-8);
         EXPECT_NEAR(cross_entropy_backward(1.0, s.softmax(x[k]), k == 2), cross_entropy, 1e-8);
+    }
+}
+
+TEST(Loss, PassesOverARowServeEveryLengthAndMayWriteWhereTheyRead)
+{
+    for (int64_t n : {0, 1, 15, 16, 31, 64, 79, 130, 4095, 4096, 4097, 9000}) {
+        std::vector<float> x = logits(n, 4), kept((size_t)n), in_place = x;
+        float top = -kInf;
+        double sum = 0, sum_exp = 0;
+        for (float v : x) top = std::fmax(top, v), sum += v;
+        for (float v : x) sum_exp += std::exp((double)v - top);
+        EXPECT_EQ(row_max(x.data(), n), top) << n;
+        EXPECT_NEAR(row_sum<float>(n, [&](int64_t i) { return x[(size_t)i]; }), sum, 1e-4) << n;
+        float got = row_sum_exp<true>(x.data(), n, top, kept.data());
+        EXPECT_NEAR(got, sum_exp, 1e-6 * sum_exp) << n;
+        EXPECT_EQ(row_sum_exp<false>(x.data(), n, top, (float *)nullptr), got) << n;
+        EXPECT_EQ(row_sum_exp<true>(in_place.data(), n, top, in_place.data()), got) << n;
+        EXPECT_EQ(kept, in_place) << n;
+        for (int64_t i = 0; i < n; ++i)
+            EXPECT_NEAR(kept[(size_t)i], std::exp((double)x[(size_t)i] - top), 2e-7) << n;
     }
 }

@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/common/normal.h"
 #include "kernels/common/random_math.h"
+#include "kernels/common/trigonometry.h"
 
 namespace kernels = yoke::kernels;
 using kernels::bit_cast;
@@ -94,19 +96,30 @@ bool same(float a, float b)
 
 TEST(Math, FloatFunctionsStayWithinTheirStatedErrors)
 {
-    auto cdf = [](float x) { return kernels::normal_distribution(x).cdf; };
-    auto density = [](float x) { return kernels::normal_distribution(x).density; };
+    auto exact_exp = [](double x) { return std::exp(x); };
+    auto tail = [](float x) { return kernels::normal_tail(x).tail; };
+    auto density = [](float x) { return kernels::normal_tail(x).density; };
     expect_within("exp", worst(YOKE_BOTH(exp), -110, 100), 1);
+    expect_within("exp_small",
+                  worst([](float x) { return kernels::exp_small(x); }, exact_exp, -110, 43), 1.4);
+    expect_within("exp_not_large",
+                  worst([](float x) { return kernels::exp_not_large(x); }, exact_exp, -1000, 43),
+                  1.4);
     expect_within("log", worst(YOKE_BOTH(log), 1e-45f), 0.8);
     expect_within("tanh", worst(YOKE_BOTH(tanh)), 1.5);
     expect_within("erf", worst(YOKE_BOTH(erf)), 1.2);
     expect_within("sin", worst(YOKE_BOTH(sin)), 0.6);
     expect_within("cos", worst(YOKE_BOTH(cos)), 0.6);
-    expect_within("normal_cdf",
-                  worst(cdf, [](double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }), 6);
+    expect_within("normal_tail",
+                  worst(
+                      tail, [](double x) { return 0.5 * std::erfc(x * M_SQRT1_2); }, 0, 14.5f),
+                  9);
     expect_within(
         "normal_density",
-        worst(density, [](double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI); }), 2);
+        worst(
+            density, [](double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI); }, 0,
+            14.5f),
+        2);
 }
 
 // What a stride may miss: the arguments nearest to multiples of pi/2 and the borders of every
@@ -143,9 +156,14 @@ TEST(Math, SpecialValuesAreThoseOfTheCLibrary)
     EXPECT_TRUE(same(kernels::sin(-0.0f), -0.0f));
     EXPECT_TRUE(same(kernels::erf(-0.0f), -0.0f));
     EXPECT_TRUE(same(kernels::erf(-kInf), -1.0f));
-    EXPECT_TRUE(same(kernels::normal_distribution(-kInf).cdf, 0.0f));
-    EXPECT_TRUE(same(kernels::normal_distribution(kInf).cdf, 1.0f));
-    EXPECT_TRUE(std::isnan(kernels::normal_distribution(kNan).cdf));
+    EXPECT_TRUE(same(kernels::exp_not_large(-kInf), 0.0f));
+    EXPECT_TRUE(std::isnan(kernels::exp_not_large(kNan)));
+    EXPECT_TRUE(same(kernels::exp_small(0.0f), 1.0f));
+    EXPECT_TRUE(same(kernels::normal_tail(0.0f).tail, 0.5f));
+    EXPECT_TRUE(same(kernels::normal_tail(kernels::kNormalReach<float>).tail, 0.0f));
+    for (float x : {kInf, -kInf, kNan})
+        EXPECT_TRUE(same(kernels::magnitude_at_most(x, 14.5f), 14.5f)) << x;
+    EXPECT_TRUE(same(kernels::magnitude_at_most(-0.0f, 14.5f), 0.0f));
 }
 
 TEST(Math, RandomTransformsStayWithinTheirStatedErrors)

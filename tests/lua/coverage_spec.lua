@@ -92,7 +92,7 @@ describe("the rockspec", function()
         end
         -- What only editors read is not installed.
         named["bindings/lua/yoke/meta.lua"], named["bindings/lua/yoke/api.lua"] = true, true
-        local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/yoke/*.lua")
+        local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")
         for path in pipe:lines() do assert.is_true(named[path], path) end
         pipe:close()
     end)

@@ -79,6 +79,9 @@ local cases = {
     randn_like = { function() return yoke.randn_like(t { 1., 2. }) end, has_shape(2) },
     randint_like = { function() return yoke.randint_like(t { 1, 2 }, 0, 3) end, all_below(3) },
 }
+for _, family in ipairs { "pointwise", "reduce", "norm", "loss", "matmul", "shape" } do
+    for name, case in pairs(dofile("tests/lua/cases/" .. family .. ".lua")) do cases[name] = case end
+end
 
 describe("the op", function()
     for name, op in pairs(yoke.ops()) do
@@ -137,6 +140,14 @@ describe("arguments", function()
 end)
 
 describe("operators", function()
+    it("raise to powers, of numbers on either side too", function()
+        local x = t { 1., 2., 3. }
+        assert.same({ 1.0, 4.0, 9.0 }, (x ^ 2):tolist())
+        assert.same({ 2.0, 4.0, 8.0 }, (2 ^ x):tolist())
+        assert.same({ 1.0, 4.0, 27.0 }, (x ^ x):tolist())
+        fails("value", { "pow", "-1", "floating" }, function() return t { 2, 3 } ^ -1 end)
+    end)
+
     it("are the ops, with numbers on either side", function()
         local x = t { 1., 2. }
         assert.same({ 3.0, 4.0 }, (2 + x):tolist())

@@ -34,6 +34,16 @@ describe("devices", function()
         fails("value", "abacus", yoke.device_count, "abacus")
     end)
 
+    it("say what they support", function()
+        local cpu = yoke.device("cpu")
+        assert.is_true(cpu:supports("float16") and cpu:supports("int8", "compute"))
+        assert.is_false(cpu:supports("float32", "tensor_cores"))
+        assert.equal(io.open("/proc/cpuinfo"):read("a"):find(" avx512_bf16", 1, true) ~= nil,
+            cpu:supports("bfloat16", "tensor_cores"))
+        fails("value", { "wings", "tensor_cores" }, cpu.supports, cpu, "float32", "wings")
+        fails("type", "dtype", cpu.supports, cpu)
+    end)
+
     it("can be made current", function()
         local before = yoke.current_device()
         yoke.set_device("cpu")

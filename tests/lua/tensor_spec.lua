@@ -49,6 +49,17 @@ describe("yoke.tensor", function()
 end)
 
 describe("a tensor's data", function()
+    it("refuses numbers that an integer dtype cannot hold, and truncates those that it can", function()
+        fails("value", { "300", "uint8" }, yoke.tensor, { 1, 300 }, { dtype = "uint8" })
+        fails("value", { "-1", "uint8" }, yoke.tensor, { { -1 } }, "uint8")
+        fails("value", { "2147483648", "int32" }, yoke.tensor, 2147483648, "int32")
+        fails("value", { "nan", "int8" }, yoke.tensor, { 0 / 0 }, "int8")
+        fails("value", "int64", yoke.tensor, { 2.0 ^ 63 }, "int64")
+        assert.same({ 255, 0, 127 }, yoke.tensor({ 255.9, -0.9, 127 }, "uint8"):tolist())
+        assert.same({ math.mininteger, math.maxinteger },
+            yoke.tensor({ math.mininteger, math.maxinteger }, "int64"):tolist())
+    end)
+
     it("comes back as it went in, in every dtype", function()
         for _, dtype in ipairs { "float64", "float32", "float16", "bfloat16" } do
             assert.same({ { 1.5, -2.0 }, { 0.0, 1024.0 } },
@@ -129,7 +140,7 @@ describe("indexing", function()
         assert.is_true(yoke.shares_memory(x, x[2]))
         fails("index", { "3", "axis 0" }, function() return x[3] end)
         fails("index", "-4", function() return x[-4] end)
-        fails("type", "integer", function() return x[1.5] end)
+        fails("type", "number 1.5", function() return x[1.5] end)
     end)
 
     it("takes slices, ellipses and new axes in index()", function()
@@ -149,6 +160,49 @@ describe("indexing", function()
         x:index(2, { 0, 2 }):fill_(-1)
         assert.same({ { 7, 7, 7, 7 }, { 1, 2, 3, 4 }, { -1, -1, 10, 11 } }, x:tolist())
         fails("value", { "3", "4" }, function() x[0] = yoke.tensor({ 1, 2, 3 }) end)
+    end)
+
+    it("takes integer tensors and masks, alone, in tables and in index()", function()
+        local x, t = sample(), yoke.tensor
+        assert.same({ { 8, 9, 10, 11 }, { 0, 1, 2, 3 } }, x[t { 2, 0 }]:tolist())
+        assert.same({ 6, 8 }, x[{ t { 1, -1 }, t { 2, 0 } }]:tolist())
+        assert.same({ { 1, 2 }, { 5, 6 } }, x[{ { 0, 2 }, t { 1, 2 } }]:tolist())
+        assert.same({ 4, 8 }, x[{ t { 1, 2 }, 0 }]:tolist())
+        assert.same({ 9, 10, 11 }, x[yoke.gt(x, 8)]:tolist())
+        assert.same({ 4, 6 }, x:index(1, t { true, false, true, false }):tolist())
+        assert.same({ 1, 3, 4 }, x[true].shape)
+        assert.same({ 0, 3, 4 }, x:index(false).shape)
+        assert.same({ { 1, 3 }, { 9, 11 } }, x[{ { false, false, 2 }, { 1, false, 2 } }]:tolist())
+        assert.equal(5, x[{ 1, 1 }]:item())
+        fails("index", { "index[1] is 3", "use -3 to 2" }, function() return x[t { 0, 3 }] end)
+        fails("type", { "item 0", "float32" }, function() return x[t { 0.5 }] end)
+        fails("type", "argument 'item' is a function", function() return x[print] end)
+    end)
+
+    it("is assigned to by tensors and masks", function()
+        local x, t = sample(), yoke.tensor
+        x[t { 0, 2 }] = t { 1, 2, 3, 4 }
+        x[{ 1, { 0, 2 } }] = 9
+        x[{ t { 1, 1 }, t { 2, 3 } }] = t { -1, -2 }
+        assert.same({ { 1, 2, 3, 4 }, { 9, 9, -1, -2 }, { 1, 2, 3, 4 } }, x:tolist())
+        x[yoke.lt(x, 0)] = 0
+        x[t { true, false, false }] = true
+        assert.same({ { 1, 1, 1, 1 }, { 9, 9, 0, 0 }, { 1, 2, 3, 4 } }, x:tolist())
+        fails("value", { "[3]", "[1, 4]" }, function() x[t { 0 }] = t { 1, 2, 3 } end)
+        fails("type", "argument 'value' is a string", function() x[0] = "a" end)
+        fails("type", "argument 'value' is nil", function() x[0] = nil end)
+    end)
+
+    it("records assignment into what is no leaf and no view", function()
+        local x <close> = yoke.tensor({ 1., 2., 3. }, { requires_grad = true })
+        local y <close> = yoke.tensor({ 5. }, { requires_grad = true })
+        local z = x * 2
+        z[yoke.tensor { 1 }] = y
+        z:sum():backward()
+        assert.same({ 2, 0, 2 }, x.grad:tolist())
+        assert.same({ 1 }, y.grad:tolist())
+        fails("state", "leaf that requires grad", function() x[yoke.tensor { 1 }] = 0 end)
+        fails("unsupported", "is a view", function() z[0] = 1 end)
     end)
 
     it("slices with first, last and step", function()

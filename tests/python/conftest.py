@@ -6,6 +6,10 @@ import sys
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption("--oracle", choices=["torch"], help="also compare every op with another library (test_oracle_torch.py)")
+
+
 def pytest_collection_finish():
     # What was imported and collected stays to the end: looking through it again before each test takes longer than most.
     gc.collect()

@@ -1,114 +1,18 @@
-"""Samples of every op and its reference in NumPy: what the table-driven op tests run.
-
-A case is a list of calls. Floating arrays in them stand for tensors of whichever dtype is under test, integer arrays
-for indices, and the reference gets the same arguments, as the dtype rounds them, in float64 or int64.
-"""
-import dataclasses
+"""Samples of every op and its reference in NumPy: what the table-driven op tests run. More stand in cases_<family>.py."""
 import math
-from typing import Any, Callable
 
 import numpy as np
 
-from op_table import ALL, FLOATS, NUMBERS
-
-_rng = np.random.default_rng(20)
-
-
-def values(*shape, low=-2.0, high=2.0):
-    """Values between the bounds, none nearer to 0 than 0.05, and no two alike: kinks and ties are for other tests."""
-    count = math.prod(shape)
-    spread = np.linspace(low, high, count + 2)[1:-1] if count else np.zeros(0)
-    spread = np.where(np.abs(spread) < 0.05, spread + 0.1, spread)
-    return _rng.permutation(spread).reshape(shape)
-
-
-def indices(count, *shape):
-    return _rng.integers(0, count, shape)
-
-
-@dataclasses.dataclass
-class Call:
-    """Arguments of one call; arrays stand for tensors."""
-    args: tuple
-    named: dict
-
-    def __str__(self):
-        def show(value):
-            if isinstance(value, np.ndarray):
-                return "x".join(map(str, value.shape)) or "scalar"
-            return "[" + ";".join(map(show, value)) + "]" if isinstance(value, list) else repr(value)
-        return ",".join([*map(show, self.args), *(f"{k}={show(v)}" for k, v in self.named.items())])
-
-
-def call(*args, **named):
-    return Call(args, named)
-
-
-@dataclasses.dataclass
-class Case:
-    reference: Callable[..., Any]
-    calls: list
-    empty: list = dataclasses.field(default_factory=list)  # zero-size ones
-    large: Any = None  # beyond 64 Ki elements, of an odd size: what threads share
-    dtypes: tuple = ALL  # that it takes; all others are a type error
-    result: str = "same"  # the result's dtype: same, floating (integers give float32), sum, index
-    ulps: float = 4  # allowed error, in units in the last place of the result's dtype
-    absolute: bool = False  # the error is measured against the largest result: sums cancel
-
-    def all_calls(self):
-        return self.calls + self.empty
-
-
-SHAPES = ((), (1,), (7,), (3, 5), (2, 3, 4))
-
-
-def unary(reference, low=-2.0, high=2.0, large=(70_001,), more=(), **options):
-    samples = [call(values(*s, low=low, high=high)) for s in SHAPES]
-    return Case(reference, samples + list(more), empty=[call(values(0)), call(values(2, 0, 3))],
-                large=call(values(*large, low=low, high=high)), **options)
-
-
-def binary(reference, y_low=-2.0, y_high=2.0, scalar=2.5, **options):
-    pairs = [((), ()), ((7,), (7,)), ((3, 5), (5,)), ((2, 1, 4), (3, 1)), ((3,), ()), ((5, 1), (1, 6)), ((1,), (2, 3))]
-    samples = [call(values(*a), values(*b, low=y_low, high=y_high)) for a, b in pairs]
-    samples += [call(values(3, 4), scalar), call(scalar, values(3, 4, low=y_low, high=y_high)), call(values(5), 3),
-                call(2, values(2, 2, low=y_low, high=y_high))]
-    return Case(reference, samples,
-                empty=[call(values(0), values(0)), call(values(0, 3), values(3, low=y_low, high=y_high)),
-                       call(values(2, 0), values(1, 1, low=y_low, high=y_high)), call(values(0), 2)],
-                large=call(values(257, 273), values(273, low=y_low, high=y_high)), **options)
-
-
-def reduction(reference, keep_empty=True, **options):
-    axes = [call(values(3, 5)), call(values(3, 5), axis=0), call(values(3, 5), axis=-1, keepdim=True),
-            call(values(2, 3, 4), axis=1), call(values(2, 3, 4), keepdim=True), call(values()), call(values(1)),
-            call(values(3, 1, 2), axis=1)]
-    lists = [call(values(2, 3, 4), axis=(0, 2)), call(values(2, 3, 4), axis=[-1, 0], keepdim=True),
-             call(values(2, 3), axis=())]
-    nothing = [call(values(0)), call(values(0, 3), axis=0), call(values(2, 0, 3), axis=(0, 1), keepdim=True)]
-    some = [call(values(0, 3), axis=1), call(values(2, 0, 3), axis=2)]
-    takes_lists = options.pop("takes_lists", True)
-    return Case(reference, axes + (lists if takes_lists else []), empty=(nothing if keep_empty else []) + some,
-                large=call(values(273, 257), axis=0), absolute=True, **options)
-
-
-def along_axis(reference, **options):
-    return Case(reference, [call(values(3, 5)), call(values(7)), call(values(2, 3, 4), 1), call(values(2, 3, 4), axis=0),
-                            call(values(1, 1)), call(values()), call(values(4, 6) * 30)],
-                empty=[call(values(0, 3)), call(values(3, 0)), call(values(2, 0, 3), 2)],
-                large=call(values(273, 257)), result="floating", absolute=True, ulps=8, **options)
-
+import cases_loss
+import cases_matmul
+import cases_norm
+import cases_pointwise
+import cases_reduce
+import cases_shape
+from op_samples import (SHAPES, Case, along_axis, are_bools, axes_of, binary, call, indices, real, reduction, unary, values)
+from op_table import FLOATS, NUMBERS
 
 # ---- references ------------------------------------------------------------------------------------------------------
-
-
-def _axes(axis):
-    return tuple(axis) if isinstance(axis, list) else axis
-
-
-def real(function):
-    """A function of floats that also takes integers and bools, as their values."""
-    return lambda x, *more, **named: function(np.asarray(x, dtype=np.float64), *more, **named)
 
 
 def np_div(x, y):
@@ -122,17 +26,17 @@ def np_gelu(x, approximate="none"):
 
 
 def np_amax(x, axis=None, keepdim=False):
-    return np.max(x, axis=_axes(axis), keepdims=keepdim) if axis != () else x
+    return np.max(x, axis=axes_of(axis), keepdims=keepdim) if axis != () else x
 
 
 def np_sum(x, axis=None, keepdim=False, dtype=None):
-    return np.sum(x, axis=_axes(axis), keepdims=keepdim)
+    return np.sum(x, axis=axes_of(axis), keepdims=keepdim)
 
 
 def np_mean(x, axis=None, keepdim=False):
-    count = np.sum(np.ones_like(x), axis=_axes(axis), keepdims=keepdim)
+    count = np.sum(np.ones_like(x), axis=axes_of(axis), keepdims=keepdim)
     with np.errstate(all="ignore"):
-        return np.sum(x, axis=_axes(axis), keepdims=keepdim) / count
+        return np.sum(x, axis=axes_of(axis), keepdims=keepdim) / count
 
 
 def np_log_softmax(x, axis=-1):
@@ -153,11 +57,6 @@ def np_cross_entropy(x, target, reduction="mean", ignore_index=-100, label_smoot
         return losses
     with np.errstate(all="ignore"):
         return losses.sum() / counts.sum() if reduction == "mean" else losses.sum()
-
-
-def np_linear(x, weight, bias=None):
-    product = x @ weight.T
-    return product if bias is None else product + bias
 
 
 def np_slice(x, axis, start=None, stop=None, step=1):
@@ -184,9 +83,9 @@ def np_dropout(x, p=0.5, training=True):
 
 
 CASES = {
-    "add": binary(lambda x, y: np.logical_or(x, y) if _bools(x, y) else np.add(x, y)),
+    "add": binary(lambda x, y: np.logical_or(x, y) if are_bools(x, y) else np.add(x, y)),
     "sub": binary(np.subtract, dtypes=NUMBERS),
-    "mul": binary(lambda x, y: np.logical_and(x, y) if _bools(x, y) else np.multiply(x, y)),
+    "mul": binary(lambda x, y: np.logical_and(x, y) if are_bools(x, y) else np.multiply(x, y)),
     "div": binary(np_div, y_low=0.6, y_high=2.0, result="floating"),
     "neg": unary(np.negative, dtypes=NUMBERS),
     "exp": unary(real(np.exp), result="floating"),
@@ -204,7 +103,7 @@ CASES = {
                   large=call(values(257, 273), values(273))),
     "fill_": Case(np.full_like, [call(values(3, 5), 2), call(values(2, 3, 4), True), call(values(), 0)],
                   empty=[call(values(0, 3), 1)], large=call(values(257, 273), 3)),
-    "add_": Case(lambda x, y: np.logical_or(x, y) if _bools(x, y) else np.add(x, y),
+    "add_": Case(lambda x, y: np.logical_or(x, y) if are_bools(x, y) else np.add(x, y),
                  [call(values(3, 5), values(3, 5)), call(values(2, 3, 4), values(3, 1)), call(values(4), True),
                   call(values(), values())],
                  empty=[call(values(0), values(0)), call(values(2, 0), values(1, 1))],
@@ -234,13 +133,6 @@ CASES = {
                call(values(0), values(0)), call(values(2, 3, 0), values(0, 4)), call(values(0, 3, 4), values(4, 2)),
                call(values(2, 0, 4), values(2, 4, 3))],
         large=call(values(129, 301), values(301, 257)), dtypes=NUMBERS, ulps=16, absolute=True),
-    "linear": Case(np_linear, [
-        call(values(3, 4), values(5, 4), values(5)), call(values(3, 4), values(5, 4)), call(values(4), values(5, 4), values(5)),
-        call(values(2, 3, 4), values(5, 4), values(5)), call(values(1, 1), values(1, 1), None),
-        call(values(33, 20), values(17, 20), values(17))],
-        empty=[call(values(0, 4), values(5, 4), values(5)), call(values(3, 0), values(5, 0), values(5)),
-               call(values(3, 4), values(0, 4), values(0)), call(values(2, 3, 0), values(5, 0))],
-        large=call(values(300, 301), values(257, 301), values(257)), dtypes=FLOATS, ulps=16, absolute=True),
     "reshape": Case(np.reshape, [call(values(3, 4), (2, 6)), call(values(3, 4), (-1,)), call(values(2, 3, 4), (4, -1, 3)),
                                  call(values(), (1, 1)), call(values(1), ())],
                     empty=[call(values(0, 3), (3, 0)), call(values(0, 3), (-1, 3))], large=call(values(257, 273), (-1,))),
@@ -283,6 +175,8 @@ CASES = {
     "cast": Case(lambda x, dtype: x, [call(values(3, 5), "float64"), call(values(7), "float32")],
                  empty=[call(values(0, 3), "float32")], large=call(values(257, 273), "float64"), result="argument"),
 }
+for family in (cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_reduce, cases_shape):
+    CASES.update(family.CASES)
 # dropout of the plain samples draws a mask; the calls that do not are what a reference can tell.
 CASES["dropout"].calls = CASES["dropout"].calls[len(SHAPES):]
 CASES["dropout"].large = call(values(70_001), 0.0)
@@ -290,8 +184,6 @@ CASES["dropout"].large = call(values(70_001), 0.0)
 # New tensors, from sizes and numbers alone: tests/python/test_ops_create.py and test_ops_random.py hold these.
 CREATION = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "empty_like", "zeros_like", "ones_like",
             "full_like"}
+# Lists of views of their argument: tests/python/test_ops_split.py holds these.
+LISTS = {"split", "chunk", "unbind"}
 RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}
-
-
-def _bools(x, y):
-    return all(isinstance(v, (bool, np.bool_)) or getattr(v, "dtype", None) == bool for v in (x, y))

@@ -34,8 +34,8 @@ def result_dtype(op, case, call, dtype):
     floating = dtype in EPSILON
     if case.result == "argument":
         return call.args[1]
-    if case.result == "index":
-        return "int64"
+    if case.result in ("index", "bool"):
+        return {"index": "int64", "bool": "bool"}[case.result]
     if case.result == "sum" and not floating:
         return "int64"
     if case.result == "floating" and not floating:
@@ -64,6 +64,11 @@ def tensors_of(op, call, dtype, layout, leaves=None):
     return args, named
 
 
+def first_of(results):
+    """What a case judges of an op with several results; tests of the family judge the others."""
+    return results[0] if isinstance(results, tuple) else results
+
+
 def invoke(op, call, dtype, layout=lambda x: x, leaves=None):
     """One call on Yoke. An in-place op gets a fresh first argument, so that leaves may require grad."""
     args, named = tensors_of(op, call, dtype, layout, leaves)
@@ -74,7 +79,7 @@ def invoke(op, call, dtype, layout=lambda x: x, leaves=None):
         result = op.function(*args, **named)
         assert result is with_result, f"{op.name} returns what it has changed"
         return result
-    return op.function(*args, **named)
+    return first_of(op.function(*args, **named))
 
 
 def inputs_of(call):

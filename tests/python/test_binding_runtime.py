@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -26,6 +27,18 @@ def run(code, **environment):
 def test_importing_yoke_brings_nothing_heavy():
     heavy = ("numpy", "torch", "logging", "inspect", "typing_extensions")
     assert run(f"import sys, yoke; print([m for m in {heavy} if m in sys.modules])") in ("[]", "['inspect']")
+
+
+def test_a_device_says_what_it_supports():
+    cpu = yoke.device("cpu")
+    assert cpu.supports(yoke.float32) and cpu.supports("int8", "compute")
+    assert not cpu.supports(yoke.float32, "tensor_cores") and not cpu.supports("int64", "tensor_cores")
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+    assert cpu.supports(yoke.bfloat16, "tensor_cores") == ("avx512_bf16" in flags)
+    with pytest.raises(yoke.ValueError, match="'wings'; there are compute, tensor_cores"):
+        cpu.supports(yoke.float32, "wings")
+    with pytest.raises(yoke.ValueError, match="float5"):
+        cpu.supports("float5")
 
 
 def test_devices_are_single_objects():

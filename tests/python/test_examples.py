@@ -1,4 +1,4 @@
-"""The examples: three programs that train the same network, and the demo that compares them."""
+"""The examples: three programs that train the same network, the demo that compares them, and GPT in two languages."""
 
 import os
 import pathlib
@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import pytest
+
+import yoke
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = {
@@ -18,13 +20,14 @@ each_language = pytest.mark.parametrize("language", PROGRAMS)
 
 
 def run(command, *options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, timeout=600)
+    return subprocess.run([*command, *options], capture_output=True, text=True, errors="replace", timeout=600)
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_three_languages_give_the_same_losses(threads):
+@pytest.mark.parametrize("amp", ["off", "bf16", "f16"])
+def test_three_languages_give_the_same_losses(threads, amp):
     demo = run([sys.executable, str(EXAMPLES / "demo.py")], "--threads", threads, "--limit", "3000", "--epochs", "1",
-               "--accuracy", "0.5")
+               "--accuracy", "0.5", "--amp", amp)
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "identical in all three languages" in demo.stdout
 
@@ -33,6 +36,25 @@ def test_the_demo_fails_when_the_accuracy_is_not_reached():
     demo = run([sys.executable, str(EXAMPLES / "demo.py")], "--threads", "1", "--limit", "128", "--epochs", "1")
     assert demo.returncode == 1
     assert "0.87 is expected" in demo.stdout
+
+
+def test_the_demo_takes_bfloat16_where_the_processor_multiplies_it():
+    demo = run([sys.executable, str(EXAMPLES / "demo.py")], "--limit", "256", "--epochs", "1", "--accuracy", "0")
+    amp = "bf16" if yoke.device("auto").supports("bfloat16", "tensor_cores") else "off"
+    assert f"amp {amp}" in demo.stdout, demo.stdout + demo.stderr
+
+
+@each_language
+def test_amp_changes_the_losses_a_little(language):
+    def losses(amp):
+        done = run(PROGRAMS[language], "--threads", "1", "--limit", "1280", "--epochs", "1", "--losses", "--amp", amp)
+        assert done.returncode == 0, done.stderr
+        return [float.fromhex(x) for x in done.stdout.splitlines()[-1].split()[1:]]
+
+    plain = losses("off")
+    for amp in ("bf16", "f16"):
+        mixed = losses(amp)
+        assert mixed != plain and mixed == pytest.approx(plain, rel=0.05), amp
 
 
 @each_language
@@ -51,6 +73,7 @@ def test_another_seed_gives_other_losses_and_one_seed_the_same(language):
     (["--device", "abacus"], "'abacus'"),
     (["--epochs", "0"], "at least 1"),
     (["--seed", "x"], "--seed"),
+    (["--amp", "f8"], "bf16"),
     (["--wheels", "4"], "--"),
 ])
 def test_bad_options_are_told_without_a_stack_trace(language, options, said):
@@ -66,3 +89,40 @@ def test_a_damaged_file_is_named(language, tmp_path):
     done = run(PROGRAMS[language], "--data", str(tmp_path))
     assert done.returncode == 1
     assert "train-images-idx3-ubyte.gz" in done.stderr
+
+
+GPT = {"Python": [sys.executable, str(EXAMPLES / "gpt.py")],
+       "Lua": [shutil.which("lua5.4") or "lua", str(EXAMPLES / "gpt.lua")]}
+TINY = ["--layers", "2", "--width", "32", "--heads", "2", "--context", "16", "--batch", "4", "--steps", "6", "--threads", "1",
+        "--sample", "20", "--top-k", "5"]
+
+
+@pytest.mark.parametrize("amp", ["off", "bf16", "f16"])
+def test_gpt_gives_the_same_losses_and_text_in_both_languages(amp):
+    losses, texts = {}, {}
+    for language, command in GPT.items():
+        done = run(command, *TINY, "--amp", amp, "--losses", "--seed", "3")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr.count("step ") == 6  # no bar: standard error is no terminal
+        told, texts[language] = done.stdout.split("text: ")
+        losses[language] = [float.fromhex(x) for x in told.split("losses: ")[1].split()]
+    assert losses["Python"] == losses["Lua"] and texts["Python"] == texts["Lua"]
+    assert texts["Lua"].startswith("You may ") and len(texts["Lua"]) > 16
+    assert len(losses["Lua"]) == 6 and losses["Lua"][0] == pytest.approx(5.545, abs=0.1)
+    assert losses["Lua"][-1] < losses["Lua"][0]
+
+
+@pytest.mark.parametrize("language", GPT)
+@pytest.mark.parametrize("options, said", [
+    (["--text", "/no/such/file"], "name another file with --text"),
+    (["--context", "40000"], "more than --context 40000 are needed"),
+    (["--steps", "0"], "total_steps"),
+    (["--heads", "3"], "num_heads"),
+    (["--amp", "f8"], "bf16"),
+    (["--wheels", "4"], "--"),
+])
+def test_gpt_tells_bad_options_without_a_stack_trace(language, options, said):
+    done = run(GPT[language], *TINY, *options)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr and "stack traceback" not in done.stderr

@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 import yoke
-from op_cases import CASES, call, values
-from op_harness import inputs_of, invoke, tensors_of
+from op_cases import CASES
+from op_samples import call, values
+from op_harness import first_of, inputs_of, invoke, tensors_of
 from op_table import EPSILON, FLOATS, LAYOUTS, OPS, as_dtype, name_of, to_numpy, to_yoke
 
 NAMES = [n for n in CASES if OPS[n].differentiable]
@@ -109,7 +110,7 @@ def test_the_gradient_in_a_narrow_dtype_is_float64s_as_that_dtype_rounds_it(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gradient_has_the_same_bits_for_any_number_of_threads(name):
-    if name in ("matmul", "linear"):
+    if name in ("matmul", "linear", "einsum"):
         pytest.skip("oneDNN promises bits for one number of threads alone")
     before = yoke.get_num_threads()
     upstream = np.random.default_rng(3).uniform(-1, 1, invoke(OPS[name], CASES[name].large, "float32").shape)
@@ -134,7 +135,7 @@ def test_no_gradient_flows_through_an_op_without_one(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_only_inputs_that_ask_get_a_gradient(name):
     sample = next((c for c in CASES[name].calls if len(inputs_of(c)) > 1), None)
-    if sample is None or name == "cat":
+    if sample is None or name in ("cat", "stack", "einsum"):
         return
     for chosen in range(len(inputs_of(sample))):
         args, named = tensors_of(OPS[name], sample, "float64", lambda x: x)
@@ -142,7 +143,7 @@ def test_only_inputs_that_ask_get_a_gradient(name):
         if OPS[name].mut_arg == 0 and chosen == 0:
             continue  # a leaf that requires grad cannot change in place: test_ops_inplace.py
         floats[chosen].requires_grad_(True)
-        out = OPS[name].function(*args, **named)
+        out = first_of(OPS[name].function(*args, **named))
         out.backward(yoke.ones_like(out))
         assert [x.grad is not None for x in floats if x.is_leaf] == [x.requires_grad for x in floats if x.is_leaf]
 

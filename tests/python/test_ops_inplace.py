@@ -77,8 +77,9 @@ def test_large_overlapping_copies_do_not_depend_on_threads():
 
 def test_a_shape_that_does_not_broadcast_to_the_target_is_refused_with_both():
     x = to_yoke(np.zeros((2, 3)))
-    for op, arg in ((yoke.copy_, "src"), (yoke.add_, "y")):
-        with pytest.raises(yoke.ValueError, match=rf"{op.__name__}: argument '{arg}' of shape \[2\].*\[2, 3\]"):
+    for op, message in ((yoke.copy_, r"copy_: argument 'src' of shape \[2\].*\[2, 3\]"),
+                        (yoke.add_, r"add_: shapes \[2, 3\] and \[2\] do not broadcast: axis 1 has 3 and 2")):
+        with pytest.raises(yoke.ValueError, match=message):
             op(x, to_yoke(np.zeros(2)))
         with pytest.raises(yoke.ValueError, match=r"\[4, 2, 3\].*\[2, 3\]"):
             op(x, to_yoke(np.zeros((4, 2, 3))))
@@ -97,9 +98,52 @@ def test_copy_casts_from_every_dtype_to_every_dtype():
 def test_a_float_sum_does_not_go_into_an_integer_tensor():
     for y in (to_yoke(np.ones(3)), 0.5):
         x = to_yoke(np.arange(3))
-        with pytest.raises(yoke.TypeError, match="add_: the sum has dtype float.*int64"):
+        with pytest.raises(yoke.TypeError, match="add_: the result has dtype float.*int64 that is written; use add$"):
             x.add_(y)
         assert to_numpy(x).tolist() == [0, 1, 2]
+
+
+def test_a_float_result_does_not_go_into_an_integer_tensor_nor_numbers_into_bools():
+    x = to_yoke(np.arange(1, 4))
+    for write, name in ((lambda: x.div_(2), "div_"), (lambda: x.exp_(), "exp_"), (lambda: x.mul_(0.5), "mul_"),
+                        (lambda: x.clamp_(0.5), "clamp_"), (lambda: x.pow_(0.5), "pow_")):
+        with pytest.raises(yoke.TypeError, match=rf"{name}: the result has dtype float32.*int64 that is written; use {name[:-1]}$"):
+            write()
+    mask = to_yoke(np.array([True, False]))
+    with pytest.raises(yoke.TypeError, match="add_: the result has dtype int64.*bool that is written; use add$"):
+        mask.add_(2)
+    assert x.tolist() == [1, 2, 3] and mask.tolist() == [True, False]
+
+
+def test_an_operand_of_a_wider_dtype_is_computed_with_and_rounded_once_at_the_end():
+    x = yoke.ones(2, dtype=yoke.float16)
+    x.add_(yoke.full(2, 2.0**-11 + 2.0**-20, dtype=yoke.float32))  # above the middle between two halves
+    assert x.dtype is yoke.float16 and x.tolist() == [1 + 2.0**-10] * 2
+    small = yoke.full(2, 200, dtype=yoke.uint8)
+    small.sub_(yoke.full(2, -100, dtype=yoke.int8))
+    assert small.dtype is yoke.uint8 and small.tolist() == [44, 44], "integers wrap"
+
+
+def test_functions_in_place_work_on_any_strides_and_touch_nothing_else():
+    base = to_yoke(np.arange(24.0).reshape(4, 6))
+    want = np.arange(24.0).reshape(4, 6)
+    part = yoke.slice(yoke.slice(yoke.transpose(base, 0, 1), 0, 5, 0, -2), 1, 1, 3)
+    assert part.sqrt_().clamp_(2, 3.5).mul_(part) is part
+    inner = np.clip(np.sqrt(want[1:3, [5, 3, 1]]), 2, 3.5)
+    want[1:3, [5, 3, 1]] = inner * inner
+    np.testing.assert_allclose(to_numpy(base), want, rtol=1e-15)
+
+
+def test_a_write_steps_the_version_of_the_storage_once():
+    x = to_yoke(np.ones(3))
+    y = x * 2
+    for write in (lambda: x.add_(1), lambda: x.mul_(x), lambda: x.exp_(), lambda: x.add_(yoke.ones(3, dtype=yoke.float32))):
+        w = to_yoke(np.ones(3), requires_grad=True)
+        z = w * x
+        write()
+        with pytest.raises(yoke.StateError, match="backward of mul needs 'y' as it was.*version [0-9]+, saved at"):
+            z.sum().backward()
+    assert y.tolist() == [2, 2, 2]
 
 
 # ---- Gradients -------------------------------------------------------------------------------------------------------
@@ -122,6 +166,70 @@ def test_add_passes_its_gradient_to_both():
     y.add_(w)
     yoke.sum(y).backward()
     assert x.grad.tolist() == [[2.0] * 3] * 2 and w.grad.tolist() == [4.0] * 3
+
+
+def test_operators_in_place_have_the_gradient_of_the_op():
+    x = to_yoke(np.array([1.0, 2.0]), requires_grad=True)
+    w = to_yoke(np.array([3.0, 4.0]), requires_grad=True)
+    y = x * 1
+    y *= w
+    y -= x
+    y /= w
+    y **= 2
+    assert y.tolist() == pytest.approx([(2 / 3) ** 2, (6 / 4) ** 2])
+    y.sum().backward()
+    # y = (x - x / w)^2
+    a, b = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    np.testing.assert_allclose(to_numpy(x.grad), 2 * (a - a / b) * (1 - 1 / b), rtol=1e-14)
+    np.testing.assert_allclose(to_numpy(w.grad), 2 * (a - a / b) * a / b**2, rtol=1e-14)
+
+
+def test_a_tensor_may_change_itself_by_itself():
+    x = to_yoke(np.array([3.0, -2.0]), requires_grad=True)
+    y = x * 1
+    y.mul_(y)
+    y.mul_(y)
+    y.sum().backward()
+    assert x.grad.tolist() == [4 * 27.0, 4 * -8.0]
+    z = x.detach().requires_grad_(True)
+    u = z * 1
+    u.add_(yoke.slice(u, 0, None, None, -1))
+    (u * u).sum().backward()
+    assert u.tolist() == [1, 1] and z.grad.tolist() == [4, 4]
+
+
+def test_functions_in_place_may_follow_each_other():
+    x = to_yoke(np.array([0.5, 1.5]), requires_grad=True)
+    y = (x * 1).exp_().sqrt_().sigmoid_().neg_().abs_()
+    assert y.requires_grad and not y.is_leaf
+    y.sum().backward()
+    s = 1 / (1 + np.exp(-np.exp(np.array([0.25, 0.75]))))
+    np.testing.assert_allclose(to_numpy(x.grad), s * (1 - s) * np.exp([0.25, 0.75]) / 2, rtol=1e-13)
+
+
+def test_a_result_that_was_kept_is_missed_once_it_has_changed_and_an_argument_is_not():
+    x = to_yoke(np.array([0.5, 1.5]), requires_grad=True)
+    z = yoke.exp(x)  # keeps its result
+    z.relu_()
+    with pytest.raises(yoke.StateError, match="backward of exp needs 'its result' as it was, but relu_ has changed it"):
+        z.sum().backward()
+    w = x + 1  # keeps nothing
+    w.relu_()
+    w.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_an_op_in_place_on_a_view_that_would_be_recorded_is_refused_and_changes_nothing():
+    x = to_yoke(np.ones((2, 3)), requires_grad=True)
+    y = x * 1
+    row = y[0]
+    for write, name in ((lambda: row.mul_(2), "mul_"), (lambda: row.exp_(), "exp_")):
+        with pytest.raises(yoke.UnsupportedError, match=rf"{name}: 'x' is a view, and a gradient"):
+            write()
+    assert to_numpy(y).tolist() == [[1.0] * 3] * 2
+    with yoke.no_grad():
+        row.mul_(2)
+    assert to_numpy(y)[0].tolist() == [2.0] * 3
 
 
 def test_fill_ends_the_gradient():

@@ -1,5 +1,9 @@
 """Random ops: the bits of Philox, moments, ranges, seeds, streams of threads, and dropout's masks."""
 import hashlib
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -64,6 +68,21 @@ HASHES = {
 def test_the_bits_of_a_seed_never_change(name):
     yoke.manual_seed(2024)
     assert hashlib.sha256(to_numpy(GOLDEN[name]()).tobytes()).hexdigest()[:16] == HASHES[name]
+
+
+@pytest.mark.parametrize("isa", ["base", "v3", "v4"])
+def test_the_bits_of_a_seed_are_the_same_on_every_instruction_set(isa):
+    # A process of its own, since the kernels are chosen once. A build by another compiler holds itself to the same hashes.
+    script = ("import yoke, test_ops_random as t\n"
+              "for name, draw in t.GOLDEN.items():\n"
+              "    yoke.manual_seed(2024)\n"
+              "    print(name, t.hashlib.sha256(t.to_numpy(draw()).tobytes()).hexdigest()[:16])\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          cwd=pathlib.Path(__file__).parent, env={**os.environ, "YOKE_CPU_ISA": isa})
+    if isa != "base" and ("this CPU has no" in done.stderr or "is not known" in done.stderr):
+        pytest.skip(f"this machine, or this build, has no {isa}")
+    assert done.returncode == 0, done.stderr
+    assert dict(line.rsplit(None, 1) for line in done.stdout.splitlines()) == HASHES
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import yoke
-from op_cases import CASES, CREATION, RANDOM
-from op_harness import assert_values, expected, invoke, result_dtype, tensors_of
+from op_cases import CASES, CREATION, LISTS, RANDOM
+from op_harness import assert_values, expected, first_of, invoke, result_dtype, tensors_of
 from op_table import ALL, LAYOUTS, OPS, as_dtype, to_numpy, to_yoke
 
 TAKES_VALUES = [name for name in CASES if name != "one_hot"]  # one_hot takes indices alone
@@ -12,7 +12,7 @@ SAMPLES = [pytest.param(name, i, id=f"{name}({c})") for name in CASES for i, c i
 
 
 def test_every_op_of_the_table_has_a_case_and_every_case_an_op():
-    held = set(CASES) | CREATION | RANDOM
+    held = set(CASES) | CREATION | RANDOM | LISTS
     assert set(OPS) - held == set(), "ops without samples in op_cases.py"
     assert held - set(OPS) == set(), "samples in op_cases.py of ops that the table does not have"
 
@@ -65,7 +65,7 @@ def test_an_expanded_tensor_gives_the_values_of_its_copy(name):
     for call in case.all_calls():
         args, named = tensors_of(op, call, "float64", expanded)
         copies, named_copies = tensors_of(op, call, "float64", lambda x: yoke.clone(expanded(x)))
-        got, want = op.function(*args, **named), op.function(*copies, **named_copies)
+        got, want = first_of(op.function(*args, **named)), first_of(op.function(*copies, **named_copies))
         np.testing.assert_allclose(to_numpy(got), to_numpy(want), rtol=1e-13, atol=1e-13, err_msg=f"{name}({call})")
 
 
@@ -90,7 +90,7 @@ def test_the_same_call_gives_the_same_bits_again(name):
             assert first.tobytes() == second.tobytes(), dtype
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n not in ("matmul", "linear")])
+@pytest.mark.parametrize("name", [n for n in CASES if n not in ("matmul", "linear", "einsum")])
 def test_the_number_of_threads_does_not_change_a_bit(name):
     # Products are oneDNN's, which promises bits for one number of threads alone.
     before = yoke.get_num_threads()
@@ -125,7 +125,7 @@ def test_an_op_on_a_tensor_is_a_method_of_it_too(name):
         return
     call = case.calls[0]
     args, named = tensors_of(OPS[name], call, "float64", lambda x: x)
-    got = getattr(args[0], name)(*args[1:], **named)
+    got = first_of(getattr(args[0], name)(*args[1:], **named))
     assert_values(case, got, expected(case, call, "float64"), result_dtype(OPS[name], case, call, "float64"), name)
 
 

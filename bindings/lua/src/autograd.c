@@ -36,7 +36,7 @@ static int backward(lua_State *L)
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "backward", "self");
     yoke_tensor *gradient = lua_isnil(L, 2) ? NULL : yl_need_tensor(L, weight, 2);
     /* No second try after OOM: a walk that stopped halfway has already freed a part of the record. */
-    const int32_t outer = yl_enter(L, b);
+    const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_backward(tensor, gradient, retain);
     yl_leave(outer);
     yl_check(L, b, status);
@@ -93,7 +93,7 @@ static int grad(lua_State *L)
     read_list(L, b, outputs, 1, count, 0, handles);
     read_list(L, b, inputs, 2, input_count, 0, to);
     if (has_weights) read_list(L, b, weights, 3, count, 1, from);
-    const int32_t outer = yl_enter(L, b);
+    const Modes outer = yl_enter(L, b);
     const yoke_status status =
         yoke_grad(handles, count, has_weights ? from : NULL, to, input_count, retain, grads);
     yl_leave(outer);
@@ -102,6 +102,38 @@ static int grad(lua_State *L)
         lua_rawgeti(L, -1, i + 1);
         *(yoke_tensor **)lua_touserdata(L, -1) = grads[i];
         lua_pop(L, 1);
+    }
+    return 1;
+}
+
+/* yoke.saved_tensors(x): what the tape keeps for the gradient of the op that made x. */
+static int saved_tensors(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "saved_tensors", 1, 1);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "saved_tensors", "tensor");
+    const int64_t count = yoke_tensor_saved_count(tensor);
+    lua_createtable(L, (int)count, 0);
+    for (int64_t i = 0; i < count; ++i) {
+        yoke_saved saved = {sizeof saved, 0, NULL, NULL, NULL, 0, 0};
+        lua_createtable(L, 0, 5);
+        yl_check(L, b,
+                 yoke_tensor_saved(yl_tensor_arg(L, b, 1, "saved_tensors", "tensor"), i, &saved));
+        lua_pushstring(L, saved.op);
+        lua_setfield(L, -2, "op");
+        lua_pushstring(L, saved.argument);
+        lua_setfield(L, -2, "argument");
+        lua_pushstring(L, yoke_dtype_name(saved.dtype));
+        lua_setfield(L, -2, "dtype");
+        lua_pushinteger(L, saved.nbytes);
+        lua_setfield(L, -2, "nbytes");
+        lua_createtable(L, (int)saved.ndim, 0);
+        for (int64_t axis = 0; axis < saved.ndim; ++axis) {
+            lua_pushinteger(L, saved.shape[axis]);
+            lua_rawseti(L, -2, axis + 1);
+        }
+        lua_setfield(L, -2, "shape");
+        lua_rawseti(L, -2, i + 1);
     }
     return 1;
 }
@@ -144,7 +176,8 @@ void yl_open_autograd(lua_State *L, Binding *b)
                                        {"detach", detach},
                                        {"zero_grad", zero_grad},
                                        {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"grad", grad}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"grad", grad}, {"saved_tensors", saved_tensors}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     lua_getfield(L, -1, "tensor_methods");
     yl_set_functions(L, b, methods);

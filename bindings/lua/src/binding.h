@@ -118,17 +118,26 @@ static inline void yl_count(lua_State *L, Binding *b, yoke_tensor *made, yoke_te
     if (++b->fresh_tensors >= YL_TENSORS_A_TELLING) yl_tell_collector(L, b);
 }
 
-/* ---- scope.c: grad modes that belong to a coroutine -------------------------------------------------- */
+/* ---- scope.c: modes that belong to a coroutine -------------------------------------------------------- */
 
-/* Puts the running coroutine's grad mode in force; returns what yl_leave puts back. */
-int32_t yl_enter_scopes(lua_State *L, const Binding *b);
-static inline int32_t yl_enter(lua_State *L, const Binding *b)
+/* What yl_enter found in force, for yl_leave to put back. */
+typedef struct Modes {
+    int32_t grad;     /* -1: left as it was */
+    int32_t autocast; /* 1: `region` is put back */
+    yoke_autocast *region;
+} Modes;
+
+/* Puts the running coroutine's grad mode and autocast region in force. */
+Modes yl_enter_scopes(lua_State *L, const Binding *b);
+static inline Modes yl_enter(lua_State *L, const Binding *b)
 {
-    return b->scopes ? yl_enter_scopes(L, b) : -1;
+    const Modes none = {-1, 0, NULL};
+    return b->scopes ? yl_enter_scopes(L, b) : none;
 }
-static inline void yl_leave(int32_t outer)
+static inline void yl_leave(Modes outer)
 {
-    if (outer >= 0) yoke_set_grad_enabled(outer);
+    if (outer.grad >= 0) yoke_set_grad_enabled(outer.grad);
+    if (outer.autocast) yoke_autocast_swap(outer.region);
 }
 void yl_open_scope(lua_State *L, Binding *b);
 
@@ -137,7 +146,7 @@ void yl_open_scope(lua_State *L, Binding *b);
  * script's finalizers do. Raises on failure. */
 #define YL_CALL(L, b, kept, call)                          \
     do {                                                   \
-        int32_t outer_ = yl_enter(L, b);                   \
+        Modes outer_ = yl_enter(L, b);                     \
         yoke_status status_ = (call);                      \
         yl_leave(outer_);                                  \
         if (status_ == YOKE_E_OOM) {                       \
@@ -180,10 +189,18 @@ void yl_open_index(lua_State *L, Binding *b);
 void yl_open_list(lua_State *L, Binding *b);
 void yl_open_autograd(lua_State *L, Binding *b);
 void yl_open_optim(lua_State *L, Binding *b);
+void yl_open_training(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);
 
+/* The live optimizer (of yoke.core) at `index`; raises for anything else. */
+yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,
+                                 const char *name);
+
 /* Indexing with one integer, for x[i]; pushes the view. */
 void yl_push_item(lua_State *L, Binding *b, int tensor, int64_t position);
+/* x[key] for the tensor at 1 and any other key at 2, pushed; x[key] = value with the value at 3. */
+void yl_push_part(lua_State *L, Binding *b);
+void yl_assign_part(lua_State *L, Binding *b);
 
 #endif /* YOKE_LUA_BINDING_H */

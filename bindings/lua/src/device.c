@@ -51,6 +51,21 @@ static int device_synchronize(lua_State *L)
     return 0;
 }
 
+/* device:supports(dtype, feature) */
+static int device_supports(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_device *device = need_device(L, b, "supports");
+    const Target target = {b, "supports", "dtype"};
+    const yoke_dtype dtype = yl_need_dtype(L, target, 2);
+    const char *feature = "compute";
+    int32_t has = 0;
+    if (!lua_isnoneornil(L, 3)) feature = yl_string_arg(L, b, 3, "supports", "feature");
+    yl_check(L, b, yoke_device_supports(device, dtype, feature, &has));
+    lua_pushboolean(L, has);
+    return 1;
+}
+
 static int device_index(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -68,9 +83,9 @@ static int device_index(lua_State *L)
     } else if (!strcmp(name, "free_memory") || !strcmp(name, "total_memory")) {
         yl_check(L, b, yoke_device_memory(device, &free_bytes, &total));
         lua_pushinteger(L, *name == 'f' ? free_bytes : total);
-    } else if (!strcmp(name, "synchronize")) {
+    } else if (!strcmp(name, "synchronize") || !strcmp(name, "supports")) {
         lua_pushlightuserdata(L, b);
-        lua_pushcclosure(L, device_synchronize, 1);
+        lua_pushcclosure(L, name[1] == 'y' ? device_synchronize : device_supports, 1);
     } else {
         return yl_raise(L, b, YOKE_E_VALUE, "device", "a device has no field or method '%s'",
                         luaL_tolstring(L, 2, NULL));

@@ -9,10 +9,10 @@
  * called. */
 static int is_own_script(const char *source)
 {
-    static const char *const own[] = {"yoke/nn.lua", "yoke/optim.lua", "yoke/format.lua"};
-    const size_t length = strlen(source);
+    static const char *const own[] = {"yoke/nn/", "yoke/optim.lua", "yoke/schedule.lua",
+                                      "yoke/scaler.lua", "yoke/format.lua"};
     for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
-        if (length >= strlen(own[i]) && !strcmp(source + length - strlen(own[i]), own[i])) return 1;
+        if (strstr(source, own[i])) return 1;
     return 0;
 }
 

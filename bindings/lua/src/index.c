@@ -1,11 +1,58 @@
-/* Basic indexing: x[i] and x:index(i, {first, last, step}, "...", yoke.newaxis). */
+/*
+ * Indexing: x[i], x[tensor], x[{…}] and x:index(…), read and, but for the last, assigned. Items are integers,
+ * {first, last, step}, "...", yoke.newaxis, integer tensors, masks and booleans; a table between the brackets
+ * holds several of them.
+ */
 #include <string.h>
 
 #include "bindings/lua/src/convert.h"
 
+enum { kMostItems = 2 * YOKE_MAX_NDIM + 1 };
+
+/* One access: to read where `out` is there, else to write `values`, else to fill with `number`. */
+typedef struct Access {
+    yoke_tensor *tensor;
+    yoke_index items[kMostItems];
+    int64_t count;
+    yoke_tensor **out;
+    yoke_tensor *values;
+    yoke_scalar number;
+} Access;
+
+static yoke_status attempt(lua_State *L, Binding *b, const Access *access)
+{
+    const Modes outer = yl_enter(L, b);
+    const yoke_index *items = access->items;
+    const yoke_status status =
+        access->out ? yoke_tensor_index(access->tensor, items, access->count, access->out)
+        : access->values
+            ? yoke_tensor_index_put(access->tensor, items, access->count, access->values)
+            : yoke_tensor_index_fill(access->tensor, items, access->count, &access->number);
+    yl_leave(outer);
+    return status;
+}
+
+/* Runs it; on a shortage of memory once more after a collection, whose finalizers may close what it needs. */
+static void perform(lua_State *L, Binding *b, Access *access)
+{
+    yoke_status status = attempt(L, b, access);
+    if (status == YOKE_E_OOM) {
+        yoke_tensor_retain(access->tensor);
+        yoke_tensor_retain(access->values);
+        for (int64_t i = 0; i < access->count; ++i) yoke_tensor_retain(access->items[i].tensor);
+        lua_gc(L, LUA_GCCOLLECT, 0);
+        status = attempt(L, b, access);
+        for (int64_t i = 0; i < access->count; ++i) yoke_tensor_release(access->items[i].tensor);
+        yoke_tensor_release(access->values);
+        yoke_tensor_release(access->tensor);
+        access->tensor = NULL; /* it may be gone by now */
+    }
+    yl_check(L, b, status);
+}
+
 void yl_push_item(lua_State *L, Binding *b, int tensor, int64_t position)
 {
-    const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0};
+    const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0, NULL};
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_tensor *source = yl_tensor_arg(L, b, tensor, "index", "self");
     YL_CALL(L, b, source, yoke_tensor_index(source, &item, 1, box));
@@ -29,7 +76,7 @@ static int32_t slice_part(lua_State *L, Target target, int index, int place, int
 
 static yoke_index read_item(lua_State *L, Target target, int index)
 {
-    yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0};
+    yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0, NULL};
     const int type = lua_type(L, index);
     const char *text = type == LUA_TSTRING ? lua_tostring(L, index) : "";
     if (lua_isinteger(L, index)) {
@@ -39,30 +86,93 @@ static yoke_index read_item(lua_State *L, Target target, int index)
         item.flags = slice_part(L, target, index, 1, YOKE_INDEX_NO_START, &item.start) |
                      slice_part(L, target, index, 2, YOKE_INDEX_NO_STOP, &item.stop) |
                      slice_part(L, target, index, 3, YOKE_INDEX_NO_STEP, &item.step);
+    } else if (type == LUA_TBOOLEAN) {
+        item.kind = YOKE_INDEX_BOOL;
+        item.start = lua_toboolean(L, index);
+    } else if (yl_test_tensor(L, target.binding, index)) {
+        item.kind = YOKE_INDEX_TENSOR;
+        item.tensor = yl_need_tensor(L, target, index);
     } else if (!strcmp(text, "...")) {
         item.kind = YOKE_INDEX_ELLIPSIS;
     } else if (!strcmp(text, "newaxis")) {
         item.kind = YOKE_INDEX_NEW_AXIS;
     } else {
-        yl_wrong_type(L, target, index, "an integer, {first, last, step}, \"...\" or yoke.newaxis");
+        yl_wrong_type(L, target, index,
+                      "an integer, {first, last, step}, \"...\", yoke.newaxis or a tensor of "
+                      "integers or booleans");
     }
     return item;
 }
 
+static void need_room(lua_State *L, Binding *b, lua_Unsigned count)
+{
+    if (count > kMostItems)
+        yl_raise(L, b, YOKE_E_INDEX, "index", "%I items; a tensor has at most %d axes",
+                 (lua_Integer)count, YOKE_MAX_NDIM);
+}
+
+/* The key between brackets at `index`: one item, or a table of items. Allocates nothing, so that no tensor of
+ * it is closed before it is used. */
+static void read_key(lua_State *L, Binding *b, int index, Access *access)
+{
+    const Target target = {b, "index", "item"};
+    access->count = 1;
+    if (lua_type(L, index) != LUA_TTABLE) {
+        access->items[0] = read_item(L, target, index);
+        return;
+    }
+    const lua_Unsigned count = lua_rawlen(L, index);
+    need_room(L, b, count);
+    luaL_checkstack(L, 3, "no room for an index");
+    for (lua_Unsigned i = 0; i < count; ++i, lua_pop(L, 1)) {
+        lua_rawgeti(L, index, (lua_Integer)i + 1);
+        access->items[i] = read_item(L, target, lua_gettop(L));
+    }
+    access->count = (int64_t)count;
+}
+
+/* Pushes the part of the tensor at 1 that `access` names; its result stands on top already. */
+static void read_part(lua_State *L, Binding *b, Access *access)
+{
+    access->tensor = yl_tensor_arg(L, b, 1, "index", "self");
+    perform(L, b, access);
+    yl_count(L, b, *access->out, access->tensor);
+}
+
+void yl_push_part(lua_State *L, Binding *b)
+{
+    Access access = {.out = yl_new_tensor(L, b)};
+    read_key(L, b, 2, &access);
+    read_part(L, b, &access);
+}
+
+void yl_assign_part(lua_State *L, Binding *b)
+{
+    const Target value = {b, "index", "value"};
+    Access access = {.out = NULL};
+    Lists lists = {.used = 0};
+    if (lua_isnil(L, 3)) yl_wrong_type(L, value, 3, "a tensor, a number or a boolean");
+    const ArgType type = lua_isboolean(L, 3) ? kScalar : kOperand;
+    const yoke_arg given = yl_convert(L, value, type, 3, &lists);
+    if (given.kind == YOKE_ARG_TENSOR)
+        access.values = given.v.tensor;
+    else
+        access.number = given;
+    read_key(L, b, 2, &access);
+    access.tensor = yl_tensor_arg(L, b, 1, "index", "self");
+    perform(L, b, &access);
+}
+
+/* x:index(item, …). */
 static int tensor_index(lua_State *L)
 {
-    enum { kMostItems = 2 * YOKE_MAX_NDIM + 1 };
     Binding *b = yl_binding(L);
     const Target target = {b, "index", "item"};
-    yoke_index items[kMostItems];
     const int count = lua_gettop(L) - 1;
-    if (count > kMostItems)
-        return yl_raise(L, b, YOKE_E_INDEX, "index", "%d items; a tensor has at most %d axes",
-                        count, YOKE_MAX_NDIM);
-    yoke_tensor **box = yl_new_tensor(L, b);
-    for (int i = 0; i < count; ++i) items[i] = read_item(L, target, i + 2);
-    yoke_tensor *source = yl_tensor_arg(L, b, 1, "index", "self");
-    YL_CALL(L, b, source, yoke_tensor_index(source, items, count, box));
+    need_room(L, b, count > 0 ? (lua_Unsigned)count : 0);
+    Access access = {.out = yl_new_tensor(L, b), .count = count};
+    for (int i = 0; i < count; ++i) access.items[i] = read_item(L, target, i + 2);
+    read_part(L, b, &access);
     return 1;
 }
 

@@ -13,7 +13,33 @@ typedef struct Nest {
     int ndim;
     int kind; /* LeafKind */
     char *next;
+    yoke_dtype dtype; /* that the numbers are for; YOKE_NONE if they decide */
+    double lowest,
+        past_end; /* what an integer dtype holds: more than the first, less than the other */
 } Nest;
+
+/* What lies strictly between the two bounds can be truncated to the dtype. */
+static void set_range(Nest *nest, yoke_dtype dtype)
+{
+    nest->dtype = dtype;
+    nest->lowest = dtype == YOKE_U8 ? -1.0 : dtype == YOKE_I8 ? -129.0 : -2147483649.0;
+    nest->past_end = dtype == YOKE_U8 ? 256.0 : dtype == YOKE_I8 ? 128.0 : 2147483648.0;
+    if (dtype != YOKE_I64) return;
+    nest->lowest = -9223372036854777856.0; /* the next double below -2^63 */
+    nest->past_end = 9223372036854775808.0;
+}
+
+/* Raises for the number on top of the stack if the dtype is of integers and cannot hold it. */
+static void need_range(lua_State *L, const Nest *nest)
+{
+    if (nest->dtype < YOKE_I64 || nest->dtype > YOKE_U8) return;
+    if (nest->dtype == YOKE_I64 && lua_isinteger(L, -1)) return;
+    const double value = lua_tonumber(L, -1);
+    if (value > nest->lowest && value < nest->past_end) return;
+    yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
+             "argument 'data' holds %s, which is out of the range of %s",
+             luaL_tolstring(L, -1, NULL), yoke_dtype_name(nest->dtype));
+}
 
 static int ragged(lua_State *L, Nest *nest, int axis, int64_t length)
 {
@@ -65,6 +91,7 @@ static void look(lua_State *L, Nest *nest, int axis)
                  type == LUA_TTABLE ? "argument 'data' is ragged: a %s stands among numbers"
                                     : "argument 'data' holds a %s; it takes numbers and booleans",
                  luaL_typename(L, -1));
+    if (type == LUA_TNUMBER) need_range(L, nest);
     if (kind > nest->kind) nest->kind = kind;
 }
 
@@ -108,6 +135,7 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
                         yoke_device *device)
 {
     Nest nest = {.binding = b};
+    set_range(&nest, dtype);
     lua_pushvalue(L, index);
     measure(L, &nest);
     look(L, &nest, 0);

@@ -102,7 +102,7 @@ static void find_room(lua_State *L, int given, Call *call)
 
 static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
 {
-    const int32_t outer = yl_enter(L, op->binding);
+    const Modes outer = yl_enter(L, op->binding);
     const yoke_status status =
         yoke_op_invoke(op->op->id, call->args, call->count, results, op->op->result_count);
     yl_leave(outer);
@@ -139,6 +139,49 @@ static int op_call(lua_State *L)
         call.count && call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
     for (int i = 0; i < result_count; ++i) yl_count(L, b, results[i], source);
     return result_count;
+}
+
+/* An op whose results are a list, given as a table. It is called twice: first to learn how many results
+ * there are, since their userdata must be there before they are made. */
+static int op_call_list(lua_State *L)
+{
+    const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
+    Binding *b = op->binding;
+    const int given = lua_gettop(L), keywords = has_keywords(L, op, given);
+    if (given - keywords > op->op->arg_count) return too_many(L, op, given);
+    int64_t room = 0, count = 0;
+    yoke_tensor **outs = NULL;
+    Call call;
+    for (int collected = 0;;) {
+        if (op->has_lists) find_room(L, given, &call);
+        convert_all(L, op, given, keywords, &call);
+        const Modes outer = yl_enter(L, b);
+        const yoke_status status =
+            yoke_op_invoke_list(op->op->id, call.args, call.count, outs, room, &count);
+        yl_leave(outer);
+        if (!status) break;
+        if (status == YOKE_E_OOM && !collected++) {
+            lua_gc(L, LUA_GCCOLLECT, 0);
+        } else if (count > room) {
+            lua_settop(L, given);
+            luaL_checkstack(L, 4, "no room for a list of results");
+            outs = lua_newuserdatauv(L, (size_t)count * sizeof *outs, 0);
+            lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
+            for (room = 0; room < count; lua_rawseti(L, given + 2, ++room)) yl_new_tensor(L, b);
+        } else {
+            return yl_raise_last(L, b);
+        }
+    }
+    if (room == 0) lua_createtable(L, 0, 0);
+    for (int64_t i = 0; i < count; ++i, lua_pop(L, 1)) {
+        lua_rawgeti(L, given + 2, i + 1);
+        *yl_test_tensor(L, b, -1) = outs[i];
+    }
+    yoke_tensor *source = call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
+    /* Counting may run finalizers, which may close the argument; the first result stands for it then. */
+    for (int64_t i = 0; i < count; ++i) yl_count(L, b, outs[i], i ? outs[0] : source);
+    lua_settop(L, room ? given + 2 : -1);
+    return 1;
 }
 
 /* Lua hands a unary operator its operand twice. */
@@ -195,7 +238,7 @@ static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_C
 static void set_operators(lua_State *L, OpBinding *op)
 {
     static const char *const binary[][2] = {
-        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"}, {"div", "__div"}};
+        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"}, {"div", "__div"}, {"pow", "__pow"}};
     for (size_t i = 0; i < sizeof binary / sizeof *binary; ++i)
         if (!strcmp(op->op->name, binary[i][0])) set_metamethod(L, binary[i][1], op, op_call);
     if (!strcmp(op->op->name, "neg")) set_metamethod(L, "__unm", op, op_unary);
@@ -210,7 +253,7 @@ void yl_open_ops(lua_State *L, Binding *b)
         OpBinding *binding = &b->ops[i];
         bind_op(L, b, yoke_op_info(i), binding);
         lua_pushlightuserdata(L, binding);
-        lua_pushcclosure(L, op_call, 1);
+        lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 1);
         const int is_method = binding->op->arg_count > 0 &&
                               (binding->types[0] == kTensor || binding->types[0] == kOperand);
         if (is_method) {

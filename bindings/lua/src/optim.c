@@ -1,6 +1,6 @@
 /*
- * The optimizer userdata: one pointer to a yoke_optimizer, with the verbs of yoke/optim.h as methods.
- * Groups and parameters are counted from 0. yoke/optim.lua builds SGD and param_groups on it.
+ * The optimizer userdata: a yoke_optimizer with the verbs of yoke/optim.h as methods.
+ * Groups and parameters are counted from 0. yoke/optim.lua builds SGD, Adam and param_groups on it.
  */
 #include <string.h>
 
@@ -8,36 +8,104 @@
 
 static const char kOptimizerName[] = "yoke.Optimizer";
 
+typedef struct OptimizerBox {
+    yoke_optimizer *optimizer; /* NULL before it is filled and after close() */
+    const char *kind;          /* "SGD", "Adam" or "AdamW" */
+} OptimizerBox;
+
+/* The options of either kind. */
+typedef struct Options {
+    yoke_sgd_options sgd;
+    yoke_adam_options adam;
+} Options;
+
+static const Options kNoOptions = {{sizeof(yoke_sgd_options), 0, 0, 0, 0, 0, 0},
+                                   {sizeof(yoke_adam_options), 0, 0, 0, 0, 0, 0}};
+
+static OptimizerBox *need_box(lua_State *L, Binding *b, int index, const char *call,
+                              const char *name)
+{
+    OptimizerBox *box = luaL_testudata(L, index, kOptimizerName);
+    const Target target = {b, call, name};
+    if (!box) yl_wrong_type(L, target, index, "an optimizer");
+    if (!box->optimizer)
+        yl_raise(L, b, YOKE_E_CLOSED, call, "argument '%s' is a closed optimizer", name);
+    return box;
+}
+
+yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,
+                                 const char *name)
+{
+    return need_box(L, b, index, call, name)->optimizer;
+}
+
 static yoke_optimizer *need_optimizer(lua_State *L, Binding *b, const char *call)
 {
-    yoke_optimizer **box = luaL_testudata(L, 1, kOptimizerName);
-    const Target target = {b, call, "self"};
-    if (!box) yl_wrong_type(L, target, 1, "an optimizer");
-    if (!*box) yl_raise(L, b, YOKE_E_CLOSED, call, "argument 'self' is a closed optimizer");
-    return *box;
+    return yl_optimizer_arg(L, b, 1, call, "self");
+}
+
+static int is_sgd(const OptimizerBox *box)
+{
+    return box->kind[0] == 'S';
 }
 
 static int optimizer_close(lua_State *L)
 {
-    yoke_optimizer **box = luaL_checkudata(L, 1, kOptimizerName);
-    yoke_optimizer *optimizer = *box;
-    *box = NULL;
+    OptimizerBox *box = luaL_checkudata(L, 1, kOptimizerName);
+    yoke_optimizer *optimizer = box->optimizer;
+    box->optimizer = NULL;
     yoke_optimizer_release(optimizer);
     return 0;
 }
 
-/* Overwrites those options that the table at `index` has. */
-static void read_options(lua_State *L, Binding *b, int index, yoke_sgd_options *options)
+static void read_number(lua_State *L, Binding *b, int index, const char *call, const char *name,
+                        double *out)
 {
-    if (lua_getfield(L, index, "lr") != LUA_TNIL)
-        options->lr = yl_number_arg(L, b, -1, "SGD", "lr");
-    if (lua_getfield(L, index, "momentum") != LUA_TNIL)
-        options->momentum = yl_number_arg(L, b, -1, "SGD", "momentum");
-    if (lua_getfield(L, index, "weight_decay") != LUA_TNIL)
-        options->weight_decay = yl_number_arg(L, b, -1, "SGD", "weight_decay");
-    if (lua_getfield(L, index, "nesterov") != LUA_TNIL)
-        options->nesterov = yl_bool_arg(L, b, -1, "SGD", "nesterov");
-    lua_pop(L, 4);
+    if (lua_getfield(L, index, name) != LUA_TNIL) *out = yl_number_arg(L, b, -1, call, name);
+    lua_pop(L, 1);
+}
+
+static void read_bool(lua_State *L, Binding *b, int index, const char *call, const char *name,
+                      int32_t *out)
+{
+    if (lua_getfield(L, index, name) != LUA_TNIL) *out = yl_bool_arg(L, b, -1, call, name);
+    lua_pop(L, 1);
+}
+
+static void read_betas(lua_State *L, Binding *b, int index, const char *call,
+                       yoke_adam_options *options)
+{
+    const Target target = {b, call, "betas"};
+    const int type = lua_getfield(L, index, "betas");
+    if (type != LUA_TNIL) {
+        if (type != LUA_TTABLE || lua_rawlen(L, -1) != 2)
+            yl_wrong_type(L, target, -1, "a list of two numbers");
+        lua_rawgeti(L, -1, 1);
+        options->beta1 = yl_number_arg(L, b, -1, call, "betas");
+        lua_rawgeti(L, -2, 2);
+        options->beta2 = yl_number_arg(L, b, -1, call, "betas");
+        lua_pop(L, 2);
+    }
+    lua_pop(L, 1);
+}
+
+/* Overwrites those options that the table at `index` has. */
+static void read_options(lua_State *L, Binding *b, int index, const OptimizerBox *box, Options *o)
+{
+    const char *call = box->kind;
+    if (is_sgd(box)) {
+        read_number(L, b, index, call, "lr", &o->sgd.lr);
+        read_number(L, b, index, call, "momentum", &o->sgd.momentum);
+        read_number(L, b, index, call, "weight_decay", &o->sgd.weight_decay);
+        read_bool(L, b, index, call, "nesterov", &o->sgd.nesterov);
+        read_bool(L, b, index, call, "master_weights", &o->sgd.master_weights);
+        return;
+    }
+    read_number(L, b, index, call, "lr", &o->adam.lr);
+    read_betas(L, b, index, call, &o->adam);
+    read_number(L, b, index, call, "eps", &o->adam.eps);
+    read_number(L, b, index, call, "weight_decay", &o->adam.weight_decay);
+    read_bool(L, b, index, call, "master_weights", &o->adam.master_weights);
 }
 
 static int64_t group_arg(lua_State *L, Binding *b, const char *call, int index)
@@ -45,58 +113,91 @@ static int64_t group_arg(lua_State *L, Binding *b, const char *call, int index)
     return lua_isnoneornil(L, index) ? 0 : yl_int_arg(L, b, index, call, "group");
 }
 
-/* core.sgd(options) -> an optimizer without parameters */
-static int sgd(lua_State *L)
+/* core.optimizer(kind, options) -> an optimizer without parameters; kind is SGD, Adam or AdamW */
+static int make_optimizer(lua_State *L)
 {
+    static const char *const kinds[] = {"SGD", "Adam", "AdamW", NULL};
     Binding *b = yl_binding(L);
-    yoke_sgd_options options = {sizeof options, 0, 0, 0, 0};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    read_options(L, b, 1, &options);
-    yoke_optimizer **box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = NULL;
+    const int kind = luaL_checkoption(L, 1, NULL, kinds);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    OptimizerBox *box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = (OptimizerBox){NULL, kinds[kind]};
     luaL_setmetatable(L, kOptimizerName);
-    yl_check(L, b, yoke_sgd_create(&options, box));
+    Options options = kNoOptions;
+    read_options(L, b, 2, box, &options);
+    yl_check(L, b,
+             kind == 0   ? yoke_sgd_create(&options.sgd, &box->optimizer)
+             : kind == 1 ? yoke_adam_create(&options.adam, &box->optimizer)
+                         : yoke_adamw_create(&options.adam, &box->optimizer));
     return 1;
 }
 
-/* optimizer:add_group(list of tensors, options or nil) */
+/* optimizer:add_group(list of tensors, options) */
 static int add_group(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const Target target = {b, "SGD", "params"};
-    yoke_optimizer *optimizer = need_optimizer(L, b, "add_group");
+    OptimizerBox *box = need_box(L, b, 1, "add_group", "self");
+    const Target target = {b, box->kind, "params"};
     if (lua_type(L, 2) != LUA_TTABLE) yl_wrong_type(L, target, 2, "a list of tensors");
-    yoke_sgd_options options = {sizeof options, 0, 0, 0, 0};
-    const int has_options = lua_type(L, 3) == LUA_TTABLE;
-    if (has_options) read_options(L, b, 3, &options);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    Options options = kNoOptions;
+    read_options(L, b, 3, box, &options);
     Lists lists = {.used = 0};
     lists.room = lua_rawlen(L, 2);
     lists.tensors = lua_newuserdatauv(L, (lists.room + 1) * sizeof *lists.tensors, 0);
     const yoke_arg list = yl_convert(L, target, kTensors, 2, &lists);
-    optimizer = need_optimizer(L, b, "add_group");
-    yl_check(
-        L, b,
-        yoke_sgd_add_group(optimizer, list.v.tensors, list.count, has_options ? &options : NULL));
+    box = need_box(L, b, 1, "add_group", "self");
+    yl_check(L, b,
+             is_sgd(box)
+                 ? yoke_sgd_add_group(box->optimizer, list.v.tensors, list.count, &options.sgd)
+                 : yoke_adam_add_group(box->optimizer, list.v.tensors, list.count, &options.adam));
     return 0;
 }
 
-/* optimizer:options(group) -> {lr =, momentum =, weight_decay =, nesterov =} */
+static void options_now(lua_State *L, Binding *b, const OptimizerBox *box, int64_t group,
+                        Options *options)
+{
+    *options = kNoOptions;
+    yl_check(L, b,
+             is_sgd(box) ? yoke_sgd_get_options(box->optimizer, group, &options->sgd)
+                         : yoke_adam_get_options(box->optimizer, group, &options->adam));
+}
+
+static void set_number(lua_State *L, const char *name, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, name);
+}
+
+static void set_bool(lua_State *L, const char *name, int value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, name);
+}
+
+/* optimizer:options(group) -> {lr =, momentum =, ...} */
 static int get_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_sgd_options options = {sizeof options, 0, 0, 0, 0};
-    yl_check(L, b,
-             yoke_sgd_get_options(need_optimizer(L, b, "options"), group_arg(L, b, "options", 2),
-                                  &options));
-    lua_createtable(L, 0, 4);
-    lua_pushnumber(L, options.lr);
-    lua_setfield(L, -2, "lr");
-    lua_pushnumber(L, options.momentum);
-    lua_setfield(L, -2, "momentum");
-    lua_pushnumber(L, options.weight_decay);
-    lua_setfield(L, -2, "weight_decay");
-    lua_pushboolean(L, options.nesterov);
-    lua_setfield(L, -2, "nesterov");
+    const OptimizerBox *box = need_box(L, b, 1, "options", "self");
+    Options now;
+    options_now(L, b, box, group_arg(L, b, "options", 2), &now);
+    lua_createtable(L, 0, 5);
+    set_number(L, "lr", is_sgd(box) ? now.sgd.lr : now.adam.lr);
+    set_number(L, "weight_decay", is_sgd(box) ? now.sgd.weight_decay : now.adam.weight_decay);
+    set_bool(L, "master_weights", is_sgd(box) ? now.sgd.master_weights : now.adam.master_weights);
+    if (is_sgd(box)) {
+        set_number(L, "momentum", now.sgd.momentum);
+        set_bool(L, "nesterov", now.sgd.nesterov);
+        return 1;
+    }
+    set_number(L, "eps", now.adam.eps);
+    lua_createtable(L, 2, 0);
+    lua_pushnumber(L, now.adam.beta1);
+    lua_rawseti(L, -2, 1);
+    lua_pushnumber(L, now.adam.beta2);
+    lua_rawseti(L, -2, 2);
+    lua_setfield(L, -2, "betas");
     return 1;
 }
 
@@ -104,13 +205,31 @@ static int get_options(lua_State *L)
 static int set_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_sgd_options options = {sizeof options, 0, 0, 0, 0};
+    const OptimizerBox *box = need_box(L, b, 1, "set_options", "self");
     const int64_t group = group_arg(L, b, "set_options", 2);
     luaL_checktype(L, 3, LUA_TTABLE);
-    yl_check(L, b, yoke_sgd_get_options(need_optimizer(L, b, "set_options"), group, &options));
-    read_options(L, b, 3, &options);
-    yl_check(L, b, yoke_sgd_set_options(need_optimizer(L, b, "set_options"), group, &options));
+    Options options;
+    options_now(L, b, box, group, &options);
+    read_options(L, b, 3, box, &options);
+    yoke_optimizer *optimizer = need_optimizer(L, b, "set_options");
+    yl_check(L, b,
+             is_sgd(box) ? yoke_sgd_set_options(optimizer, group, &options.sgd)
+                         : yoke_adam_set_options(optimizer, group, &options.adam));
     return 0;
+}
+
+/* optimizer:state_names() -> the names that get_state takes */
+static int state_names(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_optimizer *optimizer = need_optimizer(L, b, "state_names");
+    lua_newtable(L);
+    const char *name;
+    for (int64_t i = 0; (name = yoke_optimizer_state_name(optimizer, i)) != NULL; i++) {
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
 }
 
 static int step(lua_State *L)
@@ -210,29 +329,24 @@ static int set_state(lua_State *L)
     return 0;
 }
 
-static int schedule_linear(lua_State *L)
-{
-    Binding *b = yl_binding(L);
-    static const char call[] = "schedule.linear";
-    const double start = yl_number_arg(L, b, 1, call, "start"),
-                 end = yl_number_arg(L, b, 2, call, "end");
-    const int64_t total = yl_int_arg(L, b, 3, call, "total_steps"),
-                  at = yl_int_arg(L, b, 4, call, "step");
-    lua_pushnumber(L, yoke_schedule_linear(start, end, total, at));
-    return 1;
-}
-
 void yl_open_optim(lua_State *L, Binding *b)
 {
-    static const luaL_Reg methods[] = {{"add_group", add_group},     {"options", get_options},
-                                       {"set_options", set_options}, {"step", step},
-                                       {"zero_grad", zero_grad},     {"get_lr", get_lr},
-                                       {"set_lr", set_lr},           {"group_count", group_count},
-                                       {"param_count", param_count}, {"param", param},
-                                       {"get_state", get_state},     {"set_state", set_state},
-                                       {"close", optimizer_close},   {NULL, NULL}};
-    static const luaL_Reg functions[] = {
-        {"sgd", sgd}, {"schedule_linear", schedule_linear}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"add_group", add_group},
+                                       {"options", get_options},
+                                       {"set_options", set_options},
+                                       {"step", step},
+                                       {"zero_grad", zero_grad},
+                                       {"get_lr", get_lr},
+                                       {"set_lr", set_lr},
+                                       {"group_count", group_count},
+                                       {"param_count", param_count},
+                                       {"param", param},
+                                       {"get_state", get_state},
+                                       {"set_state", set_state},
+                                       {"state_names", state_names},
+                                       {"close", optimizer_close},
+                                       {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"optimizer", make_optimizer}, {NULL, NULL}};
     static const luaL_Reg events[] = {
         {"__gc", optimizer_close}, {"__close", optimizer_close}, {NULL, NULL}};
     yl_set_functions(L, b, functions);

@@ -1,5 +1,8 @@
-/* The library itself: version, configuration, random seed, threads, shutdown, files. */
+/* The library itself: version, configuration, random seed, threads, shutdown, files, a clock. */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+
 #include <string.h>
+#include <time.h>
 
 #include "bindings/lua/src/convert.h"
 
@@ -43,6 +46,35 @@ static int manual_seed(lua_State *L)
     Binding *b = yl_binding(L);
     yl_check(L, b, yoke_manual_seed((uint64_t)yl_int_arg(L, b, 1, "manual_seed", "seed")));
     return 0;
+}
+
+/* core.get_rng_state() -> seed, offset */
+static int get_rng_state(lua_State *L)
+{
+    uint64_t seed = 0, offset = 0;
+    yl_check(L, yl_binding(L), yoke_get_rng_state(&seed, &offset));
+    lua_pushinteger(L, (lua_Integer)seed);
+    lua_pushinteger(L, (lua_Integer)offset);
+    return 2;
+}
+
+/* core.set_rng_state(seed, offset) */
+static int set_rng_state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const uint64_t seed = (uint64_t)yl_int_arg(L, b, 1, "Generator", "seed");
+    const uint64_t offset = (uint64_t)yl_int_arg(L, b, 2, "Generator", "offset");
+    yl_check(L, b, yoke_set_rng_state(seed, offset));
+    return 0;
+}
+
+/* core.clock(): seconds of a clock that only goes forward. */
+static int monotonic_clock(lua_State *L)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lua_pushnumber(L, (lua_Number)now.tv_sec + (lua_Number)now.tv_nsec * 1e-9);
+    return 1;
 }
 
 static int set_num_threads(lua_State *L)
@@ -118,6 +150,9 @@ void yl_open_runtime(lua_State *L, Binding *b)
                                          {"config_get", config_get},
                                          {"shutdown", shutdown},
                                          {"manual_seed", manual_seed},
+                                         {"get_rng_state", get_rng_state},
+                                         {"set_rng_state", set_rng_state},
+                                         {"clock", monotonic_clock},
                                          {"set_num_threads", set_num_threads},
                                          {"get_num_threads", get_num_threads},
                                          {"read_idx", read_idx},

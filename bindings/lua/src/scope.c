@@ -1,32 +1,43 @@
 /*
- * Grad scopes: `local _ <close> = yoke.no_grad()` and `yoke.no_grad(fn, ...)`.
+ * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`, and autocast alike.
  *
- * C knows one grad mode per thread; here it belongs to the coroutine. An open scope is an entry of the
- * Binding's list that names its coroutine. Before a call into C the newest entry of the running coroutine
- * is put in force, and afterwards what was there before is put back, so that neither another coroutine
- * nor the host program ever sees it. A coroutine without a scope runs in the mode of its host's thread.
+ * C knows one grad mode and one autocast region per thread; here they belong to the coroutine. An open
+ * scope is an entry of the Binding's list that names its coroutine. Before a call into C the newest entry
+ * of each kind of the running coroutine is put in force, and afterwards what was there before is put
+ * back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
+ * runs in the mode of its host's thread.
  */
-#include "bindings/lua/src/binding.h"
+#include <string.h>
+
+#include "bindings/lua/src/convert.h"
 
 struct Scope {
     Scope *newer, *older;
     Binding *binding; /* NULL when closed */
     lua_State *coroutine;
-    int32_t enabled;
+    int32_t grad;          /* the grad mode; -1: an autocast scope */
+    yoke_autocast *region; /* NULL: a grad mode */
 };
 
 static const char kScopeName[] = "yoke.Scope";
 
-int32_t yl_enter_scopes(lua_State *L, const Binding *b)
+Modes yl_enter_scopes(lua_State *L, const Binding *b)
 {
-    for (const Scope *scope = b->scopes; scope; scope = scope->older)
-        if (scope->coroutine == L) return yoke_set_grad_enabled(scope->enabled);
-    return -1;
+    Modes outer = {-1, 0, NULL};
+    for (const Scope *scope = b->scopes; scope; scope = scope->older) {
+        if (scope->coroutine != L) continue;
+        if (scope->grad >= 0 && outer.grad < 0) outer.grad = yoke_set_grad_enabled(scope->grad);
+        if (scope->region && !outer.autocast) {
+            outer.autocast = 1;
+            outer.region = yoke_autocast_swap(scope->region);
+        }
+    }
+    return outer;
 }
 
 /* Pushes an open scope of the running coroutine. Its user value keeps the coroutine alive until the
  * scope is closed or collected, so that no other coroutine can come to lie at the same address. */
-static void push_scope(lua_State *L, Binding *b, int32_t enabled)
+static Scope *push_scope(lua_State *L, Binding *b, int32_t grad)
 {
     Scope *scope = lua_newuserdatauv(L, sizeof *scope, 1);
     scope->binding = NULL;
@@ -34,12 +45,14 @@ static void push_scope(lua_State *L, Binding *b, int32_t enabled)
     lua_pushthread(L);
     lua_setiuservalue(L, -2, 1);
     scope->coroutine = L;
-    scope->enabled = enabled;
+    scope->grad = grad;
+    scope->region = NULL;
     scope->newer = NULL;
     scope->older = b->scopes;
     if (b->scopes) b->scopes->newer = scope;
     b->scopes = scope;
     scope->binding = b;
+    return scope;
 }
 
 /* __gc, __close and :close(). */
@@ -53,6 +66,8 @@ static int close_scope(lua_State *L)
         scope->binding->scopes = scope->older;
     if (scope->older) scope->older->newer = scope->newer;
     scope->binding = NULL;
+    yoke_autocast_release(scope->region);
+    scope->region = NULL;
     return 0;
 }
 
@@ -63,7 +78,18 @@ static int finish_call(lua_State *L, int status, lua_KContext context)
     return lua_gettop(L) - 1; /* all but the scope, which closes as this returns */
 }
 
-/* With a function, runs it in a scope and returns its results; an error or a yield passes through. */
+/* The scope on the top, over a function and its arguments: runs it and returns its results; an error or a
+ * yield passes through. */
+static int run_in_scope(lua_State *L)
+{
+    const int arguments = lua_gettop(L) - 2;
+    lua_insert(L, 1);
+    lua_toclose(L, 1);
+    lua_callk(L, arguments, LUA_MULTRET, 0, finish_call);
+    return finish_call(L, LUA_OK, 0);
+}
+
+/* With a function, runs it in a scope. */
 static int open_or_run(lua_State *L, const char *call, int32_t enabled)
 {
     Binding *b = yl_binding(L);
@@ -76,12 +102,92 @@ static int open_or_run(lua_State *L, const char *call, int32_t enabled)
             L, b, YOKE_E_TYPE, call,
             "argument 'fn' is a %s; give a function to run, or nothing for a scope to close",
             luaL_typename(L, 1));
-    const int arguments = lua_gettop(L) - 1;
     push_scope(L, b, enabled);
-    lua_insert(L, 1);
-    lua_toclose(L, 1);
-    lua_callk(L, arguments, LUA_MULTRET, 0, finish_call);
-    return finish_call(L, LUA_OK, 0);
+    return run_in_scope(L);
+}
+
+/* The field `name` of the options at 1, nil without options; the caller pops it. */
+static void push_option(lua_State *L, const char *name)
+{
+    if (lua_istable(L, 1))
+        lua_getfield(L, 1, name);
+    else
+        lua_pushnil(L);
+}
+
+static int32_t flag_option(lua_State *L, Binding *b, const char *name)
+{
+    push_option(L, name);
+    const int32_t flag = lua_isnil(L, -1) ? 1 : yl_bool_arg(L, b, -1, "autocast", name);
+    lua_pop(L, 1);
+    return flag;
+}
+
+static void check_option_names(lua_State *L, Binding *b)
+{
+    if (!lua_istable(L, 1)) return;
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+        if (strcmp(name, "dtype") && strcmp(name, "enabled") && strcmp(name, "cache_enabled"))
+            yl_raise(L, b, YOKE_E_VALUE, "autocast",
+                     "there is no option '%s'; there are dtype, enabled and cache_enabled", name);
+    }
+}
+
+/* yoke.autocast([options] [, fn, ...]), options being {dtype =, enabled =, cache_enabled =} or a dtype. */
+static int autocast(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    if (lua_gettop(L) == 0 || lua_type(L, 1) == LUA_TFUNCTION) {
+        lua_pushnil(L);
+        lua_insert(L, 1);
+    }
+    const int has_function = lua_gettop(L) > 1;
+    if (has_function && lua_type(L, 2) != LUA_TFUNCTION)
+        return yl_raise(
+            L, b, YOKE_E_TYPE, "autocast",
+            "argument 'fn' is a %s; give a function to run, or nothing for a scope to close",
+            luaL_typename(L, 2));
+    const Target dtype_target = {b, "autocast", "dtype"};
+    check_option_names(L, b);
+    const int32_t enabled = flag_option(L, b, "enabled"),
+                  cache = flag_option(L, b, "cache_enabled");
+    if (lua_istable(L, 1))
+        push_option(L, "dtype");
+    else
+        lua_pushvalue(L, 1);
+    const yoke_dtype dtype = yl_need_dtype(L, dtype_target, -1);
+    lua_pop(L, 1);
+    lua_remove(L, 1);
+    Scope *scope = push_scope(L, b, -1);
+    yoke_autocast *region = NULL;
+    const Modes outer = yl_enter(L, b);
+    const yoke_status status = yoke_autocast_create(enabled, dtype, cache, &region);
+    yl_leave(outer);
+    yl_check(L, b, status);
+    scope->region = region;
+    return has_function ? run_in_scope(L) : 1;
+}
+
+static int get_autocast_dtype(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "get_autocast_dtype", "device"};
+    lua_settop(L, 1);
+    yoke_device *device = yl_need_device(L, target, 1);
+    const Modes outer = yl_enter(L, b);
+    const yoke_dtype dtype = yoke_autocast_dtype(device);
+    yl_leave(outer);
+    lua_pushstring(L, yoke_dtype_name(dtype));
+    return 1;
+}
+
+static int is_autocast_enabled(lua_State *L)
+{
+    const Modes outer = yl_enter(L, yl_binding(L));
+    lua_pushboolean(L, yoke_is_autocast_enabled());
+    yl_leave(outer);
+    return 1;
 }
 
 static int no_grad(lua_State *L)
@@ -96,7 +202,7 @@ static int enable_grad(lua_State *L)
 
 static int is_grad_enabled(lua_State *L)
 {
-    const int32_t outer = yl_enter(L, yl_binding(L));
+    const Modes outer = yl_enter(L, yl_binding(L));
     lua_pushboolean(L, yoke_is_grad_enabled());
     yl_leave(outer);
     return 1;
@@ -107,6 +213,9 @@ void yl_open_scope(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {{"no_grad", no_grad},
                                          {"enable_grad", enable_grad},
                                          {"is_grad_enabled", is_grad_enabled},
+                                         {"autocast", autocast},
+                                         {"is_autocast_enabled", is_autocast_enabled},
+                                         {"get_autocast_dtype", get_autocast_dtype},
                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
     luaL_newmetatable(L, kScopeName);

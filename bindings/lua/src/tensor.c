@@ -67,7 +67,7 @@ static int no_such_field(lua_State *L, Binding *b, const char *call)
     return yl_raise(L, b, YOKE_E_VALUE, call, "a tensor has no field or method '%s'", name);
 }
 
-/* x.name, x:name() and x[i]. Upvalues: the Binding, the table of methods. */
+/* x.name, x:name() and x[i], x[tensor], x[{…}]. Upvalues: the Binding, the table of methods. */
 static int tensor_index(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -84,21 +84,16 @@ static int tensor_index(lua_State *L)
         yl_push_item(L, b, 1, lua_tointeger(L, 2));
         return 1;
     }
-    const Target target = {b, "index", "i"};
-    return yl_wrong_type(L, target, 2,
-                         "an integer that counts from 0, or a name; x:index() takes more");
+    yl_push_part(L, b);
+    return 1;
 }
 
-/* x[i] = value (a tensor or a number), x.grad = tensor or nil, x.requires_grad = boolean. */
+/* x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, x.requires_grad = boolean. */
 static int tensor_newindex(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    if (lua_isinteger(L, 2)) {
-        yl_push_item(L, b, 1, lua_tointeger(L, 2));
-        lua_getfield(L, -1, yl_test_tensor(L, b, 3) ? "copy_" : "fill_");
-        lua_pushvalue(L, -2);
-        lua_pushvalue(L, 3);
-        lua_call(L, 2, 0);
+    if (lua_type(L, 2) != LUA_TSTRING) {
+        yl_assign_part(L, b);
         return 0;
     }
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
@@ -130,9 +125,10 @@ static int tensor_length(lua_State *L)
 
 static int tensor_order(lua_State *L)
 {
-    return yl_raise(L, yl_binding(L), YOKE_E_TYPE, "tensor",
-                    "<, <=, > and >= make one boolean in Lua and do not compare tensors; "
-                    "compare single values: a:item() < b:item()");
+    return yl_raise(
+        L, yl_binding(L), YOKE_E_TYPE, "tensor",
+        "<, <=, > and >= make one boolean in Lua and do not compare tensors; "
+        "compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
 }
 
 /* Replaced by the formatter in yoke/format.lua, which needs the rest of the module; what it cannot show,

@@ -26,6 +26,13 @@ local Device = {}
 ---Waits for all work given to the device.
 function Device:synchronize() end
 
+---Whether it has a feature for a dtype: "compute", its ops take it; "tensor_cores", it has units that
+---multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).
+---@param dtype yoke.dtype
+---@param feature? "compute"|"tensor_cores" "compute" if not given
+---@return boolean
+function Device:supports(dtype, feature) end
+
 ---A strided view of memory on one device. x[i] is the view at i along axis 0, counted from 0; x[i] = v
 ---writes; #x is the length of axis 0; + - * / and unary minus are ops.
 ---@class yoke.Tensor
@@ -44,6 +51,7 @@ function Device:synchronize() end
 ---@operator sub(yoke.Tensor|number): yoke.Tensor
 ---@operator mul(yoke.Tensor|number): yoke.Tensor
 ---@operator div(yoke.Tensor|number): yoke.Tensor
+---@operator pow(yoke.Tensor|number): yoke.Tensor
 ---@operator unm: yoke.Tensor
 ---@operator len: integer
 local Tensor = {}
@@ -74,9 +82,10 @@ function Tensor:to(device, dtype) end
 ---@return yoke.Tensor
 function Tensor:cpu() end
 
----Basic indexing: integers, {first, last, step} (false for none), "..." and yoke.newaxis.
----@param ... integer|table|string
----@return yoke.Tensor view
+---Indexing by NumPy's rules: integers, {first, last, step} (false for none), "...", yoke.newaxis, integer tensors,
+---masks and booleans. x[item] and x[{item, …}] are the same, and may be assigned to.
+---@param ... integer|table|string|yoke.Tensor|boolean
+---@return yoke.Tensor part a view, or a copy where an item is a tensor or a boolean
 function Tensor:index(...) end
 
 ---Gradients of this tensor in the leaves behind it. Also x:backward{gradient =, retain_graph =}.
@@ -184,9 +193,92 @@ function yoke.enable_grad() end
 ---@return boolean
 function yoke.is_grad_enabled() end
 
+---Ops run in the dtype that suits them: products in a half, what needs range or precision in float32.
+---Options: dtype ("float16", "bfloat16", or nil for what suits the device), enabled, cache_enabled. It
+---belongs to the running coroutine.
+---@param options table|yoke.dtype|nil
+---@return yoke.Scope
+---@overload fun(options: table|yoke.dtype|nil, fn: function, ...): ...
+function yoke.autocast(options) end
+
+---@return boolean
+function yoke.is_autocast_enabled() end
+
+---The half that ops on a device are cast to under autocast.
+---@param device yoke.Device|string|integer|nil
+---@return yoke.dtype
+function yoke.get_autocast_dtype(device) end
+
+---Loss scaling for float16, by the rules of PyTorch's GradScaler: scaler:scale(loss):backward(), scaler:step(optimizer),
+---scaler:update(). Also unscale_(optimizer), get_scale(), state_dict() and load_state_dict(dict). Options are init_scale,
+---growth_factor, backoff_factor, growth_interval and enabled.
+---@param options table|nil
+---@return table
+function yoke.GradScaler(options) end
+
+---Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most; gives the norm before.
+---@param params yoke.Tensor[]
+---@param max_norm number
+---@param norm_type? number 2, 1, math.huge or any number above 0
+---@return yoke.Tensor
+function yoke.clip_grad_norm_(params, max_norm, norm_type) end
+
+---What the tape keeps for the gradient of the op that made `tensor`: a list of tables with op, argument,
+---dtype, shape and nbytes.
+---@param tensor yoke.Tensor
+---@return table[]
+function yoke.saved_tensors(tensor) end
+
 ---Starts the random numbers of this thread again.
 ---@param seed integer
 function yoke.manual_seed(seed) end
+
+---Where the random numbers of this thread stand: a uint8 tensor of 16 bytes.
+---@return yoke.Tensor
+function yoke.get_rng_state() end
+
+---Puts them there again.
+---@param state yoke.Tensor
+function yoke.set_rng_state(state) end
+
+---A stream of random numbers of its own; `device` is kept as an attribute, the numbers are the same on all.
+---@param device? yoke.Device|string|integer
+---@param seed? integer
+---@return yoke.Generator
+function yoke.Generator(device, seed) end
+
+---@class yoke.Generator
+---@field device yoke.Device
+local Generator = {}
+
+---@param seed integer
+---@return yoke.Generator
+function Generator:manual_seed(seed) end
+
+---@return yoke.Tensor
+function Generator:get_state() end
+
+---@param state yoke.Tensor
+---@return yoke.Generator
+function Generator:set_state(state) end
+
+---`local _ <close> = g:use()`, or a function to run with its arguments: random numbers come from g till the end.
+---@param fn? function
+function Generator:use(fn, ...) end
+
+---Measures a function: `local median, iqr, runs = yoke.Timer(fn):run()`, in seconds a call.
+---@param fn function
+---@param options? {device?: yoke.Device|string|integer, seconds?: number, warmup?: integer}
+---@return yoke.Timer
+function yoke.Timer(fn, options) end
+
+---@class yoke.Timer
+local Timer = {}
+
+---@return number median
+---@return number iqr
+---@return integer runs
+function Timer:run() end
 
 ---@param spec? string|integer|yoke.Device
 ---@return yoke.Device|nil

@@ -6,7 +6,8 @@
 local core = require "yoke.core"
 
 local yoke = {}
-local hidden = { tensor_methods = true, sgd = true, schedule_linear = true, read_idx = true, raise = true }
+local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, ema = true, schedules = true,
+    read_idx = true, raise = true, get_rng_state = true, set_rng_state = true, clock = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end
@@ -17,5 +18,10 @@ core.tensor_methods.__format = require("yoke.format").tensor
 yoke.data = require "yoke.data"
 yoke.nn = require "yoke.nn"
 yoke.optim = require "yoke.optim"
+yoke.GradScaler = require "yoke.scaler"
+
+local random = require "yoke.random"
+yoke.get_rng_state, yoke.set_rng_state, yoke.Generator = random.get_rng_state, random.set_rng_state, random.Generator
+yoke.Timer = require "yoke.timer"
 
 return yoke

@@ -129,6 +129,351 @@ function yoke.clone(x) end
 ---@return yoke.Tensor
 function Tensor:clone() end
 
+---Absolute value of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.abs(x) end
+
+---Absolute value of x.
+---@return yoke.Tensor
+function Tensor:abs() end
+
+---Square root of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sqrt(x) end
+
+---Square root of x.
+---@return yoke.Tensor
+function Tensor:sqrt() end
+
+---1 / sqrt(x).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.rsqrt(x) end
+
+---1 / sqrt(x).
+---@return yoke.Tensor
+function Tensor:rsqrt() end
+
+---1 / x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.reciprocal(x) end
+
+---1 / x.
+---@return yoke.Tensor
+function Tensor:reciprocal() end
+
+---Sine of x, in radians.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sin(x) end
+
+---Sine of x, in radians.
+---@return yoke.Tensor
+function Tensor:sin() end
+
+---Cosine of x, in radians.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.cos(x) end
+
+---Cosine of x, in radians.
+---@return yoke.Tensor
+function Tensor:cos() end
+
+---Error function of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.erf(x) end
+
+---Error function of x.
+---@return yoke.Tensor
+function Tensor:erf() end
+
+---1 / (1 + exp(-x)).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sigmoid(x) end
+
+---1 / (1 + exp(-x)).
+---@return yoke.Tensor
+function Tensor:sigmoid() end
+
+---x * sigmoid(x).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.silu(x) end
+
+---x * sigmoid(x).
+---@return yoke.Tensor
+function Tensor:silu() end
+
+---log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+---@param x yoke.Tensor
+---@param beta? number
+---@param threshold? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { beta?: number, threshold?: number }): yoke.Tensor
+function yoke.softplus(x, beta, threshold) end
+
+---log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+---@param beta? number
+---@param threshold? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { beta?: number, threshold?: number }): yoke.Tensor
+function Tensor:softplus(beta, threshold) end
+
+---x where x > 0, else negative_slope * x.
+---@param x yoke.Tensor
+---@param negative_slope? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { negative_slope?: number }): yoke.Tensor
+function yoke.leaky_relu(x, negative_slope) end
+
+---x where x > 0, else negative_slope * x.
+---@param negative_slope? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { negative_slope?: number }): yoke.Tensor
+function Tensor:leaky_relu(negative_slope) end
+
+---x where x > 0, else alpha * (exp(x) - 1).
+---@param x yoke.Tensor
+---@param alpha? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { alpha?: number }): yoke.Tensor
+function yoke.elu(x, alpha) end
+
+---x where x > 0, else alpha * (exp(x) - 1).
+---@param alpha? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { alpha?: number }): yoke.Tensor
+function Tensor:elu(alpha) end
+
+----1, 0 or 1 by the sign of x; its gradient is 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sign(x) end
+
+----1, 0 or 1 by the sign of x; its gradient is 0.
+---@return yoke.Tensor
+function Tensor:sign() end
+
+---Largest whole number not above x; its gradient is 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.floor(x) end
+
+---Largest whole number not above x; its gradient is 0.
+---@return yoke.Tensor
+function Tensor:floor() end
+
+---Smallest whole number not below x; its gradient is 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.ceil(x) end
+
+---Smallest whole number not below x; its gradient is 0.
+---@return yoke.Tensor
+function Tensor:ceil() end
+
+---Nearest whole number, halves to even; its gradient is 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.round(x) end
+
+---Nearest whole number, halves to even; its gradient is 0.
+---@return yoke.Tensor
+function Tensor:round() end
+
+---x held between min and max; one of them may be absent.
+---@param x yoke.Tensor
+---@param min? number|boolean
+---@param max? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+function yoke.clamp(x, min, max) end
+
+---x held between min and max; one of them may be absent.
+---@param min? number|boolean
+---@param max? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+function Tensor:clamp(min, max) end
+
+---Whether x is NaN, as bool.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.isnan(x) end
+
+---Whether x is NaN, as bool.
+---@return yoke.Tensor
+function Tensor:isnan() end
+
+---Whether x is neither infinite nor NaN, as bool.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.isfinite(x) end
+
+---Whether x is neither infinite nor NaN, as bool.
+---@return yoke.Tensor
+function Tensor:isfinite() end
+
+---x to the power of y, broadcast.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.pow(x, y) end
+
+---x to the power of y, broadcast.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:pow(y) end
+
+---The larger of x and y, broadcast; ties share the gradient; NaN wins.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.maximum(x, y) end
+
+---The larger of x and y, broadcast; ties share the gradient; NaN wins.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:maximum(y) end
+
+---The smaller of x and y, broadcast; ties share the gradient; NaN wins.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.minimum(x, y) end
+
+---The smaller of x and y, broadcast; ties share the gradient; NaN wins.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:minimum(y) end
+
+---Whether x == y, broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.eq(x, y) end
+
+---Whether x == y, broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:eq(y) end
+
+---Whether x != y, broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.ne(x, y) end
+
+---Whether x != y, broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:ne(y) end
+
+---Whether x < y, broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.lt(x, y) end
+
+---Whether x < y, broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:lt(y) end
+
+---Whether x <= y, broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.le(x, y) end
+
+---Whether x <= y, broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:le(y) end
+
+---Whether x > y, broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.gt(x, y) end
+
+---Whether x > y, broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:gt(y) end
+
+---Whether x >= y, broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.ge(x, y) end
+
+---Whether x >= y, broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:ge(y) end
+
+---Whether both x and y are true (not 0), broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.logical_and(x, y) end
+
+---Whether both x and y are true (not 0), broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:logical_and(y) end
+
+---Whether x or y is true (not 0), broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.logical_or(x, y) end
+
+---Whether x or y is true (not 0), broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:logical_or(y) end
+
+---Whether one of x and y is true (not 0), broadcast, as bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.logical_xor(x, y) end
+
+---Whether one of x and y is true (not 0), broadcast, as bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:logical_xor(y) end
+
+---Whether x is false (0), as bool.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.logical_not(x) end
+
+---Whether x is false (0), as bool.
+---@return yoke.Tensor
+function Tensor:logical_not() end
+
+---x where the bool tensor condition is true, else y; all are broadcast.
+---@param condition yoke.Tensor
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.where(condition, x, y) end
+
+---x where the bool tensor condition is true, else y; all are broadcast.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:where(x, y) end
+
 ---Writes src, broadcast and cast, into x; devices may differ.
 ---@param x yoke.Tensor
 ---@param src yoke.Tensor
@@ -161,6 +506,294 @@ function yoke.add_(x, y) end
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
 function Tensor:add_(y) end
+
+---x -= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.sub_(x, y) end
+
+---x -= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:sub_(y) end
+
+---x *= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.mul_(x, y) end
+
+---x *= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:mul_(y) end
+
+---x /= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.div_(x, y) end
+
+---x /= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:div_(y) end
+
+---Raises x to the power of y, which is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.pow_(x, y) end
+
+---Raises x to the power of y, which is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:pow_(y) end
+
+---Replaces x by its negative.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.neg_(x) end
+
+---Replaces x by its negative.
+---@return yoke.Tensor
+function Tensor:neg_() end
+
+---Replaces x by its absolute value.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.abs_(x) end
+
+---Replaces x by its absolute value.
+---@return yoke.Tensor
+function Tensor:abs_() end
+
+---Replaces x by e to the power of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.exp_(x) end
+
+---Replaces x by e to the power of x.
+---@return yoke.Tensor
+function Tensor:exp_() end
+
+---Replaces x by its natural logarithm.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log_(x) end
+
+---Replaces x by its natural logarithm.
+---@return yoke.Tensor
+function Tensor:log_() end
+
+---Replaces x by its square root.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sqrt_(x) end
+
+---Replaces x by its square root.
+---@return yoke.Tensor
+function Tensor:sqrt_() end
+
+---Replaces x by 1 / sqrt(x).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.rsqrt_(x) end
+
+---Replaces x by 1 / sqrt(x).
+---@return yoke.Tensor
+function Tensor:rsqrt_() end
+
+---Replaces x by 1 / x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.reciprocal_(x) end
+
+---Replaces x by 1 / x.
+---@return yoke.Tensor
+function Tensor:reciprocal_() end
+
+---Replaces x by its sine.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sin_(x) end
+
+---Replaces x by its sine.
+---@return yoke.Tensor
+function Tensor:sin_() end
+
+---Replaces x by its cosine.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.cos_(x) end
+
+---Replaces x by its cosine.
+---@return yoke.Tensor
+function Tensor:cos_() end
+
+---Replaces x by its hyperbolic tangent.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.tanh_(x) end
+
+---Replaces x by its hyperbolic tangent.
+---@return yoke.Tensor
+function Tensor:tanh_() end
+
+---Replaces x by its error function.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.erf_(x) end
+
+---Replaces x by its error function.
+---@return yoke.Tensor
+function Tensor:erf_() end
+
+---Replaces x by 1 / (1 + exp(-x)).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sigmoid_(x) end
+
+---Replaces x by 1 / (1 + exp(-x)).
+---@return yoke.Tensor
+function Tensor:sigmoid_() end
+
+---Replaces x by x * sigmoid(x).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.silu_(x) end
+
+---Replaces x by x * sigmoid(x).
+---@return yoke.Tensor
+function Tensor:silu_() end
+
+---Sets what is negative in x to 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.relu_(x) end
+
+---Sets what is negative in x to 0.
+---@return yoke.Tensor
+function Tensor:relu_() end
+
+---Replaces x by gelu(x).
+---@param x yoke.Tensor
+---@param approximate? string
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { approximate?: string }): yoke.Tensor
+function yoke.gelu_(x, approximate) end
+
+---Replaces x by gelu(x).
+---@param approximate? string
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { approximate?: string }): yoke.Tensor
+function Tensor:gelu_(approximate) end
+
+---Multiplies what is negative in x by negative_slope.
+---@param x yoke.Tensor
+---@param negative_slope? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { negative_slope?: number }): yoke.Tensor
+function yoke.leaky_relu_(x, negative_slope) end
+
+---Multiplies what is negative in x by negative_slope.
+---@param negative_slope? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { negative_slope?: number }): yoke.Tensor
+function Tensor:leaky_relu_(negative_slope) end
+
+---Replaces x by elu(x).
+---@param x yoke.Tensor
+---@param alpha? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { alpha?: number }): yoke.Tensor
+function yoke.elu_(x, alpha) end
+
+---Replaces x by elu(x).
+---@param alpha? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { alpha?: number }): yoke.Tensor
+function Tensor:elu_(alpha) end
+
+---Replaces x by its sign.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sign_(x) end
+
+---Replaces x by its sign.
+---@return yoke.Tensor
+function Tensor:sign_() end
+
+---Rounds x down.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.floor_(x) end
+
+---Rounds x down.
+---@return yoke.Tensor
+function Tensor:floor_() end
+
+---Rounds x up.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.ceil_(x) end
+
+---Rounds x up.
+---@return yoke.Tensor
+function Tensor:ceil_() end
+
+---Rounds x to the nearest whole number, halves to even.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.round_(x) end
+
+---Rounds x to the nearest whole number, halves to even.
+---@return yoke.Tensor
+function Tensor:round_() end
+
+---Holds x between min and max; one of them may be absent.
+---@param x yoke.Tensor
+---@param min? number|boolean
+---@param max? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+function yoke.clamp_(x, min, max) end
+
+---Holds x between min and max; one of them may be absent.
+---@param min? number|boolean
+---@param max? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+function Tensor:clamp_(min, max) end
+
+---Sets x to value where the bool tensor mask is true; mask is broadcast.
+---@param x yoke.Tensor
+---@param mask yoke.Tensor
+---@param value number|boolean
+---@return yoke.Tensor
+function yoke.masked_fill_(x, mask, value) end
+
+---Sets x to value where the bool tensor mask is true; mask is broadcast.
+---@param mask yoke.Tensor
+---@param value number|boolean
+---@return yoke.Tensor
+function Tensor:masked_fill_(mask, value) end
+
+---Adds each element of src to the element of x that index names along an axis.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor
+---@return yoke.Tensor
+function yoke.scatter_add_(x, axis, index, src) end
+
+---Adds each element of src to the element of x that index names along an axis.
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor
+---@return yoke.Tensor
+function Tensor:scatter_add_(axis, index, src) end
 
 ---Sum over axes (all by default); integers are summed in int64.
 ---@param x yoke.Tensor
@@ -226,6 +859,215 @@ function yoke.argmax(x, axis, keepdim) end
 ---@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
 function Tensor:argmax(axis, keepdim) end
 
+---Smallest value over axes; ties share the gradient evenly; NaN wins.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function yoke.amin(x, axis, keepdim) end
+
+---Smallest value over axes; ties share the gradient evenly; NaN wins.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function Tensor:amin(axis, keepdim) end
+
+---Index of the first smallest value along an axis, or in the flattened tensor.
+---@param x yoke.Tensor
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
+function yoke.argmin(x, axis, keepdim) end
+
+---Index of the first smallest value along an axis, or in the flattened tensor.
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
+function Tensor:argmin(axis, keepdim) end
+
+---Whether all elements over axes are true (not 0), as bool.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function yoke.all(x, axis, keepdim) end
+
+---Whether all elements over axes are true (not 0), as bool.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function Tensor:all(axis, keepdim) end
+
+---Whether any element over axes is true (not 0), as bool.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function yoke.any(x, axis, keepdim) end
+
+---Whether any element over axes is true (not 0), as bool.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function Tensor:any(axis, keepdim) end
+
+---Product over axes (all by default); integers are multiplied in int64.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+function yoke.prod(x, axis, keepdim, dtype) end
+
+---Product over axes (all by default); integers are multiplied in int64.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+function Tensor:prod(axis, keepdim, dtype) end
+
+---Variance over axes, divided by the count minus correction; floating dtypes only.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param correction? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+function yoke.var(x, axis, keepdim, correction) end
+
+---Variance over axes, divided by the count minus correction; floating dtypes only.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param correction? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+function Tensor:var(axis, keepdim, correction) end
+
+---Standard deviation over axes: the square root of var.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param correction? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+function yoke.std(x, axis, keepdim, correction) end
+
+---Standard deviation over axes: the square root of var.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param correction? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+function Tensor:std(axis, keepdim, correction) end
+
+---Vector norm of order p over axes; p may be 0, infinite or negative.
+---@param x yoke.Tensor
+---@param p? number
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+function yoke.norm(x, p, axis, keepdim, dtype) end
+
+---Vector norm of order p over axes; p may be 0, infinite or negative.
+---@param p? number
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+function Tensor:norm(p, axis, keepdim, dtype) end
+
+---log(sum(exp(x))) over axes (all by default), without overflow.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function yoke.logsumexp(x, axis, keepdim) end
+
+---log(sum(exp(x))) over axes (all by default), without overflow.
+---@param axis? integer|integer[]
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+function Tensor:logsumexp(axis, keepdim) end
+
+---Running sum along one axis; integers are summed in int64.
+---@param x yoke.Tensor
+---@param axis integer
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, options: { dtype?: yoke.dtype }): yoke.Tensor
+function yoke.cumsum(x, axis, dtype) end
+
+---Running sum along one axis; integers are summed in int64.
+---@param axis integer
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, options: { dtype?: yoke.dtype }): yoke.Tensor
+function Tensor:cumsum(axis, dtype) end
+
+---Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.
+---@param x yoke.Tensor
+---@param axis? integer
+---@param descending? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.sort(x, axis, descending) end
+
+---Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.
+---@param axis? integer
+---@param descending? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:sort(axis, descending) end
+
+---The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.
+---@param x yoke.Tensor
+---@param axis? integer
+---@param descending? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor
+function yoke.argsort(x, axis, descending) end
+
+---The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.
+---@param axis? integer
+---@param descending? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor
+function Tensor:argsort(axis, descending) end
+
+---The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.
+---@param x yoke.Tensor
+---@param k integer
+---@param axis? integer
+---@param largest? boolean
+---@param sorted? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.topk(x, k, axis, largest, sorted) end
+
+---The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.
+---@param k integer
+---@param axis? integer
+---@param largest? boolean
+---@param sorted? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:topk(k, axis, largest, sorted) end
+
 ---Softmax along one axis.
 ---@param x yoke.Tensor
 ---@param axis? integer
@@ -275,6 +1117,218 @@ function yoke.cross_entropy(x, target, reduction, ignore_index, label_smoothing)
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
 function Tensor:cross_entropy(target, reduction, ignore_index, label_smoothing) end
 
+---Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param reduction? string
+---@param ignore_index? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
+function yoke.nll_loss(x, target, reduction, ignore_index) end
+
+---Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+---@param target yoke.Tensor
+---@param reduction? string
+---@param ignore_index? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
+function Tensor:nll_loss(target, reduction, ignore_index) end
+
+---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param reduction? string
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
+function yoke.mse_loss(x, target, reduction) end
+
+---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
+---@param target yoke.Tensor
+---@param reduction? string
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
+function Tensor:mse_loss(target, reduction) end
+
+---Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param reduction? string
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
+function yoke.l1_loss(x, target, reduction) end
+
+---Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
+---@param target yoke.Tensor
+---@param reduction? string
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
+function Tensor:l1_loss(target, reduction) end
+
+---Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param reduction? string
+---@param beta? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, beta?: number }): yoke.Tensor
+function yoke.smooth_l1_loss(x, target, reduction, beta) end
+
+---Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
+---@param target yoke.Tensor
+---@param reduction? string
+---@param beta? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, beta?: number }): yoke.Tensor
+function Tensor:smooth_l1_loss(target, reduction, beta) end
+
+---Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param weight? yoke.Tensor
+---@param reduction? string
+---@param pos_weight? yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, pos_weight?: yoke.Tensor }): yoke.Tensor
+function yoke.binary_cross_entropy_with_logits(x, target, weight, reduction, pos_weight) end
+
+---Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
+---@param target yoke.Tensor
+---@param weight? yoke.Tensor
+---@param reduction? string
+---@param pos_weight? yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, pos_weight?: yoke.Tensor }): yoke.Tensor
+function Tensor:binary_cross_entropy_with_logits(target, weight, reduction, pos_weight) end
+
+---Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param weight? yoke.Tensor
+---@param reduction? string
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string }): yoke.Tensor
+function yoke.binary_cross_entropy(x, target, weight, reduction) end
+
+---Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
+---@param target yoke.Tensor
+---@param weight? yoke.Tensor
+---@param reduction? string
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string }): yoke.Tensor
+function Tensor:binary_cross_entropy(target, weight, reduction) end
+
+---Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
+---@param x yoke.Tensor
+---@param target yoke.Tensor
+---@param reduction? string
+---@param log_target? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, log_target?: boolean }): yoke.Tensor
+function yoke.kl_div(x, target, reduction, log_target) end
+
+---Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
+---@param target yoke.Tensor
+---@param reduction? string
+---@param log_target? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, log_target?: boolean }): yoke.Tensor
+function Tensor:kl_div(target, reduction, log_target) end
+
+---Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.
+---@param x yoke.Tensor
+---@param normalized_shape integer|integer[]
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number }): yoke.Tensor
+function yoke.layer_norm(x, normalized_shape, weight, bias, eps) end
+
+---Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.
+---@param normalized_shape integer|integer[]
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number }): yoke.Tensor
+function Tensor:layer_norm(normalized_shape, weight, bias, eps) end
+
+---Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.
+---@param x yoke.Tensor
+---@param normalized_shape integer|integer[]
+---@param weight? yoke.Tensor
+---@param eps? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, eps?: number|boolean }): yoke.Tensor
+function yoke.rms_norm(x, normalized_shape, weight, eps) end
+
+---Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.
+---@param normalized_shape integer|integer[]
+---@param weight? yoke.Tensor
+---@param eps? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, eps?: number|boolean }): yoke.Tensor
+function Tensor:rms_norm(normalized_shape, weight, eps) end
+
+---Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and shifts by bias [C].
+---@param x yoke.Tensor
+---@param num_groups integer
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, num_groups: integer, options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number }): yoke.Tensor
+function yoke.group_norm(x, num_groups, weight, bias, eps) end
+
+---Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and shifts by bias [C].
+---@param num_groups integer
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, num_groups: integer, options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number }): yoke.Tensor
+function Tensor:group_norm(num_groups, weight, bias, eps) end
+
+---Normalises each channel of x [N, C, ...] over the batch (training), or by the running statistics, which training updates.
+---@param x yoke.Tensor
+---@param running_mean? yoke.Tensor
+---@param running_var? yoke.Tensor
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param training? boolean
+---@param momentum? number
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
+function yoke.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps) end
+
+---Normalises each channel of x [N, C, ...] over the batch (training), or by the running statistics, which training updates.
+---@param running_mean? yoke.Tensor
+---@param running_var? yoke.Tensor
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param training? boolean
+---@param momentum? number
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
+function Tensor:batch_norm(running_mean, running_var, weight, bias, training, momentum, eps) end
+
+---The rows of weight [count, width] that index names; row padding_idx gets no gradient.
+---@param index yoke.Tensor
+---@param weight yoke.Tensor
+---@param padding_idx? integer
+---@return yoke.Tensor
+---@overload fun(index: yoke.Tensor, weight: yoke.Tensor, options: { padding_idx?: integer }): yoke.Tensor
+function yoke.embedding(index, weight, padding_idx) end
+
+---The rows of weight [count, width] that index names; row padding_idx gets no gradient.
+---@param weight yoke.Tensor
+---@param padding_idx? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { padding_idx?: integer }): yoke.Tensor
+function Tensor:embedding(weight, padding_idx) end
+
 ---Matrix product with NumPy's rules for 1-D and batched arguments.
 ---@param x yoke.Tensor
 ---@param y yoke.Tensor
@@ -286,20 +1340,64 @@ function yoke.matmul(x, y) end
 ---@return yoke.Tensor
 function Tensor:matmul(y) end
 
----x times the transpose of weight [out, in], plus bias [out].
+---The products of all elements of x [n] with all of y [m], as [n, m].
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function yoke.outer(x, y) end
+
+---The products of all elements of x [n] with all of y [m], as [n, m].
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function Tensor:outer(y) end
+
+---Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named.
+---@param equation string
+---@param tensors yoke.Tensor[]
+---@return yoke.Tensor
+function yoke.einsum(equation, tensors) end
+
+---x times the transpose of weight [out, in], plus bias [out], then the activation: "none", "relu", "gelu", "gelu_tanh" or "silu".
 ---@param x yoke.Tensor
 ---@param weight yoke.Tensor
 ---@param bias? yoke.Tensor
+---@param activation? string
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor }): yoke.Tensor
-function yoke.linear(x, weight, bias) end
+---@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, activation?: string }): yoke.Tensor
+function yoke.linear(x, weight, bias, activation) end
 
----x times the transpose of weight [out, in], plus bias [out].
+---x times the transpose of weight [out, in], plus bias [out], then the activation: "none", "relu", "gelu", "gelu_tanh" or "silu".
 ---@param weight yoke.Tensor
 ---@param bias? yoke.Tensor
+---@param activation? string
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor }): yoke.Tensor
-function Tensor:linear(weight, bias) end
+---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, activation?: string }): yoke.Tensor
+function Tensor:linear(weight, bias, activation) end
+
+---softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.
+---@param query yoke.Tensor
+---@param key yoke.Tensor
+---@param value yoke.Tensor
+---@param mask? yoke.Tensor
+---@param dropout_p? number
+---@param is_causal? boolean
+---@param scale? number|boolean
+---@param enable_gqa? boolean
+---@return yoke.Tensor
+---@overload fun(query: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
+function yoke.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
+
+---softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.
+---@param key yoke.Tensor
+---@param value yoke.Tensor
+---@param mask? yoke.Tensor
+---@param dropout_p? number
+---@param is_causal? boolean
+---@param scale? number|boolean
+---@param enable_gqa? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
+function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
 
 ---x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 ---@param x yoke.Tensor
@@ -429,6 +1527,197 @@ function Tensor:index_select(axis, index) end
 ---@return yoke.Tensor
 ---@overload fun(tensors: yoke.Tensor[], options: { axis?: integer }): yoke.Tensor
 function yoke.cat(tensors, axis) end
+
+---Joins tensors of one shape along a new axis.
+---@param tensors yoke.Tensor[]
+---@param axis? integer
+---@return yoke.Tensor
+---@overload fun(tensors: yoke.Tensor[], options: { axis?: integer }): yoke.Tensor
+function yoke.stack(tensors, axis) end
+
+---x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
+---@param x yoke.Tensor
+---@param size integer|integer[]
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, size: integer|integer[], options: { axis?: integer }): yoke.Tensor[]
+function yoke.split(x, size, axis) end
+
+---x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
+---@param size integer|integer[]
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, size: integer|integer[], options: { axis?: integer }): yoke.Tensor[]
+function Tensor:split(size, axis) end
+
+---x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+---@param x yoke.Tensor
+---@param chunks integer
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, chunks: integer, options: { axis?: integer }): yoke.Tensor[]
+function yoke.chunk(x, chunks, axis) end
+
+---x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+---@param chunks integer
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, chunks: integer, options: { axis?: integer }): yoke.Tensor[]
+function Tensor:chunk(chunks, axis) end
+
+---The parts of x at each position of an axis, without that axis; views.
+---@param x yoke.Tensor
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, options: { axis?: integer }): yoke.Tensor[]
+function yoke.unbind(x, axis) end
+
+---The parts of x at each position of an axis, without that axis; views.
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, options: { axis?: integer }): yoke.Tensor[]
+function Tensor:unbind(axis) end
+
+---out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@return yoke.Tensor
+function yoke.gather(x, axis, index) end
+
+---out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
+---@param axis integer
+---@param index yoke.Tensor
+---@return yoke.Tensor
+function Tensor:gather(axis, index) end
+
+---A copy of x with each element of src added at the place that index names along an axis; index has as many axes as x.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor
+---@return yoke.Tensor
+function yoke.scatter_add(x, axis, index, src) end
+
+---A copy of x with each element of src added at the place that index names along an axis; index has as many axes as x.
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor
+---@return yoke.Tensor
+function Tensor:scatter_add(axis, index, src) end
+
+---The indices of the elements that are true (not 0), row-major, as [count, ndim].
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.nonzero(x) end
+
+---The indices of the elements that are true (not 0), row-major, as [count, ndim].
+---@return yoke.Tensor
+function Tensor:nonzero() end
+
+---The elements of x where the bool tensor mask is true, as one axis; both are broadcast.
+---@param x yoke.Tensor
+---@param mask yoke.Tensor
+---@return yoke.Tensor
+function yoke.masked_select(x, mask) end
+
+---The elements of x where the bool tensor mask is true, as one axis; both are broadcast.
+---@param mask yoke.Tensor
+---@return yoke.Tensor
+function Tensor:masked_select(mask) end
+
+---A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param mask yoke.Tensor
+---@param value number|boolean
+---@return yoke.Tensor
+function yoke.masked_fill(x, mask, value) end
+
+---A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+---@param mask yoke.Tensor
+---@param value number|boolean
+---@return yoke.Tensor
+function Tensor:masked_fill(mask, value) end
+
+---x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular".
+---@param x yoke.Tensor
+---@param padding integer|integer[]
+---@param mode? string
+---@param value? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean }): yoke.Tensor
+function yoke.pad(x, padding, mode, value) end
+
+---x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular".
+---@param padding integer|integer[]
+---@param mode? string
+---@param value? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean }): yoke.Tensor
+function Tensor:pad(padding, mode, value) end
+
+---x with the order along axes reversed; a copy.
+---@param x yoke.Tensor
+---@param axes integer|integer[]
+---@return yoke.Tensor
+function yoke.flip(x, axes) end
+
+---x with the order along axes reversed; a copy.
+---@param axes integer|integer[]
+---@return yoke.Tensor
+function Tensor:flip(axes) end
+
+---x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
+---@param x yoke.Tensor
+---@param shifts integer|integer[]
+---@param axes? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[] }): yoke.Tensor
+function yoke.roll(x, shifts, axes) end
+
+---x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
+---@param shifts integer|integer[]
+---@param axes? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[] }): yoke.Tensor
+function Tensor:roll(shifts, axes) end
+
+---x repeated reps times along each axis.
+---@param x yoke.Tensor
+---@param reps integer|integer[]
+---@return yoke.Tensor
+function yoke.tile(x, reps) end
+
+---x repeated reps times along each axis.
+---@param reps integer|integer[]
+---@return yoke.Tensor
+function Tensor:tile(reps) end
+
+---The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
+---@param x yoke.Tensor
+---@param diagonal? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { diagonal?: integer }): yoke.Tensor
+function yoke.tril(x, diagonal) end
+
+---The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
+---@param diagonal? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { diagonal?: integer }): yoke.Tensor
+function Tensor:tril(diagonal) end
+
+---The upper triangle of the last two axes, from a diagonal on; 0 elsewhere.
+---@param x yoke.Tensor
+---@param diagonal? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { diagonal?: integer }): yoke.Tensor
+function yoke.triu(x, diagonal) end
+
+---The upper triangle of the last two axes, from a diagonal on; 0 elsewhere.
+---@param diagonal? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { diagonal?: integer }): yoke.Tensor
+function Tensor:triu(diagonal) end
 
 ---1 at each index of x along a new last axis, else 0; -1 takes the largest index plus one.
 ---@param x yoke.Tensor

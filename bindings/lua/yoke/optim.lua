@@ -1,4 +1,4 @@
---- yoke.optim: optimizers and learning-rate schedules over the optimizers of the C API.
+--- yoke.optim: optimizers, averages of parameters and schedules over those of the C API.
 local core = require "yoke.core"
 
 local optim = {}
@@ -26,87 +26,121 @@ function Group:__newindex(key, value)
     self.optimizer:set_options(self.number, { [key] = value })
 end
 
--- ---- Stochastic gradient descent -----------------------------------------------------------------------
+-- ---- Optimizers ----------------------------------------------------------------------------------------
 
-local SGD = {}
-SGD.__index = SGD
-SGD.__name = "yoke.optim.SGD"
+local Optimizer = {}
+Optimizer.__index = Optimizer
+Optimizer.__name = "yoke.optim.Optimizer"
 
-local option_names = { lr = true, momentum = true, weight_decay = true, nesterov = true }
+-- The options of each kind with their defaults; false: there is none, and it must be given.
+local sgd_defaults = { lr = false, momentum = 0, weight_decay = 0, nesterov = false, master_weights = false }
+local adam_defaults = { lr = 1e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = 0, master_weights = false }
+local kinds = {
+    SGD = sgd_defaults,
+    Adam = adam_defaults,
+    AdamW = setmetatable({ weight_decay = 1e-2 }, { __index = adam_defaults }),
+}
 
-local function check_options(options)
+local function check_options(kind, options)
     for name in pairs(options) do
-        if not option_names[name] and name ~= "params" then
-            core.raise("value", "SGD", "there is no option '" .. tostring(name)
-                .. "'; it takes lr, momentum, weight_decay and nesterov")
+        if kinds[kind][name] == nil and name ~= "params" then
+            local known = {}
+            for each in pairs(kind == "SGD" and sgd_defaults or adam_defaults) do known[#known + 1] = each end
+            table.sort(known)
+            core.raise("value", kind, "there is no option '" .. tostring(name) .. "'; it takes " .. table.concat(known, ", "))
         end
     end
 end
 
--- The defaults of the optimizer, with what the group itself says laid over them.
-local function merged(defaults, group)
+-- The defaults, with what a group itself says laid over them.
+local function merged(kind, defaults, group)
     local options = {}
-    for name in pairs(option_names) do
+    for name in pairs(kind == "SGD" and sgd_defaults or adam_defaults) do
         options[name] = group[name]
         if options[name] == nil then options[name] = defaults[name] end
     end
     return options
 end
 
---- SGD(params, {lr =, momentum = 0, weight_decay = 0, nesterov = false}). `params` is a list of tensors,
---- or a list of groups {params = list, lr = ...} with options of their own.
-function optim.SGD(params, options)
+local function new(kind, params, options)
     options = options or {}
-    check_options(options)
-    if options.lr == nil then core.raise("value", "SGD", "argument 'lr' is missing") end
+    check_options(kind, options)
+    if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing") end
     if type(params) ~= "table" then
-        core.raise("type", "SGD", "argument 'params' is a " .. type(params)
-            .. "; it takes a list of tensors or of groups")
+        core.raise("type", kind, "argument 'params' is a " .. type(params) .. "; it takes a list of tensors or of groups")
     end
-    local self = setmetatable({ handle = core.sgd(options), defaults = options, param_groups = {} }, SGD)
+    local defaults = merged(kind, kinds[kind], options)
+    local self = setmetatable({
+        handle = core.optimizer(kind, defaults), kind = kind, defaults = defaults, param_groups = {},
+    }, Optimizer)
     local groups = type(params[1]) == "table" and params or { { params = params } }
     for _, group in ipairs(groups) do self:add_param_group(group) end
     return self
 end
 
+--- SGD(params, {lr =, momentum = 0, weight_decay = 0, nesterov = false, master_weights = false}). `params` is a list of
+--- tensors, or a list of groups {params = list, lr = ...} with options of their own.
+function optim.SGD(params, options) return new("SGD", params, options) end
+
+--- Adam(params, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, master_weights = false}).
+function optim.Adam(params, options) return new("Adam", params, options) end
+
+--- The same with weight decay (1e-2) apart from the gradient.
+function optim.AdamW(params, options) return new("AdamW", params, options) end
+
 --- Adds a group {params = list, lr = ...}.
-function SGD:add_param_group(group)
-    check_options(group)
+function Optimizer:add_param_group(group)
+    check_options(self.kind, group)
     local number = self.handle:group_count()
-    self.handle:add_group(group.params, merged(self.defaults, group))
+    self.handle:add_group(group.params, merged(self.kind, self.defaults, group))
     self.param_groups[number + 1] = setmetatable({ optimizer = self.handle, number = number }, Group)
 end
 
-function SGD:step() self.handle:step() end
+function Optimizer:step() self.handle:step() end
 
 --- Forgets all gradients, or fills them with zeros: zero_grad{set_to_none = false}.
-function SGD:zero_grad(options) self.handle:zero_grad(options) end
+function Optimizer:zero_grad(options) self.handle:zero_grad(options) end
 
 --- Sets the learning rate of one group (counted from 0), or of all.
-function SGD:set_lr(lr, group) self.handle:set_lr(lr, group) end
+function Optimizer:set_lr(lr, group) self.handle:set_lr(lr, group) end
 
-function SGD:get_lr(group) return self.handle:get_lr(group) end
+function Optimizer:get_lr(group) return self.handle:get_lr(group) end
 
 --- Drops parameters and state now; any later use is an error.
-function SGD:close() self.handle:close() end
-SGD.__close = SGD.close
+function Optimizer:close() self.handle:close() end
+Optimizer.__close = Optimizer.close
 
 --- {groups = {options ...}, state = {{momentum = tensor} ...}} with one entry of state for each parameter
 --- in order; the tensors are copies.
-function SGD:state_dict()
-    local dict = { groups = {}, state = {} }
+function Optimizer:state_dict()
+    local dict, names = { groups = {}, state = {} }, self.handle:state_names()
     for number = 0, self.handle:group_count() - 1 do
         dict.groups[number + 1] = self.handle:options(number)
         for index = 0, self.handle:param_count(number) - 1 do
-            local momentum = self.handle:get_state(number, index, "momentum")
-            dict.state[#dict.state + 1] = { momentum = momentum and momentum:clone() }
+            local entry = {}
+            for _, name in ipairs(names) do
+                local state = self.handle:get_state(number, index, name)
+                entry[name] = state and state:clone()
+            end
+            dict.state[#dict.state + 1] = entry
         end
     end
     return dict
 end
 
---- Takes what state_dict gave, of an optimizer with the same groups.
-function SGD:load_state_dict(dict)
+local function put(self, dict)
+    local at, names = 1, self.handle:state_names()
+    for number = 0, self.handle:group_count() - 1 do
+        self.handle:set_options(number, dict.groups[number + 1])
+        for index = 0, self.handle:param_count(number) - 1 do
+            for _, name in ipairs(names) do self.handle:set_state(number, index, name, dict.state[at][name]) end
+            at = at + 1
+        end
+    end
+end
+
+--- Takes what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it does not fit.
+function Optimizer:load_state_dict(dict)
     local groups = self.handle:group_count()
     if #dict.groups ~= groups then
         core.raise("value", "load_state_dict", ("%d groups for an optimizer with %d"):format(#dict.groups, groups))
@@ -117,40 +151,45 @@ function SGD:load_state_dict(dict)
         core.raise("value", "load_state_dict",
             ("state of %d parameters for an optimizer with %d"):format(#dict.state, total))
     end
-    local at = 1
-    for number = 0, groups - 1 do
-        self.handle:set_options(number, dict.groups[number + 1])
-        for index = 0, self.handle:param_count(number) - 1 do
-            self.handle:set_state(number, index, "momentum", dict.state[at].momentum)
-            at = at + 1
-        end
+    local before = self:state_dict()
+    local ok, failure = pcall(put, self, dict)
+    if not ok then
+        put(self, before)
+        error(failure, 0)
     end
 end
 
--- ---- Schedules -----------------------------------------------------------------------------------------
+-- ---- Averages of parameters ------------------------------------------------------------------------------
 
-optim.schedule = {}
+local EMA = {}
+EMA.__index = EMA
+EMA.__name = "yoke.optim.EMA"
 
-local Schedule = {}
-Schedule.__index = Schedule
-Schedule.__name = "yoke.optim.schedule"
-
---- One step on: call it after optimizer:step().
-function Schedule:step()
-    self.steps = self.steps + 1
-    self.optimizer:set_lr(self.lr_at(self.steps))
+--- average = decay * average + (1 - decay) * parameter at each update(), over a list of tensors; it begins as a copy.
+function optim.EMA(params, decay)
+    decay = decay or 0.999
+    return setmetatable({ handle = core.ema(params, decay), count = #params, decay = decay }, EMA)
 end
 
-function Schedule:get_lr() return self.lr_at(self.steps) end
+--- Takes the parameters in, after a step of their optimizer.
+function EMA:update() self.handle:update() end
 
---- The learning rate goes from `start` to `stop` in `total_steps` equal steps, and stays there.
-function optim.schedule.linear(optimizer, start, stop, total_steps)
-    if math.type(total_steps) ~= "integer" or total_steps < 1 then
-        core.raise("value", "schedule.linear", "total_steps is " .. tostring(total_steps) .. "; at least 1 is needed")
-    end
-    local function lr_at(step) return core.schedule_linear(start, stop, total_steps, step) end
-    optimizer:set_lr(lr_at(0))
-    return setmetatable({ optimizer = optimizer, steps = 0, lr_at = lr_at }, Schedule)
+--- Puts the averages into the parameters.
+function EMA:copy_to_params() self.handle:copy_to_params() end
+
+--- Exchanges averages and parameters: once before an evaluation, once after it.
+function EMA:swap() self.handle:swap() end
+
+--- The averages, live, in the order of the parameters.
+function EMA:averages()
+    local list = {}
+    for i = 1, self.count do list[i] = self.handle:average(i - 1) end
+    return list
 end
+
+function EMA:close() self.handle:close() end
+EMA.__close = EMA.close
+
+optim.schedule = require "yoke.schedule"
 
 return optim

@@ -1,6 +1,9 @@
 // autograd.cpp: grad modes of the thread and yoke.grad.
 #include "bind.h"
 
+#include "convert.h"
+
+#include "yoke/amp.h"
 #include "yoke/autograd.h"
 
 namespace yoke_python {
@@ -75,6 +78,51 @@ py::list grad(const py::object &outputs, const py::object &inputs, const py::obj
     return wrap_all(grads);
 }
 
+// An autocast region in force in this thread until exit().
+class AutocastScope {
+public:
+    AutocastScope(const py::object &dtype, const py::object &enabled, const py::object &cache)
+    {
+        yoke_dtype number = YOKE_NONE;
+        const Place place{"autocast", "dtype"};
+        require(to_dtype(dtype.ptr(), place, &number));
+        check(yoke_autocast_create(need_bool(enabled, "autocast", "enabled"), number,
+                                   need_bool(cache, "autocast", "cache_enabled"), &region_));
+        outer_ = yoke_autocast_swap(region_);
+    }
+    ~AutocastScope() { exit(); }
+    AutocastScope(const AutocastScope &) = delete;
+    AutocastScope &operator=(const AutocastScope &) = delete;
+
+    void exit()
+    {
+        if (!region_) return;
+        yoke_autocast_swap(outer_);
+        yoke_autocast_release(region_);
+        region_ = nullptr;
+    }
+
+private:
+    yoke_autocast *region_ = nullptr, *outer_ = nullptr;
+};
+
+py::list saved_tensors(const py::object &tensor)
+{
+    yoke_tensor *const handle = need_tensor(tensor, "saved_tensors", "tensor");
+    py::list all;
+    const int64_t count = yoke_tensor_saved_count(handle);
+    for (int64_t i = 0; i < count; ++i) {
+        yoke_saved saved{sizeof saved, 0, nullptr, nullptr, nullptr, 0, 0};
+        check(yoke_tensor_saved(handle, i, &saved));
+        py::tuple shape(saved.ndim);
+        for (int64_t axis = 0; axis < saved.ndim; ++axis)
+            shape[static_cast<size_t>(axis)] = saved.shape[axis];
+        all.append(py::make_tuple(saved.op, saved.argument, taken(dtype_object(saved.dtype)), shape,
+                                  saved.nbytes));
+    }
+    return all;
+}
+
 }  // namespace
 
 void bind_autograd(py::module_ &module)
@@ -88,6 +136,22 @@ void bind_autograd(py::module_ &module)
     module.def(
         "is_grad_enabled", [] { return yoke_is_grad_enabled() == 1; },
         "Whether this thread records ops for gradients.");
+    py::class_<AutocastScope>(module, "_AutocastScope")
+        .def(py::init<const py::object &, const py::object &, const py::object &>())
+        .def("exit", &AutocastScope::exit);
+    module.def(
+        "is_autocast_enabled", [] { return yoke_is_autocast_enabled() == 1; },
+        "Whether ops of this thread are cast to the dtype that suits them.");
+    module.def(
+        "get_autocast_dtype",
+        [](const py::object &device) {
+            yoke_device *where = nullptr;
+            require(to_device(device.ptr(), Place{"get_autocast_dtype", "device"}, &where));
+            return taken(dtype_object(yoke_autocast_dtype(where)));
+        },
+        py::arg("device") = py::none(),
+        "The half that ops on a device are cast to under autocast.");
+    module.def("_saved_tensors", saved_tensors, py::arg("tensor"));
     module.def("_grad", grad, py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs"),
                py::arg("retain_graph"));
 }

@@ -72,6 +72,16 @@ void synchronize(yoke_device *device)
     check(status);
 }
 
+bool supports(const Device &device, const py::object &dtype, const py::object &feature)
+{
+    yoke_dtype wanted = YOKE_NONE;
+    int32_t has = 0;
+    require(to_dtype(dtype.ptr(), {"supports", "dtype"}, &wanted));
+    check(yoke_device_supports(handle(device), wanted, need_text(feature, "supports", "feature"),
+                               &has));
+    return has == 1;
+}
+
 int32_t count_of(const char *kind)
 {
     int32_t count = 0;
@@ -132,6 +142,10 @@ void bind_class(py::module_ &module)
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
             "Waits until all work given to the device has finished.")
+        .def("supports", supports, py::arg("dtype"), py::arg("feature") = "compute",
+             "Whether it has a feature for a dtype: \"compute\", its ops take it; "
+             "\"tensor_cores\", it "
+             "has units that multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).")
         .def("__enter__", enter)
         .def("__exit__", leave)
         .def("__str__", [](const Device &d) { return yoke_device_spec(handle(d)); })

@@ -1,8 +1,10 @@
-// index.cpp: x[…] and x[…] = y by NumPy's rules for ints, slices, None and "...", and the sequence
-// protocol. A key is turned into yoke_index items; masks and arrays of indices are refused by name.
+// index.cpp: x[…] and x[…] = y by NumPy's rules: ints, slices, None, "...", masks, integer tensors, lists and arrays;
+// and the sequence protocol. A key is turned into yoke_index items.
 #include "convert.h"
 #include "invoke.h"
 #include "make.h"
+
+#include <cstring>
 
 namespace yoke_python {
 namespace {
@@ -10,9 +12,25 @@ namespace {
 // The most items that can mean something: every axis named, every axis new, one ellipsis.
 constexpr Py_ssize_t kMaxItems = 2 * YOKE_MAX_NDIM + 1;
 
+// What stands between the brackets. The tensors in it are held, since other code may run and close them.
 struct Key {
     yoke_index items[kMaxItems];
     int64_t count = 0;
+    int64_t bytes = 0;  // of the tensors
+
+    Key() = default;
+    ~Key()
+    {
+        for (int64_t i = 0; i < count; i++)
+            if (items[i].tensor) yoke_tensor_release(items[i].tensor);
+    }
+    Key(const Key &) = delete;
+    Key &operator=(const Key &) = delete;
+
+    bool read(PyObject *self, PyObject *value);
+    bool read_item(PyObject *self, PyObject *value, yoke_index *item);
+    bool read_tensor(PyObject *value, yoke_index *item);
+    bool read_array(PyObject *self, PyObject *value, yoke_index *item);
 };
 
 bool read_bound(PyObject *value, int32_t flag, yoke_index *item, int64_t *to)
@@ -39,60 +57,108 @@ bool read_slice(PyObject *value, yoke_index *item)
            read_bound(slice->step, YOKE_INDEX_NO_STEP, item, &item->step);
 }
 
-bool refuse(PyObject *value)
+// NumPy's own True and False, which are no bools to Python.
+bool is_truth(PyObject *value)
 {
-    const bool advanced = is_tensor(value) || PyBool_Check(value) || PySequence_Check(value);
-    if (advanced && !PyUnicode_Check(value))
-        raise_error(
-            YOKE_E_UNSUPPORTED, "Tensor.__getitem__",
-            "indexing with a %.100s (a mask or a list of indices) is not supported; index with "
-            "ints, slices, None and ..., or go through x.numpy()",
-            Py_TYPE(value)->tp_name);
-    else
-        raise_error(YOKE_E_TYPE, "Tensor.__getitem__",
-                    "a tensor is indexed with ints, slices, None and ..., not with a %.100s",
-                    Py_TYPE(value)->tp_name);
-    return false;
+    const char *name = Py_TYPE(value)->tp_name;
+    return PyBool_Check(value) || !std::strcmp(name, "numpy.bool_") ||
+           !std::strcmp(name, "numpy.bool");
 }
 
-bool read_item(PyObject *value, yoke_index *item)
+bool Key::read_tensor(PyObject *value, yoke_index *item)
 {
+    yoke_tensor *tensor = tensor_argument(value, {"Tensor.__getitem__", "index"});
+    if (!tensor) return false;
+    item->kind = YOKE_INDEX_TENSOR;
+    item->tensor = yoke_tensor_retain(tensor);
+    bytes += yoke_tensor_nbytes(tensor);
+    return true;
+}
+
+// Nested sequences and arrays of integers or truth values, brought to where `self` is.
+bool Key::read_array(PyObject *self, PyObject *value, yoke_index *item)
+{
+    if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)) {
+        raise_error(YOKE_E_TYPE, "Tensor.__getitem__",
+                    "a tensor is indexed with ints, slices, None, ..., masks and integer tensors, "
+                    "lists or arrays, not with a %.100s",
+                    Py_TYPE(value)->tp_name);
+        return false;
+    }
+    MakeOptions options;
+    options.call = "Tensor.__getitem__";
+    options.device = yoke_tensor_device(handle_of(self));
+    // An empty list has no dtype of its own: no indices are integers too.
+    if ((PyList_Check(value) || PyTuple_Check(value)) && PySequence_Size(value) == 0)
+        options.dtype = YOKE_I64;
+    PyObject *tensor = make_tensor(value, options);
+    const bool ok = tensor && read_tensor(tensor, item);
+    Py_XDECREF(tensor);
+    return ok;
+}
+
+bool Key::read_item(PyObject *self, PyObject *value, yoke_index *item)
+{
+    if (is_tensor(value)) return read_tensor(value, item);
     if (PySlice_Check(value)) return read_slice(value, item);
     if (value == Py_None || value == Py_Ellipsis) {
         item->kind = value == Py_None ? YOKE_INDEX_NEW_AXIS : YOKE_INDEX_ELLIPSIS;
         return true;
     }
+    if (is_truth(value)) {
+        item->kind = YOKE_INDEX_BOOL;
+        item->start = PyObject_IsTrue(value);
+        return item->start >= 0;
+    }
     // A sequence may have __index__ too, as NumPy's arrays of one element have.
-    if (PyBool_Check(value) || !PyIndex_Check(value) || !is_number(value)) return refuse(value);
+    if (!PyIndex_Check(value) || !is_number(value)) return read_array(self, value, item);
     item->kind = YOKE_INDEX_INT;
     return to_int64(value, {"Tensor.__getitem__", "index"}, &item->start);
 }
 
-bool read_key(PyObject *value, Key *key)
+bool Key::read(PyObject *self, PyObject *value)
 {
     const bool several = PyTuple_Check(value);
-    key->count = several ? PyTuple_GET_SIZE(value) : 1;
-    if (key->count > kMaxItems) {
+    const Py_ssize_t size = several ? PyTuple_GET_SIZE(value) : 1;
+    if (!tensor_argument(self, {"Tensor.__getitem__", "self"})) return false;
+    if (size > kMaxItems) {
         raise_error(YOKE_E_INDEX, "Tensor.__getitem__",
                     "%lld indices are more than the %zd that a tensor takes",
-                    static_cast<long long>(key->count), kMaxItems);
+                    static_cast<long long>(size), kMaxItems);
         return false;
     }
-    for (int64_t i = 0; i < key->count; i++) {
-        key->items[i] = {};
-        PyObject *item = several ? PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(i)) : value;
-        if (!read_item(item, &key->items[i])) return false;
+    while (count < size) {
+        yoke_index *item = &items[count];
+        *item = {};
+        PyObject *given = several ? PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(count)) : value;
+        count++;
+        if (!read_item(self, given, item)) return false;
     }
     return true;
 }
 
-PyObject *view_of(PyObject *self, const yoke_index *items, int64_t count)
+// Runs `call(tensor)` on a tensor that is held meanwhile, without the GIL where much is to do.
+template <class Call>
+bool run(PyObject *self, int64_t bytes, Call call)
 {
     yoke_tensor *tensor = tensor_argument(self, {"Tensor.__getitem__", "self"});
+    if (!tensor) return false;
+    const Hold hold(tensor);
+    const yoke_status status = with_retry([&] {
+        const ReleaseGil release(bytes > kGilBytes);
+        return call(tensor);
+    });
+    if (status) raise_last_error();
+    return status == YOKE_OK;
+}
+
+PyObject *part_of(PyObject *self, const yoke_index *items, int64_t count, int64_t bytes)
+{
     yoke_tensor *out = nullptr;
-    if (!tensor) return nullptr;
-    if (yoke_tensor_index(tensor, items, count, &out)) return raise_last_error();
-    return wrap_tensor(out);
+    const bool ok = run(self, bytes, [&](yoke_tensor *tensor) {
+        return yoke_tensor_index(tensor, items, count, &out);
+    });
+    return ok ? wrap_tensor(out) : nullptr;
 }
 
 // What stands right of x[…] = …, as a tensor: one that is, or numbers in the dtype of x.
@@ -106,17 +172,29 @@ PyObject *value_tensor(PyObject *self, PyObject *value)
     return make_tensor(value, options);
 }
 
-bool write(PyObject *self, PyObject *view, PyObject *value)
+bool fill(PyObject *self, const Key &key, PyObject *value)
 {
-    PyObject *done = nullptr;
-    if (is_number(value)) {
-        done = invoke(kOp_fill_, view, &value, 1, nullptr);
-    } else if (PyObject *tensor = value_tensor(self, value)) {
-        done = invoke(kOp_copy_, view, &tensor, 1, nullptr);
-        Py_DECREF(tensor);
+    yoke_arg number;
+    if (!to_scalar(value, {"Tensor.__setitem__", "value"}, &number)) return false;
+    return run(self, key.bytes, [&](yoke_tensor *tensor) {
+        return yoke_tensor_index_fill(tensor, key.items, key.count, &number);
+    });
+}
+
+bool put(PyObject *self, const Key &key, PyObject *value)
+{
+    PyObject *object = value_tensor(self, value);
+    yoke_tensor *values =
+        object ? tensor_argument(object, {"Tensor.__setitem__", "value"}) : nullptr;
+    bool ok = false;
+    if (values) {
+        const Hold hold(values);
+        ok = run(self, key.bytes + yoke_tensor_nbytes(values), [&](yoke_tensor *tensor) {
+            return yoke_tensor_index_put(tensor, key.items, key.count, values);
+        });
     }
-    Py_XDECREF(done);
-    return done != nullptr;
+    Py_XDECREF(object);
+    return ok;
 }
 
 }  // namespace
@@ -124,7 +202,7 @@ bool write(PyObject *self, PyObject *view, PyObject *value)
 PyObject *tensor_subscript(PyObject *self, PyObject *value)
 {
     Key key;
-    return read_key(value, &key) ? view_of(self, key.items, key.count) : nullptr;
+    return key.read(self, value) ? part_of(self, key.items, key.count, key.bytes) : nullptr;
 }
 
 int tensor_assign(PyObject *self, PyObject *key, PyObject *value)
@@ -133,17 +211,15 @@ int tensor_assign(PyObject *self, PyObject *key, PyObject *value)
         raise_error(YOKE_E_TYPE, "Tensor.__delitem__", "elements of a tensor cannot be deleted");
         return -1;
     }
-    PyObject *view = tensor_subscript(self, key);
-    if (!view) return -1;
-    const bool ok = write(self, view, value);
-    Py_DECREF(view);
-    return ok ? 0 : -1;
+    Key items;
+    if (!items.read(self, key)) return -1;
+    return (is_number(value) ? fill(self, items, value) : put(self, items, value)) ? 0 : -1;
 }
 
 PyObject *tensor_get(PyObject *self, Py_ssize_t position)
 {
-    const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0};
-    return view_of(self, &item, 1);
+    const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0, nullptr};
+    return part_of(self, &item, 1, 0);
 }
 
 Py_ssize_t tensor_length(PyObject *self)
@@ -158,14 +234,6 @@ Py_ssize_t tensor_length(PyObject *self)
 PyObject *tensor_iterate(PyObject *self)
 {
     return tensor_length(self) < 0 ? nullptr : PySeqIter_New(self);
-}
-
-int tensor_contains(PyObject *, PyObject *)
-{
-    // The default would compare views of elements by identity and always say no.
-    raise_error(YOKE_E_TYPE, "Tensor.__contains__",
-                "'in' on a tensor is not supported; use 'in x.tolist()'");
-    return -1;
 }
 
 }  // namespace yoke_python

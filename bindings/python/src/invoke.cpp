@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <vector>
 
 namespace yoke_python {
 namespace {
@@ -72,6 +73,22 @@ PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
     return finish_one(spec, status, out);
 }
 
+// A tuple of tensors; the handles are its own from now on, also where it could not be made.
+PyObject *tuple_of(yoke_tensor **outs, int64_t count)
+{
+    PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
+    for (int64_t i = 0; i < count; i++) {
+        PyObject *item = wrap_tensor(outs[i]);
+        if (tuple && item) {
+            PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), item);
+        } else {
+            Py_CLEAR(tuple);
+            Py_XDECREF(item);
+        }
+    }
+    return tuple;
+}
+
 PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
 {
     const OpSpec &spec = arguments.spec();
@@ -83,17 +100,31 @@ PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
         yoke_tensor_release(outs[0]);
         return new_reference(first);
     }
-    PyObject *tuple = PyTuple_New(spec.result_count);
-    for (int i = 0; i < spec.result_count; i++) {
-        PyObject *item = wrap_tensor(outs[i]);  // also where the tuple failed: the handle is owned
-        if (tuple && item) {
-            PyTuple_SET_ITEM(tuple, i, item);
-        } else {
-            Py_CLEAR(tuple);
-            Py_XDECREF(item);
-        }
+    return tuple_of(outs, spec.result_count);
+}
+
+// An op whose results are a list: twice, where there are more than fit at first.
+PyObject *invoke_list(const Arguments &arguments)
+{
+    const OpSpec &spec = arguments.spec();
+    std::vector<yoke_tensor *> outs(32);
+    int64_t count = 0;
+    const auto call = [&] {
+        return with_retry([&] {
+            const ReleaseGil release(arguments.bytes() > kGilBytes);
+            return yoke_op_invoke_list(spec.id, arguments.values(), spec.arg_count, outs.data(),
+                                       static_cast<int64_t>(outs.size()), &count);
+        });
+    };
+    yoke_status status = call();
+    if (status && count > static_cast<int64_t>(outs.size())) {
+        outs.resize(static_cast<size_t>(count));
+        status = call();
     }
-    return tuple;
+    if (status) return raise_last_error(spec.name);
+    PyObject *result = tuple_of(outs.data(), count);
+    if (log_waits() && !drain_log()) Py_CLEAR(result);
+    return result;
 }
 
 yoke_status set_requires_grad(yoke_tensor **outs, int32_t required)
@@ -124,7 +155,7 @@ PyObject *convert_and_invoke(const OpSpec &spec, PyObject *self, PyObject *const
     try {
         Arguments arguments(spec);
         if (!arguments.read(self, args, count, keywords)) return nullptr;
-        return invoke_general(arguments);
+        return spec.result_count < 0 ? invoke_list(arguments) : invoke_general(arguments);
     } catch (const std::bad_alloc &) {  // a list too long for memory
         return PyErr_NoMemory();
     }

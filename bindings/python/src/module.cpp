@@ -70,6 +70,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_memory(module);
     bind_autograd(module);
     bind_optimizer(module);
+    bind_training(module);
     module.def("_require_main_interpreter", require_main_interpreter);
     require(init_log());
 }

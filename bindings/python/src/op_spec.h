@@ -35,7 +35,7 @@ struct ArgSpec {
 struct OpSpec {
     int32_t id;
     int arg_count;
-    int result_count;
+    int result_count;  // -1 for a list
     int mut_arg;  // the argument that is returned, or -1
     const char *name;
     bool creates;       // makes its result from nothing: takes requires_grad, and may be large

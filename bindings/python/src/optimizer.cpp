@@ -1,114 +1,143 @@
 // optimizer.cpp: the core's optimizers as one class; yoke.optim gives it PyTorch's face.
-#include "bind.h"
+#include "optimizer.h"
 
-#include "yoke/optim.h"
+#include <string>
 
 namespace yoke_python {
 namespace {
 
-yoke_sgd_options sgd_options(const py::object &lr, const py::object &momentum,
-                             const py::object &weight_decay, const py::object &nesterov)
+// The value of one option; `call` is the kind of optimizer.
+double number_option(const py::dict &options, const char *call, const char *name)
+{
+    return need_float(options[name], call, name);
+}
+
+int32_t bool_option(const py::dict &options, const char *call, const char *name)
+{
+    return need_bool(options[name], call, name);
+}
+
+yoke_sgd_options sgd_options(const py::dict &given)
 {
     yoke_sgd_options options{};
     options.struct_size = sizeof options;
-    options.lr = need_float(lr, "SGD", "lr");
-    options.momentum = need_float(momentum, "SGD", "momentum");
-    options.weight_decay = need_float(weight_decay, "SGD", "weight_decay");
-    options.nesterov = need_bool(nesterov, "SGD", "nesterov");
+    options.lr = number_option(given, "SGD", "lr");
+    options.momentum = number_option(given, "SGD", "momentum");
+    options.weight_decay = number_option(given, "SGD", "weight_decay");
+    options.nesterov = bool_option(given, "SGD", "nesterov");
+    options.master_weights = bool_option(given, "SGD", "master_weights");
     return options;
 }
 
-class Sgd {
-public:
-    Sgd(const py::object &lr, const py::object &momentum, const py::object &weight_decay,
-        const py::object &nesterov)
-    {
-        const yoke_sgd_options options = sgd_options(lr, momentum, weight_decay, nesterov);
-        check(yoke_sgd_create(&options, &handle_));
+yoke_adam_options adam_options(const py::dict &given, const char *call)
+{
+    yoke_adam_options options{};
+    options.struct_size = sizeof options;
+    options.lr = number_option(given, call, "lr");
+    const py::object betas = given["betas"];
+    if (!PySequence_Check(betas.ptr()) || PySequence_Size(betas.ptr()) != 2) {
+        PyErr_Clear();
+        raise_type({call, "betas"}, "a pair of numbers", betas.ptr());
+        throw py::error_already_set();
     }
-    ~Sgd() { yoke_optimizer_release(handle_); }
-    Sgd(const Sgd &) = delete;
-    Sgd &operator=(const Sgd &) = delete;
-
-    void add_group(const py::object &params, const py::object &lr, const py::object &momentum,
-                   const py::object &weight_decay, const py::object &nesterov)
-    {
-        const yoke_sgd_options options = sgd_options(lr, momentum, weight_decay, nesterov);
-        const TensorSequence tensors(params, "SGD", "params");
-        check(yoke_sgd_add_group(handle_, tensors.data(), tensors.size(), &options));
-    }
-
-    void set_options(int64_t group, const py::object &lr, const py::object &momentum,
-                     const py::object &weight_decay, const py::object &nesterov)
-    {
-        const yoke_sgd_options options = sgd_options(lr, momentum, weight_decay, nesterov);
-        check(yoke_sgd_set_options(handle_, group, &options));
-    }
-
-    py::tuple get_options(int64_t group)
-    {
-        yoke_sgd_options options{};
-        options.struct_size = sizeof options;
-        check(yoke_sgd_get_options(handle_, group, &options));
-        return py::make_tuple(options.lr, options.momentum, options.weight_decay,
-                              options.nesterov != 0);
-    }
-
-    void step()
-    {
-        // No second try after OOM: what a step has already changed would be changed again.
-        yoke_status status = YOKE_OK;
-        {
-            const ReleaseGil release;
-            status = yoke_optimizer_step(handle_);
-        }
-        check(status);
-    }
-
-    void zero_grad(const py::object &set_to_none)
-    {
-        check(
-            yoke_optimizer_zero_grad(handle_, need_bool(set_to_none, "zero_grad", "set_to_none")));
-    }
-
-    py::object get_state(int64_t group, int64_t index, const char *name)
-    {
-        yoke_tensor *out = nullptr;
-        check(yoke_optimizer_get_state(handle_, group, index, name, &out));
-        return out ? taken(wrap_tensor(out)) : py::none();
-    }
-
-    void set_state(int64_t group, int64_t index, const char *name, const py::object &value)
-    {
-        yoke_tensor *tensor =
-            value.is_none() ? nullptr : need_tensor(value, "load_state_dict", "state");
-        check(yoke_optimizer_set_state(handle_, group, index, name, tensor));
-    }
-
-private:
-    yoke_optimizer *handle_ = nullptr;
-};
+    options.beta1 = need_float(betas[py::int_(0)], call, "betas");
+    options.beta2 = need_float(betas[py::int_(1)], call, "betas");
+    options.eps = number_option(given, call, "eps");
+    options.weight_decay = number_option(given, call, "weight_decay");
+    options.master_weights = bool_option(given, call, "master_weights");
+    return options;
+}
 
 }  // namespace
 
+Optimizer::Optimizer(const std::string &kind, const py::dict &defaults)
+    : kind_(kind), is_sgd_(kind == "SGD")
+{
+    if (is_sgd_) {
+        const yoke_sgd_options options = sgd_options(defaults);
+        check(yoke_sgd_create(&options, &handle_));
+        return;
+    }
+    const yoke_adam_options options = adam_options(defaults, kind_.c_str());
+    check((kind == "AdamW" ? yoke_adamw_create : yoke_adam_create)(&options, &handle_));
+}
+
+Optimizer::~Optimizer()
+{
+    yoke_optimizer_release(handle_);
+}
+
+void Optimizer::add_group(const py::object &params, const py::dict &given)
+{
+    const TensorSequence tensors(params, kind_.c_str(), "params");
+    if (is_sgd_) {
+        const yoke_sgd_options options = sgd_options(given);
+        return check(yoke_sgd_add_group(handle_, tensors.data(), tensors.size(), &options));
+    }
+    const yoke_adam_options options = adam_options(given, kind_.c_str());
+    check(yoke_adam_add_group(handle_, tensors.data(), tensors.size(), &options));
+}
+
+void Optimizer::set_options(int64_t group, const py::dict &given)
+{
+    if (is_sgd_) {
+        const yoke_sgd_options options = sgd_options(given);
+        return check(yoke_sgd_set_options(handle_, group, &options));
+    }
+    const yoke_adam_options options = adam_options(given, kind_.c_str());
+    check(yoke_adam_set_options(handle_, group, &options));
+}
+
+void Optimizer::step()
+{
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_optimizer_step(handle_);
+    }
+    check(status);
+}
+
+void Optimizer::zero_grad(const py::object &set_to_none)
+{
+    check(yoke_optimizer_zero_grad(handle_, need_bool(set_to_none, "zero_grad", "set_to_none")));
+}
+
+py::tuple Optimizer::state_names() const
+{
+    py::list names;
+    for (int64_t i = 0; const char *name = yoke_optimizer_state_name(handle_, i); i++)
+        names.append(name);
+    return py::tuple(names);
+}
+
+py::object Optimizer::get_state(int64_t group, int64_t index, const char *name) const
+{
+    yoke_tensor *out = nullptr;
+    check(yoke_optimizer_get_state(handle_, group, index, name, &out));
+    return out ? taken(wrap_tensor(out)) : py::none();
+}
+
+void Optimizer::set_state(int64_t group, int64_t index, const char *name, const py::object &value)
+{
+    yoke_tensor *tensor =
+        value.is_none() ? nullptr : need_tensor(value, "load_state_dict", "state");
+    check(yoke_optimizer_set_state(handle_, group, index, name, tensor));
+}
+
 void bind_optimizer(py::module_ &module)
 {
-    const py::arg lr("lr"), momentum("momentum"), weight_decay("weight_decay"),
-        nesterov("nesterov");
-    const py::arg group("group"), index("index"), name("name");
-    py::class_<Sgd>(module, "_Sgd", "The core's SGD; see yoke.optim.SGD.")
-        .def(py::init<const py::object &, const py::object &, const py::object &,
-                      const py::object &>(),
-             lr, momentum, weight_decay, nesterov)
-        .def("add_group", &Sgd::add_group, py::arg("params"), lr, momentum, weight_decay, nesterov)
-        .def("get_options", &Sgd::get_options, group)
-        .def("set_options", &Sgd::set_options, group, lr, momentum, weight_decay, nesterov)
-        .def("step", &Sgd::step)
-        .def("zero_grad", &Sgd::zero_grad, py::arg("set_to_none"))
-        .def("get_state", &Sgd::get_state, group, index, name)
-        .def("set_state", &Sgd::set_state, group, index, name, py::arg("value"));
-    module.def("_schedule_linear", yoke_schedule_linear, py::arg("start"), py::arg("end"),
-               py::arg("total_steps"), py::arg("step"));
+    const py::arg group("group"), index("index"), name("name"), options("options");
+    py::class_<Optimizer>(module, "_Optimizer",
+                          "An optimizer of the core; see yoke.optim.Optimizer.")
+        .def(py::init<const std::string &, const py::dict &>(), py::arg("kind"), options)
+        .def("add_group", &Optimizer::add_group, py::arg("params"), options)
+        .def("set_options", &Optimizer::set_options, group, options)
+        .def("step", &Optimizer::step)
+        .def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none"))
+        .def("state_names", &Optimizer::state_names)
+        .def("get_state", &Optimizer::get_state, group, index, name)
+        .def("set_state", &Optimizer::set_state, group, index, name, py::arg("value"));
 }
 
 }  // namespace yoke_python

@@ -32,7 +32,7 @@ void shutdown(const py::object &timeout)
 }
 
 // A seed of 64 bits; negative ones count from the top, as in NumPy's and PyTorch's C interfaces.
-void manual_seed(const py::object &seed)
+uint64_t need_seed(const py::object &seed, const char *call)
 {
     const py::object number = taken(PyNumber_Index(seed.ptr()));
     const uint64_t bits = PyLong_AsUnsignedLongLongMask(number.ptr());
@@ -40,10 +40,27 @@ void manual_seed(const py::object &seed)
     const int negative = PyObject_RichCompareBool(number.ptr(), py::int_(0).ptr(), Py_LT);
     const py::int_ limit = negative == 1 ? py::int_(INT64_MIN) : py::int_(UINT64_MAX);
     if (PyObject_RichCompareBool(number.ptr(), limit.ptr(), negative == 1 ? Py_LT : Py_GT) == 1)
-        require(raise_error(YOKE_E_VALUE, "manual_seed",
+        require(raise_error(YOKE_E_VALUE, call,
                             "argument 'seed' is %R, which does not fit in 64 bits",
                             number.ptr()) != nullptr);
-    check(yoke_manual_seed(bits));
+    return bits;
+}
+
+void manual_seed(const py::object &seed)
+{
+    check(yoke_manual_seed(need_seed(seed, "manual_seed")));
+}
+
+py::tuple get_rng_state()
+{
+    uint64_t seed = 0, offset = 0;
+    check(yoke_get_rng_state(&seed, &offset));
+    return py::make_tuple(seed, offset);
+}
+
+void set_rng_state(const py::object &seed, uint64_t offset)
+{
+    check(yoke_set_rng_state(need_seed(seed, "Generator"), offset));
 }
 
 py::object read_idx(const py::object &path)
@@ -85,6 +102,8 @@ void bind_runtime(py::module_ &module)
     module.def(
         "manual_seed", manual_seed, py::arg("seed"),
         "Starts the random numbers of this thread, on every device, again from a seed of 64 bits.");
+    module.def("_get_rng_state", get_rng_state);
+    module.def("_set_rng_state", set_rng_state, py::arg("seed"), py::arg("offset"));
     module.def("_read_idx", read_idx, py::arg("path"));
 }
 

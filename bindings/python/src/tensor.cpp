@@ -1,13 +1,15 @@
 #include "tensor.h"
 
 #include "convert.h"
-#include "invoke.h"
+#include "operators.h"
 
 #include "yoke/device.h"
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace yoke_python {
 
@@ -73,42 +75,6 @@ PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
     return &self->ob_base;
 }
 
-template <OpPlace kOp>
-PyObject *binary(PyObject *x, PyObject *y)
-{
-    return invoke_operator(kOp, x, y);
-}
-
-template <OpPlace kOp>
-PyObject *unary(PyObject *x)
-{
-    return invoke(kOp, x, nullptr, 0, nullptr);
-}
-
-// x += y, for a number or a tensor y; anything else may know itself how to be added.
-PyObject *add_in_place(PyObject *x, PyObject *y)
-{
-    if (!is_tensor(y) && !is_number(y)) Py_RETURN_NOTIMPLEMENTED;
-    return invoke(kOp_add_, x, &y, 1, nullptr);
-}
-
-PyObject *positive(PyObject *x)
-{
-    return new_reference(x);
-}
-
-// Equality is identity, so that tensors serve as keys; an order of tensors would have to be one of
-// their elements, for which there are no ops.
-PyObject *compare(PyObject *, PyObject *, int operation)
-{
-    static const char *const kSigns[] = {"<", "<=", "==", "!=", ">", ">="};
-    if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
-    return raise_error(
-        YOKE_E_TYPE, "Tensor",
-        "'%s' between tensors is not supported; compare x.item(), x.tolist() or x.numpy()",
-        kSigns[operation]);
-}
-
 Py_hash_t hash(PyObject *object)
 {
     return _Py_HashPointer(object);
@@ -132,12 +98,6 @@ const char kDoc[] =
     "creation\n"
     "functions. Every op whose first argument is a tensor is a method. Views share memory.";
 
-template <class Function>
-void *slot(Function *function)
-{
-    return reinterpret_cast<void *>(function);
-}
-
 PyMethodDef all_methods[kOpCount + 64];
 
 // The hand-written methods, then every op.
@@ -154,40 +114,32 @@ PyMethodDef *collect_methods()
 
 bool init_tensor(PyObject *module)
 {
-    PyType_Slot slots[] = {
+    const PyType_Slot own[] = {
         {Py_tp_doc, const_cast<char *>(kDoc)},
         {Py_tp_dealloc, slot(deallocate)},
         {Py_tp_traverse, slot(traverse)},
         {Py_tp_new, slot(create)},
         {Py_tp_repr, slot(represent)},
-        {Py_tp_richcompare, slot(compare)},
         {Py_tp_hash, slot(hash)},
         {Py_tp_iter, slot(tensor_iterate)},
         {Py_tp_methods, collect_methods()},
         {Py_tp_getset, tensor_attributes},
         {Py_tp_members, members},
-        {Py_nb_add, slot(binary<kOp_add>)},
-        {Py_nb_subtract, slot(binary<kOp_sub>)},
-        {Py_nb_multiply, slot(binary<kOp_mul>)},
-        {Py_nb_true_divide, slot(binary<kOp_div>)},
-        {Py_nb_matrix_multiply, slot(binary<kOp_matmul>)},
-        {Py_nb_inplace_add, slot(add_in_place)},
-        {Py_nb_negative, slot(unary<kOp_neg>)},
-        {Py_nb_positive, slot(positive)},
         {Py_nb_bool, slot(tensor_truth)},
         {Py_nb_float, slot(tensor_float)},
         {Py_nb_int, slot(tensor_int)},
         {Py_nb_index, slot(tensor_as_index)},
         {Py_sq_length, slot(tensor_length)},
         {Py_sq_item, slot(tensor_get)},
-        {Py_sq_contains, slot(tensor_contains)},
         {Py_mp_length, slot(tensor_length)},
         {Py_mp_subscript, slot(tensor_subscript)},
         {Py_mp_ass_subscript, slot(tensor_assign)},
         {Py_bf_getbuffer, slot(tensor_get_buffer)},
         {Py_bf_releasebuffer, slot(tensor_release_buffer)},
-        {0, nullptr},
     };
+    PyType_Slot slots[std::size(own) + kOperatorCount + 1] = {};  // ended by zeros
+    std::copy(std::begin(own), std::end(own), slots);
+    std::copy_n(operator_slots, kOperatorCount, slots + std::size(own));
     PyType_Spec spec = {"yoke.Tensor", sizeof(TensorObject), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     tensor_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));

@@ -83,7 +83,6 @@ PyObject *tensor_int(PyObject *self);       // values.cpp
 PyObject *tensor_as_index(PyObject *self);  // values.cpp
 Py_ssize_t tensor_length(PyObject *self);   // index.cpp
 PyObject *tensor_iterate(PyObject *self);   // index.cpp
-int tensor_contains(PyObject *self, PyObject *value);
 PyObject *tensor_get(PyObject *self, Py_ssize_t position);
 PyObject *tensor_subscript(PyObject *self, PyObject *key);
 int tensor_assign(PyObject *self, PyObject *key, PyObject *value);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from yoke import _yoke
 from yoke._yoke import Tensor
@@ -30,21 +30,36 @@ class _GradMode:
 
     def __call__(self, function: F) -> F:
         """Decorates a function: the mode holds while it runs, in whichever thread."""
-        code = getattr(function, "__code__", None)
-        if code is not None and code.co_flags & (_GENERATOR | _COROUTINE | _ASYNC_GENERATOR):
-            raise _yoke.TypeError(f"{type(self).__name__}: '{function.__name__}' is a generator or coroutine, whose body "
-                                  f"runs after the call; write `with yoke.{type(self).__name__}():` inside it")
         enabled = self._enabled
+        return wrap_in_scope(function, type(self).__name__, lambda: _Mode(enabled))
 
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            outer = _yoke._set_grad_enabled(enabled)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                _yoke._set_grad_enabled(outer)
 
-        return wrapped  # type: ignore[return-value]
+class _Mode:
+    """A grad mode in force until exit()."""
+
+    def __init__(self, enabled: bool) -> None:
+        self._outer = _yoke._set_grad_enabled(enabled)
+
+    def exit(self) -> None:
+        _yoke._set_grad_enabled(self._outer)
+
+
+def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
+    """`function`, run in the scope that `enter` opens anew for each call."""
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & (_GENERATOR | _COROUTINE | _ASYNC_GENERATOR):
+        raise _yoke.TypeError(f"{name}: '{function.__name__}' is a generator or coroutine, whose body "
+                              f"runs after the call; write `with yoke.{name}():` inside it")
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        scope = enter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            scope.exit()
+
+    return wrapped  # type: ignore[return-value]
 
 
 class no_grad(_GradMode):
@@ -75,6 +90,20 @@ class set_grad_enabled(_GradMode):
     def __call__(self, function: F) -> F:
         _yoke._set_grad_enabled(self._before)  # a decorator is about the function alone
         return super().__call__(function)
+
+
+class Saved(NamedTuple):
+    """One tensor that the tape keeps in memory for the gradient of an op."""
+    op: str
+    argument: str
+    dtype: Any
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def saved_tensors(tensor: Tensor) -> list[Saved]:
+    """What the tape keeps for the gradient of the op that made `tensor`; empty for a leaf and after backward."""
+    return [Saved(*saved) for saved in _yoke._saved_tensors(tensor)]
 
 
 def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],

@@ -12,6 +12,8 @@
 #ifndef YOKE_API_H
 #define YOKE_API_H
 
+#include "yoke/amp.h"
+#include "yoke/autograd.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/tensor.h"
@@ -174,7 +176,7 @@ typedef struct yoke_api {
                                  int64_t ignore_index, double label_smoothing, yoke_tensor **out);
     yoke_status (*matmul)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
     yoke_status (*linear)(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
-                          yoke_tensor **out);
+                          const char *activation, yoke_tensor **out);
     yoke_status (*reshape)(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
                            yoke_tensor **out);
     yoke_status (*view)(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
@@ -231,6 +233,223 @@ typedef struct yoke_api {
                                 yoke_device *device, yoke_tensor **out);
     yoke_status (*index_select)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                 yoke_tensor **out);
+    yoke_status (*abs)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*sqrt)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*rsqrt)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*reciprocal)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*sin)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*cos)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*erf)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*sigmoid)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*silu)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*softplus)(yoke_tensor *x, double beta, double threshold, yoke_tensor **out);
+    yoke_status (*leaky_relu)(yoke_tensor *x, double negative_slope, yoke_tensor **out);
+    yoke_status (*elu)(yoke_tensor *x, double alpha, yoke_tensor **out);
+    yoke_status (*sign)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*floor)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*ceil)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*round)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*clamp)(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max,
+                         yoke_tensor **out);
+    yoke_status (*isnan)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*isfinite)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*pow)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*pow_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*maximum)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*maximum_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*minimum)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*minimum_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*eq)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*eq_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*ne)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*ne_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*lt)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*lt_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*le)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*le_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*gt)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*gt_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*ge)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*ge_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*logical_and)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*logical_and_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*logical_or)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*logical_or_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*logical_xor)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*logical_xor_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*logical_not)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*where)(yoke_tensor *condition, yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*where_scalar)(yoke_tensor *condition, yoke_tensor *x, const yoke_scalar *y,
+                                yoke_tensor **out);
+    yoke_status (*sub_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*sub_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*mul_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*mul_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*div_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*div_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*pow_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*pow_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*neg_)(yoke_tensor *x);
+    yoke_status (*abs_)(yoke_tensor *x);
+    yoke_status (*exp_)(yoke_tensor *x);
+    yoke_status (*log_)(yoke_tensor *x);
+    yoke_status (*sqrt_)(yoke_tensor *x);
+    yoke_status (*rsqrt_)(yoke_tensor *x);
+    yoke_status (*reciprocal_)(yoke_tensor *x);
+    yoke_status (*sin_)(yoke_tensor *x);
+    yoke_status (*cos_)(yoke_tensor *x);
+    yoke_status (*tanh_)(yoke_tensor *x);
+    yoke_status (*erf_)(yoke_tensor *x);
+    yoke_status (*sigmoid_)(yoke_tensor *x);
+    yoke_status (*silu_)(yoke_tensor *x);
+    yoke_status (*relu_)(yoke_tensor *x);
+    yoke_status (*gelu_)(yoke_tensor *x, const char *approximate);
+    yoke_status (*leaky_relu_)(yoke_tensor *x, double negative_slope);
+    yoke_status (*elu_)(yoke_tensor *x, double alpha);
+    yoke_status (*sign_)(yoke_tensor *x);
+    yoke_status (*floor_)(yoke_tensor *x);
+    yoke_status (*ceil_)(yoke_tensor *x);
+    yoke_status (*round_)(yoke_tensor *x);
+    yoke_status (*clamp_)(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max);
+    yoke_status (*masked_fill_)(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value);
+    yoke_status (*scatter_add_)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *src);
+    yoke_status (*amin)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
+                        yoke_tensor **out);
+    yoke_status (*argmin)(yoke_tensor *x, const int64_t *axis, int32_t keepdim, yoke_tensor **out);
+    yoke_status (*all)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
+                       yoke_tensor **out);
+    yoke_status (*any)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
+                       yoke_tensor **out);
+    yoke_status (*prod)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
+                        yoke_dtype dtype, yoke_tensor **out);
+    yoke_status (*var)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
+                       int64_t correction, yoke_tensor **out);
+    yoke_status (*std)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
+                       int64_t correction, yoke_tensor **out);
+    yoke_status (*norm)(yoke_tensor *x, double p, const int64_t *axis, int64_t axis_count,
+                        int32_t keepdim, yoke_dtype dtype, yoke_tensor **out);
+    yoke_status (*logsumexp)(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                             int32_t keepdim, yoke_tensor **out);
+    yoke_status (*cumsum)(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out);
+    yoke_status (*sort)(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out0,
+                        yoke_tensor **out1);
+    yoke_status (*argsort)(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out);
+    yoke_status (*topk)(yoke_tensor *x, int64_t k, int64_t axis, int32_t largest, int32_t sorted,
+                        yoke_tensor **out0, yoke_tensor **out1);
+    yoke_status (*nll_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                            int64_t ignore_index, yoke_tensor **out);
+    yoke_status (*mse_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                            yoke_tensor **out);
+    yoke_status (*l1_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                           yoke_tensor **out);
+    yoke_status (*smooth_l1_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                  double beta, yoke_tensor **out);
+    yoke_status (*binary_cross_entropy_with_logits)(yoke_tensor *x, yoke_tensor *target,
+                                                    yoke_tensor *weight, const char *reduction,
+                                                    yoke_tensor *pos_weight, yoke_tensor **out);
+    yoke_status (*binary_cross_entropy)(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                                        const char *reduction, yoke_tensor **out);
+    yoke_status (*kl_div)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                          int32_t log_target, yoke_tensor **out);
+    yoke_status (*layer_norm)(yoke_tensor *x, const int64_t *normalized_shape,
+                              int64_t normalized_shape_count, yoke_tensor *weight,
+                              yoke_tensor *bias, double eps, yoke_tensor **out);
+    yoke_status (*rms_norm)(yoke_tensor *x, const int64_t *normalized_shape,
+                            int64_t normalized_shape_count, yoke_tensor *weight,
+                            const yoke_scalar *eps, yoke_tensor **out);
+    yoke_status (*group_norm)(yoke_tensor *x, int64_t num_groups, yoke_tensor *weight,
+                              yoke_tensor *bias, double eps, yoke_tensor **out);
+    yoke_status (*batch_norm)(yoke_tensor *x, yoke_tensor *running_mean, yoke_tensor *running_var,
+                              yoke_tensor *weight, yoke_tensor *bias, int32_t training,
+                              double momentum, double eps, yoke_tensor **out);
+    yoke_status (*embedding)(yoke_tensor *index, yoke_tensor *weight, const int64_t *padding_idx,
+                             yoke_tensor **out);
+    yoke_status (*outer)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*einsum)(const char *equation, yoke_tensor *const *tensors, int64_t tensors_count,
+                          yoke_tensor **out);
+    yoke_status (*scaled_dot_product_attention)(yoke_tensor *query, yoke_tensor *key,
+                                                yoke_tensor *value, yoke_tensor *mask,
+                                                double dropout_p, int32_t is_causal,
+                                                const yoke_scalar *scale, int32_t enable_gqa,
+                                                yoke_tensor **out);
+    yoke_status (*stack)(yoke_tensor *const *tensors, int64_t tensors_count, int64_t axis,
+                         yoke_tensor **out);
+    yoke_status (*gather)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor **out);
+    yoke_status (*scatter_add)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *src,
+                               yoke_tensor **out);
+    yoke_status (*nonzero)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*masked_select)(yoke_tensor *x, yoke_tensor *mask, yoke_tensor **out);
+    yoke_status (*masked_fill)(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+                               yoke_tensor **out);
+    yoke_status (*pad)(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
+                       const char *mode, const yoke_scalar *value, yoke_tensor **out);
+    yoke_status (*flip)(yoke_tensor *x, const int64_t *axes, int64_t axes_count, yoke_tensor **out);
+    yoke_status (*roll)(yoke_tensor *x, const int64_t *shifts, int64_t shifts_count,
+                        const int64_t *axes, int64_t axes_count, yoke_tensor **out);
+    yoke_status (*tile)(yoke_tensor *x, const int64_t *reps, int64_t reps_count, yoke_tensor **out);
+    yoke_status (*tril)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+    yoke_status (*triu)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+    yoke_status (*autocast_create)(int32_t enabled, yoke_dtype dtype, int32_t cache_enabled,
+                                   yoke_autocast **out);
+    yoke_autocast *(*autocast_swap)(yoke_autocast *region);
+    void (*autocast_release)(yoke_autocast *region);
+    int32_t (*is_autocast_enabled)(void);
+    yoke_dtype (*autocast_dtype)(yoke_device *device);
+    int64_t (*tensor_saved_count)(yoke_tensor *tensor);
+    yoke_status (*tensor_saved)(yoke_tensor *tensor, int64_t index, yoke_saved *out);
+    yoke_status (*device_supports)(yoke_device *device, yoke_dtype dtype, const char *feature,
+                                   int32_t *out);
+    yoke_status (*op_invoke_list)(int32_t op, const yoke_arg *args, int32_t arg_count,
+                                  yoke_tensor **outs, int64_t capacity, int64_t *count);
+    yoke_status (*split)(yoke_tensor *x, const int64_t *size, int64_t size_count, int64_t axis,
+                         yoke_tensor **outs, int64_t capacity, int64_t *count);
+    yoke_status (*chunk)(yoke_tensor *x, int64_t chunks, int64_t axis, yoke_tensor **outs,
+                         int64_t capacity, int64_t *count);
+    yoke_status (*unbind)(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
+                          int64_t *count);
+    yoke_status (*grad_scaler_create)(const yoke_grad_scaler_options *options,
+                                      yoke_grad_scaler **out);
+    void (*grad_scaler_release)(yoke_grad_scaler *scaler);
+    yoke_status (*grad_scaler_scale)(yoke_grad_scaler *scaler, yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*grad_scaler_unscale)(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
+    yoke_status (*grad_scaler_step)(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
+    yoke_status (*grad_scaler_update)(yoke_grad_scaler *scaler);
+    yoke_status (*grad_scaler_update_to)(yoke_grad_scaler *scaler, yoke_tensor *scale);
+    yoke_status (*grad_scaler_get_state)(yoke_grad_scaler *scaler, yoke_grad_scaler_options *state);
+    yoke_status (*grad_scaler_set_state)(yoke_grad_scaler *scaler,
+                                         const yoke_grad_scaler_options *state);
+    yoke_status (*grad_scaler_set_rule)(yoke_grad_scaler *scaler, double growth_factor,
+                                        double backoff_factor, int64_t growth_interval);
+    yoke_status (*adam_create)(const yoke_adam_options *defaults, yoke_optimizer **out);
+    yoke_status (*adamw_create)(const yoke_adam_options *defaults, yoke_optimizer **out);
+    yoke_status (*adam_add_group)(yoke_optimizer *optimizer, yoke_tensor *const *params,
+                                  int64_t count, const yoke_adam_options *options);
+    yoke_status (*adam_get_options)(yoke_optimizer *optimizer, int64_t group,
+                                    yoke_adam_options *options);
+    yoke_status (*adam_set_options)(yoke_optimizer *optimizer, int64_t group,
+                                    const yoke_adam_options *options);
+    const char *(*optimizer_state_name)(yoke_optimizer *optimizer, int64_t index);
+    yoke_status (*clip_grad_norm)(yoke_tensor *const *params, int64_t count, double max_norm,
+                                  double norm_type, yoke_tensor **norm);
+    yoke_status (*ema_create)(yoke_tensor *const *params, int64_t count, double decay,
+                              yoke_ema **out);
+    void (*ema_release)(yoke_ema *ema);
+    yoke_status (*ema_update)(yoke_ema *ema);
+    yoke_status (*ema_copy_to_params)(yoke_ema *ema);
+    yoke_status (*ema_swap)(yoke_ema *ema);
+    yoke_status (*ema_average)(yoke_ema *ema, int64_t index, yoke_tensor **out);
+    double (*schedule_constant)(double base, double factor, int64_t total_steps, int64_t step);
+    double (*schedule_cosine)(double base, double end, int64_t total_steps, int64_t warmup_steps,
+                              int64_t step);
+    double (*schedule_step)(double base, int64_t step_size, double gamma, int64_t step);
+    double (*schedule_one_cycle)(double max, int64_t total_steps, double pct_start, double div,
+                                 double final_div, int64_t step);
+    yoke_status (*get_rng_state)(uint64_t *seed, uint64_t *offset);
+    yoke_status (*set_rng_state)(uint64_t seed, uint64_t offset);
+    yoke_status (*tensor_index_put)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                    yoke_tensor *values);
+    yoke_status (*tensor_index_fill)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
+                                     const yoke_scalar *value);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -36,6 +36,25 @@ YOKE_API int32_t yoke_tensor_is_leaf(yoke_tensor *tensor);
 /* The same memory, cut off from the record. [any-thread] */
 YOKE_API yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out);
 
+/* One tensor that the record keeps in memory for the gradient of an op. */
+typedef struct yoke_saved {
+    uint32_t struct_size;
+    yoke_dtype dtype;
+    const char *op;       /* "matmul" */
+    const char *argument; /* "x", or "out" for a result */
+    const int64_t *shape;
+    int64_t ndim;
+    int64_t nbytes; /* of its elements; tensors that share memory are counted each */
+} yoke_saved;
+
+/* How many tensors the op that made this one keeps for its gradient; 0 for a leaf and after backward,
+ * -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_saved_count(yoke_tensor *tensor);
+
+/* The one at `index`, which counts from 0. What `out` points to lives as long as the tensor's record.
+ * Errors: INDEX. [any-thread] */
+YOKE_API yoke_status yoke_tensor_saved(yoke_tensor *tensor, int64_t index, yoke_saved *out);
+
 /* ---- Gradients --------------------------------------------------------------------------------------- */
 
 /* Gradients of `tensor` with respect to the leaves behind it, added to what they hold. `gradient`

@@ -66,6 +66,12 @@ YOKE_API const char *yoke_device_name(yoke_device *device);
 YOKE_API yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes,
                                         int64_t *total_bytes);
 
+/* Whether a device has a feature for a dtype: "compute", its ops take tensors of it; "tensor_cores", it
+ * multiplies matrices of it on units that are faster than those for float32 (on a CPU: AVX512-BF16).
+ * Errors: VALUE for another feature, TYPE or VALUE for what is no dtype. [any-thread] */
+YOKE_API yoke_status yoke_device_supports(yoke_device *device, yoke_dtype dtype,
+                                          const char *feature, int32_t *out);
+
 /* ---- The current device and its work --------------------------------------------------------------- */
 
 /* Makes a device the calling thread's current one. [any-thread] */

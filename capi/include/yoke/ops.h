@@ -8,7 +8,8 @@
  * overflow and tensors on different devices are VALUE, wrong dtypes TYPE, axes out of range INDEX, an op
  * that the device's backend lacks UNSUPPORTED, a shortage of memory OOM. A failed op changes nothing.
  * Results are recorded for yoke_backward where an input requires grad. The function whose name ends in
- * _scalar takes a script scalar as its last operand.
+ * _scalar takes a script scalar as its last operand. A list of results goes to outs[0] … outs[*count - 1];
+ * where it is longer than `capacity`, *count alone is set, nothing is written, and the status is VALUE.
  */
 #ifndef YOKE_OPS_H
 #define YOKE_OPS_H
@@ -85,6 +86,191 @@ YOKE_API yoke_status yoke_cast(yoke_tensor *x, yoke_dtype dtype, yoke_tensor **o
  * [any-thread] */
 YOKE_API yoke_status yoke_clone(yoke_tensor *x, yoke_tensor **out);
 
+/* Absolute value of x.
+ * abs(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_abs(yoke_tensor *x, yoke_tensor **out);
+
+/* Square root of x.
+ * sqrt(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_sqrt(yoke_tensor *x, yoke_tensor **out);
+
+/* 1 / sqrt(x).
+ * rsqrt(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_rsqrt(yoke_tensor *x, yoke_tensor **out);
+
+/* 1 / x.
+ * reciprocal(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_reciprocal(yoke_tensor *x, yoke_tensor **out);
+
+/* Sine of x, in radians.
+ * sin(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_sin(yoke_tensor *x, yoke_tensor **out);
+
+/* Cosine of x, in radians.
+ * cos(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_cos(yoke_tensor *x, yoke_tensor **out);
+
+/* Error function of x.
+ * erf(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_erf(yoke_tensor *x, yoke_tensor **out);
+
+/* 1 / (1 + exp(-x)).
+ * sigmoid(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_sigmoid(yoke_tensor *x, yoke_tensor **out);
+
+/* x * sigmoid(x).
+ * silu(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_silu(yoke_tensor *x, yoke_tensor **out);
+
+/* log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+ * softplus(x: tensor, beta: float = 1.0, threshold: float = 20.0) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_softplus(yoke_tensor *x, double beta, double threshold,
+                                   yoke_tensor **out);
+
+/* x where x > 0, else negative_slope * x.
+ * leaky_relu(x: tensor, negative_slope: float = 0.01) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_leaky_relu(yoke_tensor *x, double negative_slope, yoke_tensor **out);
+
+/* x where x > 0, else alpha * (exp(x) - 1).
+ * elu(x: tensor, alpha: float = 1.0) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_elu(yoke_tensor *x, double alpha, yoke_tensor **out);
+
+/* -1, 0 or 1 by the sign of x; its gradient is 0.
+ * sign(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_sign(yoke_tensor *x, yoke_tensor **out);
+
+/* Largest whole number not above x; its gradient is 0.
+ * floor(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_floor(yoke_tensor *x, yoke_tensor **out);
+
+/* Smallest whole number not below x; its gradient is 0.
+ * ceil(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_ceil(yoke_tensor *x, yoke_tensor **out);
+
+/* Nearest whole number, halves to even; its gradient is 0.
+ * round(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_round(yoke_tensor *x, yoke_tensor **out);
+
+/* x held between min and max; one of them may be absent.
+ * clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_clamp(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max,
+                                yoke_tensor **out);
+
+/* Whether x is NaN, as bool.
+ * isnan(x: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_isnan(yoke_tensor *x, yoke_tensor **out);
+
+/* Whether x is neither infinite nor NaN, as bool.
+ * isfinite(x: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_isfinite(yoke_tensor *x, yoke_tensor **out);
+
+/* x to the power of y, broadcast.
+ * pow(x: operand, y: operand) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_pow(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_pow_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* The larger of x and y, broadcast; ties share the gradient; NaN wins.
+ * maximum(x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_maximum(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_maximum_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* The smaller of x and y, broadcast; ties share the gradient; NaN wins.
+ * minimum(x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_minimum(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_minimum_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x == y, broadcast, as bool.
+ * eq(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_eq(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_eq_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x != y, broadcast, as bool.
+ * ne(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_ne(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_ne_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x < y, broadcast, as bool.
+ * lt(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_lt(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_lt_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x <= y, broadcast, as bool.
+ * le(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_le(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_le_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x > y, broadcast, as bool.
+ * gt(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_gt(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_gt_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x >= y, broadcast, as bool.
+ * ge(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_ge(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_ge_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether both x and y are true (not 0), broadcast, as bool.
+ * logical_and(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_logical_and(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_logical_and_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out);
+
+/* Whether x or y is true (not 0), broadcast, as bool.
+ * logical_or(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_logical_or(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_logical_or_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                            yoke_tensor **out);
+
+/* Whether one of x and y is true (not 0), broadcast, as bool.
+ * logical_xor(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_logical_xor(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_logical_xor_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out);
+
+/* Whether x is false (0), as bool.
+ * logical_not(x: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_logical_not(yoke_tensor *x, yoke_tensor **out);
+
+/* x where the bool tensor condition is true, else y; all are broadcast.
+ * where(condition: tensor, x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_where(yoke_tensor *condition, yoke_tensor *x, yoke_tensor *y,
+                                yoke_tensor **out);
+YOKE_API yoke_status yoke_where_scalar(yoke_tensor *condition, yoke_tensor *x, const yoke_scalar *y,
+                                       yoke_tensor **out);
+
 /* ---- inplace --------------------------------------------------------------------------------- */
 
 /* Writes src, broadcast and cast, into x; devices may differ.
@@ -102,6 +288,151 @@ YOKE_API yoke_status yoke_fill_(yoke_tensor *x, const yoke_scalar *value);
  * [any-thread] */
 YOKE_API yoke_status yoke_add_(yoke_tensor *x, yoke_tensor *y);
 YOKE_API yoke_status yoke_add_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x -= y; y is broadcast to x's shape.
+ * sub_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_sub_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_sub_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x *= y; y is broadcast to x's shape.
+ * mul_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_mul_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_mul_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x /= y; y is broadcast to x's shape.
+ * div_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_div_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_div_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* Raises x to the power of y, which is broadcast to x's shape.
+ * pow_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_pow_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_pow_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* Replaces x by its negative.
+ * neg_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_neg_(yoke_tensor *x);
+
+/* Replaces x by its absolute value.
+ * abs_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_abs_(yoke_tensor *x);
+
+/* Replaces x by e to the power of x.
+ * exp_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_exp_(yoke_tensor *x);
+
+/* Replaces x by its natural logarithm.
+ * log_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_log_(yoke_tensor *x);
+
+/* Replaces x by its square root.
+ * sqrt_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_sqrt_(yoke_tensor *x);
+
+/* Replaces x by 1 / sqrt(x).
+ * rsqrt_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_rsqrt_(yoke_tensor *x);
+
+/* Replaces x by 1 / x.
+ * reciprocal_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_reciprocal_(yoke_tensor *x);
+
+/* Replaces x by its sine.
+ * sin_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_sin_(yoke_tensor *x);
+
+/* Replaces x by its cosine.
+ * cos_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_cos_(yoke_tensor *x);
+
+/* Replaces x by its hyperbolic tangent.
+ * tanh_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_tanh_(yoke_tensor *x);
+
+/* Replaces x by its error function.
+ * erf_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_erf_(yoke_tensor *x);
+
+/* Replaces x by 1 / (1 + exp(-x)).
+ * sigmoid_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_sigmoid_(yoke_tensor *x);
+
+/* Replaces x by x * sigmoid(x).
+ * silu_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_silu_(yoke_tensor *x);
+
+/* Sets what is negative in x to 0.
+ * relu_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_relu_(yoke_tensor *x);
+
+/* Replaces x by gelu(x).
+ * gelu_(x: mut, approximate: str = "none") -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_gelu_(yoke_tensor *x, const char *approximate);
+
+/* Multiplies what is negative in x by negative_slope.
+ * leaky_relu_(x: mut, negative_slope: float = 0.01) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_leaky_relu_(yoke_tensor *x, double negative_slope);
+
+/* Replaces x by elu(x).
+ * elu_(x: mut, alpha: float = 1.0) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_elu_(yoke_tensor *x, double alpha);
+
+/* Replaces x by its sign.
+ * sign_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_sign_(yoke_tensor *x);
+
+/* Rounds x down.
+ * floor_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_floor_(yoke_tensor *x);
+
+/* Rounds x up.
+ * ceil_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_ceil_(yoke_tensor *x);
+
+/* Rounds x to the nearest whole number, halves to even.
+ * round_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_round_(yoke_tensor *x);
+
+/* Holds x between min and max; one of them may be absent.
+ * clamp_(x: mut, min: scalar? = none, max: scalar? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_clamp_(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max);
+
+/* Sets x to value where the bool tensor mask is true; mask is broadcast.
+ * masked_fill_(x: mut, mask: tensor, value: scalar) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_masked_fill_(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value);
+
+/* Adds each element of src to the element of x that index names along an axis.
+ * scatter_add_(x: mut, axis: int, index: tensor, src: tensor) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_scatter_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                       yoke_tensor *src);
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
 
@@ -129,6 +460,90 @@ YOKE_API yoke_status yoke_amax(yoke_tensor *x, const int64_t *axis, int64_t axis
 YOKE_API yoke_status yoke_argmax(yoke_tensor *x, const int64_t *axis, int32_t keepdim,
                                  yoke_tensor **out);
 
+/* Smallest value over axes; ties share the gradient evenly; NaN wins.
+ * amin(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_amin(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                               int32_t keepdim, yoke_tensor **out);
+
+/* Index of the first smallest value along an axis, or in the flattened tensor.
+ * argmin(x: tensor, axis: int? = none, keepdim: bool = false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_argmin(yoke_tensor *x, const int64_t *axis, int32_t keepdim,
+                                 yoke_tensor **out);
+
+/* Whether all elements over axes are true (not 0), as bool.
+ * all(x: tensor, axis: ints? = none, keepdim: bool = false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_all(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, yoke_tensor **out);
+
+/* Whether any element over axes is true (not 0), as bool.
+ * any(x: tensor, axis: ints? = none, keepdim: bool = false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_any(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, yoke_tensor **out);
+
+/* Product over axes (all by default); integers are multiplied in int64.
+ * prod(x: tensor, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor
+ * Under autocast it runs in float32 unless dtype is given. [any-thread] */
+YOKE_API yoke_status yoke_prod(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                               int32_t keepdim, yoke_dtype dtype, yoke_tensor **out);
+
+/* Variance over axes, divided by the count minus correction; floating dtypes only.
+ * var(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_var(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, int64_t correction, yoke_tensor **out);
+
+/* Standard deviation over axes: the square root of var.
+ * std(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_std(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                              int32_t keepdim, int64_t correction, yoke_tensor **out);
+
+/* Vector norm of order p over axes; p may be 0, infinite or negative.
+ * norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, dtype: dtype =
+ *     none) -> tensor
+ * Under autocast it runs in float32 unless dtype is given. [any-thread] */
+YOKE_API yoke_status yoke_norm(yoke_tensor *x, double p, const int64_t *axis, int64_t axis_count,
+                               int32_t keepdim, yoke_dtype dtype, yoke_tensor **out);
+
+/* log(sum(exp(x))) over axes (all by default), without overflow.
+ * logsumexp(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_logsumexp(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                    int32_t keepdim, yoke_tensor **out);
+
+/* Running sum along one axis; integers are summed in int64.
+ * cumsum(x: tensor, axis: int, dtype: dtype = none) -> tensor
+ * Under autocast it runs in float32 unless dtype is given. [any-thread] */
+YOKE_API yoke_status yoke_cumsum(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out);
+
+/* ---- sort ------------------------------------------------------------------------------------ */
+
+/* Sorted values along one axis and the indices they came from; equal values keep their order,
+ *     NaN counts as the largest.
+ * sort(x: tensor, axis: int = -1, descending: bool = false) -> tensor, plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_sort(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out0,
+                               yoke_tensor **out1);
+
+/* The indices that sort x along one axis; equal values keep their order, NaN counts as the
+ *     largest.
+ * argsort(x: tensor, axis: int = -1, descending: bool = false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_argsort(yoke_tensor *x, int64_t axis, int32_t descending,
+                                  yoke_tensor **out);
+
+/* The k largest (or smallest) values along one axis and their indices; of equal values the first
+ *     comes first.
+ * topk(x: tensor, k: int, axis: int = -1, largest: bool = true, sorted: bool = true) -> tensor,
+ *     plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_topk(yoke_tensor *x, int64_t k, int64_t axis, int32_t largest,
+                               int32_t sorted, yoke_tensor **out0, yoke_tensor **out1);
+
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 /* Softmax along one axis.
@@ -154,6 +569,106 @@ YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, con
                                         int64_t ignore_index, double label_smoothing,
                                         yoke_tensor **out);
 
+/* Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction
+ *     is "mean", "sum" or "none".
+ * nll_loss(x: tensor, target: tensor, reduction: str = "mean", ignore_index: int = -100) ->
+ *     tensor, saved
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                   int64_t ignore_index, yoke_tensor **out);
+
+/* Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
+ * mse_loss(x: tensor, target: tensor, reduction: str = "mean") -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_mse_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                   yoke_tensor **out);
+
+/* Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
+ * l1_loss(x: tensor, target: tensor, reduction: str = "mean") -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                  yoke_tensor **out);
+
+/* Squared error (halved, over beta) below beta, absolute error above; x and target are
+ *     broadcast; reduction is "mean", "sum" or "none".
+ * smooth_l1_loss(x: tensor, target: tensor, reduction: str = "mean", beta: float = 1.0) ->
+ *     tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_smooth_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                         double beta, yoke_tensor **out);
+
+/* Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and
+ *     pos_weight are broadcast; reduction is "mean", "sum" or "none".
+ * binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction:
+ *     str = "mean", pos_weight: tensor? = none) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_binary_cross_entropy_with_logits(yoke_tensor *x, yoke_tensor *target,
+                                                           yoke_tensor *weight,
+                                                           const char *reduction,
+                                                           yoke_tensor *pos_weight,
+                                                           yoke_tensor **out);
+
+/* Cross entropy of probabilities x and target of the same shape; logarithms are held above -100;
+ *     weight is broadcast; reduction is "mean", "sum" or "none".
+ * binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str =
+ *     "mean") -> tensor
+ * Under autocast it is refused. [any-thread] */
+YOKE_API yoke_status yoke_binary_cross_entropy(yoke_tensor *x, yoke_tensor *target,
+                                               yoke_tensor *weight, const char *reduction,
+                                               yoke_tensor **out);
+
+/* Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean"
+ *     (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
+ * kl_div(x: tensor, target: tensor, reduction: str = "mean", log_target: bool = false) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_kl_div(yoke_tensor *x, yoke_tensor *target, const char *reduction,
+                                 int32_t log_target, yoke_tensor **out);
+
+/* ---- norm ------------------------------------------------------------------------------------ */
+
+/* Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by
+ *     weight and shifts by bias.
+ * layer_norm(x: tensor, normalized_shape: ints, weight: tensor? = none, bias: tensor? = none,
+ *     eps: float = 1e-5) -> tensor, saved, saved
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_layer_norm(yoke_tensor *x, const int64_t *normalized_shape,
+                                     int64_t normalized_shape_count, yoke_tensor *weight,
+                                     yoke_tensor *bias, double eps, yoke_tensor **out);
+
+/* Divides the last axes, of shape normalized_shape, by their root mean square, then scales by
+ *     weight; eps is the dtype's own epsilon if absent.
+ * rms_norm(x: tensor, normalized_shape: ints, weight: tensor? = none, eps: scalar? = none) ->
+ *     tensor, saved
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_rms_norm(yoke_tensor *x, const int64_t *normalized_shape,
+                                   int64_t normalized_shape_count, yoke_tensor *weight,
+                                   const yoke_scalar *eps, yoke_tensor **out);
+
+/* Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and
+ *     shifts by bias [C].
+ * group_norm(x: tensor, num_groups: int, weight: tensor? = none, bias: tensor? = none, eps:
+ *     float = 1e-5) -> tensor, saved, saved
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_group_norm(yoke_tensor *x, int64_t num_groups, yoke_tensor *weight,
+                                     yoke_tensor *bias, double eps, yoke_tensor **out);
+
+/* Normalises each channel of x [N, C, ...] over the batch (training), or by the running
+ *     statistics, which training updates.
+ * batch_norm(x: tensor, running_mean: tensor? = none, running_var: tensor? = none, weight:
+ *     tensor? = none, bias: tensor? = none, training: bool = false, momentum: float = 0.1, eps:
+ *     float = 1e-5) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_batch_norm(yoke_tensor *x, yoke_tensor *running_mean,
+                                     yoke_tensor *running_var, yoke_tensor *weight,
+                                     yoke_tensor *bias, int32_t training, double momentum,
+                                     double eps, yoke_tensor **out);
+
+/* The rows of weight [count, width] that index names; row padding_idx gets no gradient.
+ * embedding(index: tensor, weight: tensor, padding_idx: int? = none) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_embedding(yoke_tensor *index, yoke_tensor *weight,
+                                    const int64_t *padding_idx, yoke_tensor **out);
+
 /* ---- matmul ---------------------------------------------------------------------------------- */
 
 /* Matrix product with NumPy's rules for 1-D and batched arguments.
@@ -161,11 +676,37 @@ YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, con
  * Under autocast it runs in the autocast dtype. [any-thread] */
 YOKE_API yoke_status yoke_matmul(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 
-/* x times the transpose of weight [out, in], plus bias [out].
- * linear(x: tensor, weight: tensor, bias: tensor? = none) -> tensor
+/* The products of all elements of x [n] with all of y [m], as [n, m].
+ * outer(x: tensor, y: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+
+/* Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not
+ *     named.
+ * einsum(equation: str, tensors: tensors) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_einsum(const char *equation, yoke_tensor *const *tensors,
+                                 int64_t tensors_count, yoke_tensor **out);
+
+/* x times the transpose of weight [out, in], plus bias [out], then the activation: "none",
+ *     "relu", "gelu", "gelu_tanh" or "silu".
+ * linear(x: tensor, weight: tensor, bias: tensor? = none, activation: str = "none") -> tensor
  * Under autocast it runs in the autocast dtype. [any-thread] */
 YOKE_API yoke_status yoke_linear(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
-                                 yoke_tensor **out);
+                                 const char *activation, yoke_tensor **out);
+
+/* softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 /
+ *     sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key
+ *     and value among several of query.
+ * scaled_dot_product_attention(query: tensor, key: tensor, value: tensor, mask: tensor? = none,
+ *     dropout_p: float = 0.0, is_causal: bool = false, scale: scalar? = none, enable_gqa: bool =
+ *     false) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_tensor *key,
+                                                       yoke_tensor *value, yoke_tensor *mask,
+                                                       double dropout_p, int32_t is_causal,
+                                                       const yoke_scalar *scale, int32_t enable_gqa,
+                                                       yoke_tensor **out);
 
 /* ---- shape ----------------------------------------------------------------------------------- */
 
@@ -231,6 +772,97 @@ YOKE_API yoke_status yoke_index_select(yoke_tensor *x, int64_t axis, yoke_tensor
  * Under autocast it runs in the widest dtype of its arguments. [any-thread] */
 YOKE_API yoke_status yoke_cat(yoke_tensor *const *tensors, int64_t tensors_count, int64_t axis,
                               yoke_tensor **out);
+
+/* Joins tensors of one shape along a new axis.
+ * stack(tensors: tensors, axis: int = 0) -> tensor
+ * Under autocast it runs in the widest dtype of its arguments. [any-thread] */
+YOKE_API yoke_status yoke_stack(yoke_tensor *const *tensors, int64_t tensors_count, int64_t axis,
+                                yoke_tensor **out);
+
+/* x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes
+ *     that sum to the axis.
+ * split(x: tensor, size: ints, axis: int = 0) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_split(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                                int64_t axis, yoke_tensor **outs, int64_t capacity, int64_t *count);
+
+/* x in at most so many parts of one size along an axis, the last perhaps smaller; views.
+ * chunk(x: tensor, chunks: int, axis: int = 0) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_chunk(yoke_tensor *x, int64_t chunks, int64_t axis, yoke_tensor **outs,
+                                int64_t capacity, int64_t *count);
+
+/* The parts of x at each position of an axis, without that axis; views.
+ * unbind(x: tensor, axis: int = 0) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_unbind(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
+                                 int64_t *count);
+
+/* out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
+ * gather(x: tensor, axis: int, index: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_gather(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                 yoke_tensor **out);
+
+/* A copy of x with each element of src added at the place that index names along an axis; index
+ *     has as many axes as x.
+ * scatter_add(x: tensor, axis: int, index: tensor, src: tensor) -> tensor
+ * Under autocast it runs in the widest dtype of its arguments. [any-thread] */
+YOKE_API yoke_status yoke_scatter_add(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      yoke_tensor *src, yoke_tensor **out);
+
+/* The indices of the elements that are true (not 0), row-major, as [count, ndim].
+ * nonzero(x: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_nonzero(yoke_tensor *x, yoke_tensor **out);
+
+/* The elements of x where the bool tensor mask is true, as one axis; both are broadcast.
+ * masked_select(x: tensor, mask: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, yoke_tensor **out);
+
+/* A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+ * masked_fill(x: tensor, mask: tensor, value: scalar) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+                                      yoke_tensor **out);
+
+/* x with more elements at the ends of its last axes: padding is (before, after) for the last
+ *     axis, then for the one before it; mode is "constant", "reflect", "replicate" or
+ *     "circular".
+ * pad(x: tensor, padding: ints, mode: str = "constant", value: scalar = 0) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_pad(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
+                              const char *mode, const yoke_scalar *value, yoke_tensor **out);
+
+/* x with the order along axes reversed; a copy.
+ * flip(x: tensor, axes: ints) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_flip(yoke_tensor *x, const int64_t *axes, int64_t axes_count,
+                               yoke_tensor **out);
+
+/* x with its elements moved on by shifts along axes, the last to the front; without axes, as if
+ *     it had one.
+ * roll(x: tensor, shifts: ints, axes: ints? = none) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_roll(yoke_tensor *x, const int64_t *shifts, int64_t shifts_count,
+                               const int64_t *axes, int64_t axes_count, yoke_tensor **out);
+
+/* x repeated reps times along each axis.
+ * tile(x: tensor, reps: ints) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_tile(yoke_tensor *x, const int64_t *reps, int64_t reps_count,
+                               yoke_tensor **out);
+
+/* The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
+ * tril(x: tensor, diagonal: int = 0) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_tril(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+
+/* The upper triangle of the last two axes, from a diagonal on; 0 elsewhere.
+ * triu(x: tensor, diagonal: int = 0) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_triu(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
 
 /* 1 at each index of x along a new last axis, else 0; -1 takes the largest index plus one.
  * one_hot(x: tensor, num_classes: int = -1) -> plain

@@ -1,10 +1,18 @@
 /*
- * yoke/optim.h: optimizers and schedules.
+ * yoke/optim.h: optimizers, clipping, averages of parameters and schedules. Loss scaling is in amp.h.
  *
  * An optimizer holds groups of parameters, each with options of its own, and retains its parameters.
  * A step changes all parameters of a group in one call over many tensors. What is common to all
  * optimizers is yoke_optimizer_*; what belongs to one kind carries its name, yoke_sgd_*, and refuses
  * an optimizer of another kind. Groups and parameters count from 0 in the order they were added.
+ *
+ * No step waits for the device: the number of steps is a scalar there, and so is what may forbid a step
+ * (yoke_grad_scaler_step). A step that fails has changed nothing.
+ *
+ * With master_weights a float16 or bfloat16 parameter has a float32 copy, which the steps change; the
+ * parameter is that copy rounded. The state of such a parameter is float32.
+ *
+ * Calls on one optimizer or one average come from one thread at a time.
  */
 #ifndef YOKE_OPTIM_H
 #define YOKE_OPTIM_H
@@ -26,6 +34,9 @@ typedef struct yoke_sgd_options {
     double lr;            /* ≥ 0 */
     double momentum;      /* ≥ 0; 0 keeps no buffer */
     double weight_decay;  /* ≥ 0 */
+    int32_t
+        master_weights; /* 1: float32 copies of half parameters; fixed once the group is there */
+    int32_t reserved;   /* 0 */
 } yoke_sgd_options;
 
 /* An optimizer without parameters; `defaults` serve the groups that bring no options.
@@ -44,6 +55,35 @@ YOKE_API yoke_status yoke_sgd_get_options(yoke_optimizer *optimizer, int64_t gro
 /* Replaces the options of a group from the next step on. Errors: as yoke_sgd_create. [any-thread] */
 YOKE_API yoke_status yoke_sgd_set_options(yoke_optimizer *optimizer, int64_t group,
                                           const yoke_sgd_options *options);
+
+/* ---- Adam and AdamW ---------------------------------------------------------------------------------- */
+
+/* With gradient g of parameter p in step t, as in PyTorch:
+ *     m += (1 - beta1) · (g - m);  v = beta2 · v + (1 - beta2) · g²
+ *     p -= lr / (1 - beta1^t) · m / (sqrt(v / (1 - beta2^t)) + eps)
+ * Weight decay: Adam adds weight_decay · p to g; AdamW takes lr · weight_decay · p off p.
+ */
+typedef struct yoke_adam_options {
+    uint32_t struct_size;   /* sizeof(yoke_adam_options) */
+    int32_t master_weights; /* as in yoke_sgd_options */
+    double lr;              /* ≥ 0; PyTorch's default is 1e-3 */
+    double beta1, beta2;    /* in [0, 1); 0.9 and 0.999 */
+    double eps;             /* ≥ 0; 1e-8 */
+    double weight_decay;    /* ≥ 0; 0 for Adam, 1e-2 for AdamW */
+} yoke_adam_options;
+
+/* An optimizer without parameters; `defaults` serve the groups that bring no options.
+ * Errors: VALUE for a number out of its range. [any-thread] */
+YOKE_API yoke_status yoke_adam_create(const yoke_adam_options *defaults, yoke_optimizer **out);
+YOKE_API yoke_status yoke_adamw_create(const yoke_adam_options *defaults, yoke_optimizer **out);
+
+/* The same as for SGD, of Adam and AdamW. [any-thread] */
+YOKE_API yoke_status yoke_adam_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params,
+                                         int64_t count, const yoke_adam_options *options);
+YOKE_API yoke_status yoke_adam_get_options(yoke_optimizer *optimizer, int64_t group,
+                                           yoke_adam_options *options);
+YOKE_API yoke_status yoke_adam_set_options(yoke_optimizer *optimizer, int64_t group,
+                                           const yoke_adam_options *options);
 
 /* ---- Any optimizer ----------------------------------------------------------------------------------- */
 
@@ -76,21 +116,76 @@ YOKE_API yoke_status yoke_optimizer_param_count(yoke_optimizer *optimizer, int64
 YOKE_API yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64_t index,
                                           yoke_tensor **out);
 
-/* State of one parameter by name ("momentum" of SGD), to be saved; NULL before there is any. The
- * tensor is the live state, not a copy. Errors: INDEX, VALUE for an unknown name. [any-thread] */
+/* The names of what state its parameters have, one for each index from 0; NULL behind the last. SGD:
+ * "momentum", "master"; Adam, AdamW: "exp_avg", "exp_avg_sq", "step" (a float32 scalar), "master".
+ * Borrowed for ever. [any-thread] */
+YOKE_API const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_t index);
+
+/* State of one parameter by name, to be saved; NULL before there is any. The tensor is the live
+ * state, not a copy. Errors: INDEX, VALUE for an unknown name. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor **out);
 
 /* Replaces that state with a copy of `value`, or drops it with NULL. Errors: as above, and VALUE or
- * TYPE where shape or dtype are not the parameter's. [any-thread] */
+ * TYPE where shape or dtype are not those of that state. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor *value);
 
-/* ---- Schedules --------------------------------------------------------------------------------------- */
+/* ---- Clipping ---------------------------------------------------------------------------------------- */
+
+/* Multiplies the gradients of `params` by max_norm / (norm + 1e-6) where that is below 1. `*norm` is
+ * their norm as if they were one vector, before: a scalar on the device, float32 (float64 if a gradient
+ * is). norm_type 2, 1, infinity or any p > 0. Parameters without a gradient are passed over. The host
+ * waits for nothing. Errors: VALUE for numbers out of range and several devices. [any-thread] */
+YOKE_API yoke_status yoke_clip_grad_norm(yoke_tensor *const *params, int64_t count, double max_norm,
+                                         double norm_type, yoke_tensor **norm);
+
+/* ---- Averages of parameters -------------------------------------------------------------------------- */
+
+typedef struct yoke_ema yoke_ema;
+
+/* An exponential moving average that begins as a copy of `params`, which it retains. Averages are
+ * float32 (float64 of float64). Errors: VALUE for a decay outside [0, 1], TYPE for a parameter that is
+ * not floating. [any-thread] */
+YOKE_API yoke_status yoke_ema_create(yoke_tensor *const *params, int64_t count, double decay,
+                                     yoke_ema **out);
+/* NULL is ignored. [any-thread] */
+YOKE_API void yoke_ema_release(yoke_ema *ema);
+
+/* average = decay · average + (1 - decay) · parameter; call it after each step. [any-thread] */
+YOKE_API yoke_status yoke_ema_update(yoke_ema *ema);
+
+/* Puts the averages into the parameters. [any-thread] */
+YOKE_API yoke_status yoke_ema_copy_to_params(yoke_ema *ema);
+
+/* Exchanges averages and parameters: once before an evaluation, once after it. [any-thread] */
+YOKE_API yoke_status yoke_ema_swap(yoke_ema *ema);
+
+/* The average of parameter `index`, live: it may be saved, and written. Errors: INDEX. [any-thread] */
+YOKE_API yoke_status yoke_ema_average(yoke_ema *ema, int64_t index, yoke_tensor **out);
+
+/* ---- Schedules: the learning rate at `step`, which counts from 0 ------------------------------------- */
 
 /* start + (end - start) · step / total_steps: `start` up to step 0, `end` from total_steps on.
  * [any-thread] */
 YOKE_API double yoke_schedule_linear(double start, double end, int64_t total_steps, int64_t step);
+
+/* factor · base before total_steps, base from then on. [any-thread] */
+YOKE_API double yoke_schedule_constant(double base, double factor, int64_t total_steps,
+                                       int64_t step);
+
+/* base · (step + 1) / (warmup_steps + 1) during warmup_steps, then half a cosine down to `end` at
+ * total_steps, held from then on. [any-thread] */
+YOKE_API double yoke_schedule_cosine(double base, double end, int64_t total_steps,
+                                     int64_t warmup_steps, int64_t step);
+
+/* base · gamma^(step / step_size), rounded down. [any-thread] */
+YOKE_API double yoke_schedule_step(double base, int64_t step_size, double gamma, int64_t step);
+
+/* Half a cosine up from max / div to max over pct_start of total_steps, another down to
+ * max / div / final_div at the last of them, held from then on. [any-thread] */
+YOKE_API double yoke_schedule_one_cycle(double max, int64_t total_steps, double pct_start,
+                                        double div, double final_div, int64_t step);
 
 #ifdef __cplusplus
 }

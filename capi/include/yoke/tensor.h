@@ -119,6 +119,9 @@ YOKE_API yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yo
 #define YOKE_INDEX_SLICE 1    /* start:stop:step, as in NumPy; the axis stays */
 #define YOKE_INDEX_NEW_AXIS 2 /* a new axis of length 1 */
 #define YOKE_INDEX_ELLIPSIS 3 /* as many whole axes as are not named; at most one */
+#define YOKE_INDEX_TENSOR \
+    4 /* `tensor`: integers name positions, a bool mask of k axes picks from k */
+#define YOKE_INDEX_BOOL 5 /* all (`start` 1) or nothing (0), along a new axis */
 
 #define YOKE_INDEX_NO_START 1 /* the slice has no start … */
 #define YOKE_INDEX_NO_STOP 2  /* … no stop … */
@@ -131,13 +134,26 @@ typedef struct yoke_index {
     int64_t start;
     int64_t stop;
     int64_t step;
+    yoke_tensor *tensor; /* of YOKE_INDEX_TENSOR */
 } yoke_index;
 
-/* Basic indexing with `count` items, by NumPy's rules; a view of the same memory. Gradients flow back.
- * Errors: INDEX out of range or too many items, VALUE for a step of 0, a second ellipsis or an unknown
- * kind. [any-thread] */
+/* Indexing with `count` items, by NumPy's rules: a view of the same memory, or a copy where an item is a
+ * TENSOR or a BOOL. Gradients flow back.
+ * Errors: INDEX out of range, too many items, masks or tensors whose shapes do not fit; TYPE for a
+ * floating tensor; VALUE for a step of 0, a second ellipsis or an unknown kind. [any-thread] */
 YOKE_API yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int64_t count,
                                        yoke_tensor **out);
+
+/* tensor[items] = values, broadcast and cast to its dtype. Where an element is named twice the last value
+ * stays. Recorded where a gradient flows and no item needs a view (not after an int alone, or a slice).
+ * Errors: those of yoke_tensor_index, VALUE for values that do not broadcast, STATE for a leaf that
+ * requires grad, UNSUPPORTED for a view where a gradient would have to flow. [any-thread] */
+YOKE_API yoke_status yoke_tensor_index_put(yoke_tensor *tensor, const yoke_index *items,
+                                           int64_t count, yoke_tensor *values);
+
+/* The same with one number for all elements. [any-thread] */
+YOKE_API yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_index *items,
+                                            int64_t count, const yoke_scalar *value);
 
 /* ---- DLPack ------------------------------------------------------------------------------------------ */
 
@@ -168,6 +184,15 @@ YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
 /* Starts the random numbers of all threads again: the calling thread's at `seed` itself, those of the
  * others at a seed mixed with the order of their first use. [any-thread] */
 YOKE_API yoke_status yoke_manual_seed(uint64_t seed);
+
+/* Where the random numbers of the calling thread stand: the seed of their stream and how far it has
+ * been drawn. Putting the same back gives the same numbers again. [any-thread] */
+YOKE_API yoke_status yoke_get_rng_state(uint64_t *seed, uint64_t *offset);
+
+/* Puts the calling thread's random numbers to a place that yoke_get_rng_state told, or at the start
+ * (offset 0) of a stream of one's own: two streams are kept apart by exchanging their places. The
+ * stream stays the thread's own until it calls yoke_manual_seed. [any-thread] */
+YOKE_API yoke_status yoke_set_rng_state(uint64_t seed, uint64_t offset);
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,8 @@
  * Threads
  *   Every function carries a tag. [any-thread]: may be called from any thread, at the same time as any
  *   other call, as long as no two threads change one tensor at once. [one-thread]: the comment says
- *   which. Current device, grad mode and random state belong to the thread.
+ *   which. Current device, grad mode, autocast and random state
+ *   belong to the thread.
  *
  * Processes
  *   In a forked child CPU work goes on with one thread; calls that need another device give FORKED.
@@ -51,6 +52,7 @@
 #ifndef YOKE_YOKE_H
 #define YOKE_YOKE_H
 
+#include "yoke/amp.h"
 #include "yoke/api.h"
 #include "yoke/autograd.h"
 #include "yoke/data.h"

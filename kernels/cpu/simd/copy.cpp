@@ -97,23 +97,23 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
     });
 }
 
-yoke_status entry::cast(const yoke_launch *launch)
+YOKE_KERNEL(cast)
 {
     return copy_operand(launch, launch->operands[1], launch->operands[0]);
 }
 
-yoke_status entry::clone(const yoke_launch *launch)
+YOKE_KERNEL(clone)
 {
     return copy_operand(launch, launch->operands[1], launch->operands[0]);
 }
 
-yoke_status entry::copy_(const yoke_launch *launch)
+YOKE_KERNEL(copy_)
 {
     return copy_operand(launch, launch->operands[0], launch->operands[1]);
 }
 
 // The value, once in x's dtype, is copied from a place in this frame with strides of 0.
-yoke_status entry::fill_(const yoke_launch *launch)
+YOKE_KERNEL(fill_)
 {
     const yoke_operand &x = launch->operands[0];
     const yoke_arg &value = launch->params[0];

@@ -21,7 +21,7 @@ static yoke_status generate(const yoke_operand &x, const F &f)
 }
 
 // Integers are computed in int64 (wrapping), floats in double and rounded once.
-yoke_status entry::_arange(const yoke_launch *launch)
+YOKE_KERNEL(_arange)
 {
     const yoke_operand &x = launch->operands[0];
     const yoke_arg &start = launch->params[0], &step = launch->params[1];
@@ -37,7 +37,7 @@ yoke_status entry::_arange(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_eye(const yoke_launch *launch)
+YOKE_KERNEL(_eye)
 {
     const yoke_operand &x = launch->operands[0];
     if (x.ndim != 2) return fail(YOKE_E_VALUE, "_eye: x has %d axes; it takes two", x.ndim);

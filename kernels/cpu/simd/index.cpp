@@ -1,145 +1,297 @@
-// index_select and its gradient: the parts of a tensor that an index names along one axis.
-#include <cstring>
+// index_select, _index and _index_put: what integer tensors name along neighbouring axes of x.
+//
+// The axes of x are [before…, indexed…, behind…]; the index tensors, all of one shape, name `places` in the middle, each
+// a block of the axes behind. Places that are named twice are written, or added to, in the order of the indices: the
+// work is shared out so that no two threads ever reach the same element.
+#include "kernels/common/elementwise.h"
+#include "kernels/cpu/simd/indices.h"
 
-#include "kernels/cpu/simd/copy.h"
+#include <cstring>
 
 YOKE_SIMD_BEGIN
 
-struct Index {
-    const yoke_operand &operand;
-    int64_t count;   // how many positions
-    int64_t length;  // of the axis that they name
-
-    int64_t at(int64_t i) const
-    {
-        int64_t place = i * operand.strides[0];
-        return operand.dtype == YOKE_I64 ? data_of<int64_t>(operand)[place]
-                                         : data_of<int32_t>(operand)[place];
-    }
-
-    // Refuses what is out of range before anything is read or written.
-    yoke_status check(const yoke_launch *launch) const
-    {
-        if (operand.dtype != YOKE_I64 && operand.dtype != YOKE_I32)
-            return bad_dtype(launch, "index", operand.dtype);
-        for (int64_t i = 0; i < count; i++) {
-            int64_t position = at(i);
-            if (position >= 0 && position < length) continue;
-            if (length == 0)
-                return fail(YOKE_E_INDEX,
-                            "index_select: index[%lld] is %lld, but the axis is empty",
-                            (long long)i, (long long)position);
-            return fail(YOKE_E_INDEX,
-                        "index_select: index[%lld] is %lld; along an axis of length %lld use 0 to "
-                        "%lld",
-                        (long long)i, (long long)position, (long long)length,
-                        (long long)length - 1);
-        }
-        return YOKE_OK;
-    }
+// The middle of an operand's axes: `count` of them from `first` on.
+struct Middle {
+    int first, count;
 };
 
-// One part of two tensors, position 0 of each along `axis`: a loop over all the other axes.
-static Loop<2> one_part(const yoke_operand &to, const yoke_operand &from, int axis)
+// Where each place begins, in bytes from the operand's first element.
+class Places {
+public:
+    Places(const yoke_launch *launch, bool wraps) : launch_(launch), scratch_(launch), wraps_(wraps)
+    {
+    }
+    yoke_status find(const yoke_operand &x, const yoke_operand *indices, Middle middle);
+    int64_t count() const { return count_; }
+    int64_t at(int64_t i) const { return offsets_[i]; }
+    // All of them lie in [lowest, lowest + span).
+    int64_t lowest() const { return lowest_; }
+    int64_t span() const { return span_; }
+
+private:
+    void add(const yoke_operand &index, const yoke_operand &x, int axis, bool first);
+
+    const yoke_launch *launch_;
+    Scratch scratch_;
+    const bool wraps_;  // negative indices count from the end
+    int64_t *offsets_ = nullptr;
+    int64_t count_ = 0, lowest_ = 0, span_ = 1;
+};
+
+yoke_status Places::find(const yoke_operand &x, const yoke_operand *indices, Middle middle)
 {
-    Loop<2> loop;
-    loop.ndim = 0;
-    loop.numel = 1;
-    loop.data[0] = data_of<char>(to);
-    loop.data[1] = data_of<char>(from);
-    for (int i = to.ndim - 1; i >= 0; i--)
-        if (i != axis)
-            add_axis<2>(
-                loop, to.shape[i],
-                {to.strides[i] * dtype_size(to.dtype), from.strides[i] * dtype_size(from.dtype)});
-    finish_loop<2>(loop);
-    return loop;
+    count_ = indices[0].numel;
+    if (count_ == 0) return YOKE_OK;
+    if (yoke_status status = scratch_.reserve((uint64_t)count_ * sizeof(int64_t))) return status;
+    offsets_ = static_cast<int64_t *>(scratch_.data());
+    for (int i = 0; i < middle.count; i++) {
+        int axis = middle.first + i;
+        if (yoke_status status = check_indices(
+                launch_, {indices[i], wraps_ ? "the index" : "index", x.shape[axis], wraps_}))
+            return status;
+        add(indices[i], x, axis, i == 0);
+        int64_t reach = (x.shape[axis] - 1) * axis_step(x, axis);
+        lowest_ += min(reach, 0);
+        span_ += max(reach, -reach);
+    }
+    return YOKE_OK;
 }
 
-static int64_t axis_step(const yoke_operand &operand, int axis)
+void Places::add(const yoke_operand &index, const yoke_operand &x, int axis, bool first)
 {
-    return operand.strides[axis] * dtype_size(operand.dtype);
-}
-
-template <class T>
-static void select_parts(const Index &index, const yoke_operand &out, const yoke_operand &x,
-                         int axis)
-{
-    const Loop<2> first = one_part(out, x, axis);
-    int64_t to_step = axis_step(out, axis), from_step = axis_step(x, axis);
-    int64_t grain = max(1, kGrain / max(1, first.numel));
-    parallel_range(index.count, grain, [&](int64_t begin, int64_t end) {
-        Loop<2> part = first;
-        for (int64_t i = begin; i < end; i++) {
-            part.data[0] = first.data[0] + i * to_step;
-            part.data[1] = first.data[1] + index.at(i) * from_step;
-            walk<2>(part, 0, part.numel, [](char *const *data, const int64_t *stride, int64_t n) {
-                if (stride[0] == sizeof(T) && stride[1] == sizeof(T))
-                    memcpy(data[0], data[1], (size_t)n * sizeof(T));
-                else
-                    map_run<T, T>([](T value) { return value; }, data, stride, n);
+    int64_t strides[YOKE_MAX_NDIM], length = x.shape[axis], step = axis_step(x, axis);
+    const yoke_operand offsets = row_major(index, offsets_, YOKE_I64, strides);
+    for_index_dtype(launch_, "index", index.dtype, [&]<class I>() {
+        Loop<2> loop;
+        plan_loop<2>(loop, {&offsets, &index});
+        parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+            walk<2>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+                for (int64_t i = 0; i < n; i++) {
+                    int64_t *offset = (int64_t *)(data[0] + i * stride[0]);
+                    int64_t at = kernels::resolved(*(const I *)(data[1] + i * stride[1]), length);
+                    *offset = at * step + (first ? 0 : *offset);
+                }
             });
-        }
-    });
-}
-
-yoke_status entry::index_select(const yoke_launch *launch)
-{
-    const yoke_operand &x = launch->operands[0], &out = launch->operands[2];
-    int axis = (int)launch->params[0].v.i;
-    const Index index{launch->operands[1], out.shape[axis], x.shape[axis]};
-    if (yoke_status status = index.check(launch)) return status;
-    if (out.numel == 0) return YOKE_OK;
-    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
-        select_parts<T>(index, out, x, axis);
+        });
         return (yoke_status)YOKE_OK;
     });
 }
 
-// Parts are added in the order of the index, each by the whole team, so that a part named twice gives the same bits
-// each time.
-template <class T>
-static void add_parts(const Index &index, const yoke_operand &sum, const yoke_operand &grad,
-                      int axis)
+// Axes [first, last) of x in row-major order; that of `out` beside it are `shift` axes further on.
+static Loop<2> axes_of(const yoke_operand &out, const yoke_operand &x, int first, int last,
+                       int shift)
 {
-    using C = compute_type<T>;
-    const Loop<2> first = one_part(sum, grad, axis);
-    int64_t to_step = axis_step(sum, axis), from_step = axis_step(grad, axis);
-    Loop<2> part = first;
-    for (int64_t i = 0; i < index.count; i++) {
-        part.data[0] = first.data[0] + index.at(i) * to_step;
-        part.data[1] = first.data[1] + i * from_step;
-        parallel_range(part.numel, kGrain, [&](int64_t begin, int64_t end) {
-            walk<2>(part, begin, end, [](char *const *data, const int64_t *stride, int64_t n) {
-                for (int64_t k = 0; k < n; k++)
-                    *(C *)(data[0] + k * stride[0]) +=
-                        load<T>(*(const T *)(data[1] + k * stride[1]));
-            });
-        });
-    }
+    Loop<2> loop;
+    loop.ndim = 0;
+    loop.numel = 1;
+    loop.data[0] = data_of<char>(out);
+    loop.data[1] = data_of<char>(x);
+    for (int axis = last - 1; axis >= first; axis--)
+        add_axis<2>(loop, x.shape[axis], {axis_step(out, axis + shift), axis_step(x, axis)});
+    if (loop.ndim == 0) finish_loop<2>(loop);
+    return loop;
 }
 
-// Halves are added up in float32, in scratch, and rounded once.
-yoke_status entry::_index_select_backward(const yoke_launch *launch)
+// ---- _index -----------------------------------------------------------------------------------------------------
+
+template <class T>
+static void copy_block(const Loop<2> &block)
 {
-    const yoke_operand &grad = launch->operands[0], &out = launch->operands[2];
-    int axis = (int)launch->params[1].v.i;
-    const Index index{launch->operands[1], grad.shape[axis], out.shape[axis]};
-    if (yoke_status status = index.check(launch)) return status;
-    if (out.numel == 0) return YOKE_OK;
-    return for_float(launch, "grad", grad.dtype, [&]<class T>() {
-        yoke_operand sum = out;
-        Scratch scratch(launch);
-        uint64_t bytes = (uint64_t)out.numel * sizeof(compute_type<T>);
-        if (is_half<T>) {
-            if (yoke_status status = scratch.reserve(bytes)) return status;
-            sum.data = scratch.data();
-            sum.dtype = YOKE_F32;
-        }
-        memset(sum.data, 0, bytes);
-        add_parts<T>(index, sum, grad, axis);
-        return is_half<T> ? copy_operand(launch, out, sum) : (yoke_status)YOKE_OK;
+    walk<2>(block, 0, block.numel, [](char *const *data, const int64_t *stride, int64_t n) {
+        if (stride[0] == sizeof(T) && stride[1] == sizeof(T))
+            memcpy(data[0], data[1], (size_t)n * sizeof(T));
+        else
+            map_run<T, T>(Converted<T, T>(), data, stride, n);
     });
+}
+
+// The result is row-major: its rows are the blocks, one for each place of each `before`.
+template <class T>
+static void index_rows(const yoke_operand &x, const yoke_operand &out, const Places &places,
+                       Middle middle, int index_ndim)
+{
+    const Loop<2> before = axes_of(out, x, 0, middle.first, 0);
+    Loop<2> behind =
+        axes_of(out, x, middle.first + middle.count, x.ndim, index_ndim - middle.count);
+    finish_loop<2>(behind);
+    int64_t row_bytes = behind.numel * (int64_t)sizeof(T);
+    parallel_range(before.numel * places.count(), max(1, kGrain / max(1, behind.numel)),
+                   [&](int64_t begin, int64_t end) {
+                       Cursor<2> outer(before, begin / places.count());
+                       int64_t place = begin % places.count();
+                       Loop<2> block = behind;
+                       for (int64_t row = begin; row < end; row++) {
+                           block.data[0] = data_of<char>(out) + row * row_bytes;
+                           block.data[1] = outer.data[1] + places.at(place);
+                           if (behind.numel == 1)
+                               *(T *)block.data[0] = *(const T *)block.data[1];
+                           else
+                               copy_block<T>(block);
+                           if (++place == places.count()) place = 0, outer.advance(before, 0, 1);
+                       }
+                   });
+}
+
+static yoke_status index(const yoke_launch *launch, bool wraps)
+{
+    const yoke_operand &x = launch->operands[0], *indices = launch->operands + 1;
+    const Middle middle = {(int)launch->params[0].v.i, launch->operand_count - 2};
+    const yoke_operand &out = indices[middle.count];
+    Places places(launch, wraps);
+    if (yoke_status status = places.find(x, indices, middle)) return status;
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        index_rows<T>(x, out, places, middle, indices[0].ndim);
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+YOKE_KERNEL(_index)
+{
+    return index(launch, true);
+}
+
+YOKE_KERNEL(index_select)
+{
+    return index(launch, false);
+}
+
+// ---- _index_put -------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Write {
+    void operator()(char *const *data, const int64_t *stride, int64_t n) const
+    {
+        map_run<T, T>(Converted<T, T>(), data, stride, n);
+    }
+};
+
+template <class T, class C>
+struct AddTo {
+    void operator()(char *const *data, const int64_t *stride, int64_t n) const
+    {
+        for (int64_t i = 0; i < n; i++) {
+            C &sum = *(C *)(data[0] + i * stride[0]);
+            sum = kernels::Add()(sum, (C)load<T>(*(const T *)(data[1] + i * stride[1])));
+        }
+    }
+};
+
+// Operands: what is written, and the values, which broadcast to [before…, indices…, behind…].
+struct Put {
+    Loop<2> before, behind;
+    Loop<1> values;  // over the axes of the indices, row-major
+    const Places &places;
+
+    Put(const yoke_operand &to, const yoke_operand &from, const yoke_operand &index,
+        const Places &where, Middle middle)
+        : places(where)
+    {
+        int ndim = to.ndim - middle.count + index.ndim;
+        start(before, to, from);
+        start(behind, to, from);
+        for (int axis = to.ndim - 1; axis >= 0; axis--) {
+            if (axis >= middle.first && axis < middle.first + middle.count) continue;
+            bool is_before = axis < middle.first;
+            int whole = is_before ? axis : axis - middle.count + index.ndim;
+            add_axis<2>(is_before ? before : behind, to.shape[axis],
+                        {axis_step(to, axis), step_of(from, whole, ndim)});
+        }
+        finish_loop<2>(before);
+        finish_loop<2>(behind);
+        values.ndim = 0;
+        values.numel = 1;
+        values.data[0] = data_of<char>(from);
+        for (int axis = index.ndim - 1; axis >= 0; axis--)
+            add_axis<1>(values, index.shape[axis], {step_of(from, middle.first + axis, ndim)});
+        if (values.ndim == 0) finish_loop<1>(values);
+    }
+
+    static void start(Loop<2> &loop, const yoke_operand &to, const yoke_operand &from)
+    {
+        loop.ndim = 0;
+        loop.numel = 1;
+        loop.data[0] = data_of<char>(to);
+        loop.data[1] = data_of<char>(from);
+    }
+
+    // What one thread does: of each block elements [begin, end), at places whose offset is in [low, high).
+    struct Share {
+        int64_t first_before, last_before, begin, end, low, high;
+    };
+
+    template <class F>
+    void run_share(const F &f, const Share &share) const
+    {
+        Loop<2> block = behind;
+        Cursor<2> outer(before, share.first_before);
+        for (int64_t o = share.first_before; o < share.last_before; o++) {
+            Cursor<1> value(values, 0);
+            for (int64_t i = 0; i < places.count(); i++, value.advance(values, 0, 1)) {
+                int64_t offset = places.at(i);
+                if (offset < share.low || offset >= share.high) continue;
+                block.data[0] = outer.data[0] + offset;
+                block.data[1] = outer.data[1] + (value.data[0] - values.data[0]);
+                walk<2>(block, share.begin, share.end, f);
+            }
+            outer.advance(before, 0, 1);
+        }
+    }
+
+    // Shares by what is before, by parts of the blocks, or by where places lie: whichever gives each thread some.
+    template <class F>
+    void run(const F &f) const
+    {
+        int64_t low = places.lowest(), span = places.span(), team = team_size();
+        int64_t work = before.numel * places.count() * behind.numel;
+        if (work == 0) return;
+        if (work < 2 * kGrain || team == 1)
+            return run_share(f, {0, before.numel, 0, behind.numel, low, low + span});
+        if (before.numel >= team)
+            return parallel_range(before.numel, 1, [&](int64_t first, int64_t last) {
+                run_share(f, {first, last, 0, behind.numel, low, low + span});
+            });
+        if (behind.numel >= 256 * team)
+            return parallel_range(behind.numel, 128, [&](int64_t begin, int64_t end) {
+                run_share(f, {0, before.numel, begin, end, low, low + span});
+            });
+        int64_t share = divide_up(span, team);
+        parallel_items(divide_up(span, share), [&](int64_t i) {
+            run_share(f, {0, before.numel, 0, behind.numel, low + i * share,
+                          low + min(span, (i + 1) * share)});
+        });
+    }
+};
+
+static yoke_status copy_unless_same(const yoke_launch *launch, const yoke_operand &out,
+                                    const yoke_operand &x)
+{
+    return out.data == x.data ? (yoke_status)YOKE_OK : copy_operand(launch, out, x);
+}
+
+YOKE_KERNEL(_index_put)
+{
+    const yoke_operand &x = launch->operands[0], *indices = launch->operands + 1;
+    const Middle middle = {(int)launch->params[0].v.i, launch->operand_count - 3};
+    const yoke_operand &values = indices[middle.count], &out = indices[middle.count + 1];
+    bool accumulate = launch->params[1].v.i != 0;
+    Sum sum(launch, out);
+    Places places(launch, true);
+    if (!accumulate) {
+        if (yoke_status status = places.find(out, indices, middle)) return status;
+        if (yoke_status status = copy_unless_same(launch, out, x)) return status;
+        return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+            Put(out, values, indices[0], places, middle).run(Write<T>());
+            return (yoke_status)YOKE_OK;
+        });
+    }
+    // Places are found, and indices refused, before a value of x changes: sum may be x itself.
+    if (yoke_status status = sum.start(x)) return status;
+    if (yoke_status status = places.find(sum.operand(), indices, middle)) return status;
+    yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+        Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T, compute_type<T>>());
+        return (yoke_status)YOKE_OK;
+    });
+    return status ? status : sum.finish();
 }
 
 YOKE_SIMD_END

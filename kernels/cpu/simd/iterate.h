@@ -170,9 +170,10 @@ inline void walk(const Loop<N> &loop, int64_t begin, int64_t end, const F &inner
 }
 
 // ---- elementwise maps: f takes stored values and gives one -----------------------------------------------------
+// map_run has f by value: what it holds is then known not to change as results are stored.
 
 template <class Out, class A, class F>
-inline void map_run(const F &f, char *const *data, const int64_t *stride, int64_t n)
+inline void map_run(F f, char *const *data, const int64_t *stride, int64_t n)
 {
     Out *out = (Out *)data[0];
     const A *a = (const A *)data[1];
@@ -190,7 +191,7 @@ inline void map_run(const F &f, char *const *data, const int64_t *stride, int64_
 }
 
 template <class Out, class A, class B, class F>
-inline void map_run(const F &f, char *const *data, const int64_t *stride, int64_t n)
+inline void map_run(F f, char *const *data, const int64_t *stride, int64_t n)
 {
     Out *out = (Out *)data[0];
     const A *a = (const A *)data[1];

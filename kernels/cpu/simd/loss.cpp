@@ -1,5 +1,5 @@
 // Cross entropy of logits and class indices, and its gradient: two passes over the logits, none over a softmax that
-// would have to be stored.
+// would have to be stored; and the negative log likelihood of log-probabilities.
 #include "kernels/common/loss.h"
 
 #include <cstring>
@@ -14,16 +14,19 @@ struct Classes {
     int64_t rows, count, ignored;
     double smoothing;
     bool mean, none;
+    const char *call;
 
-    Classes(const yoke_operand &logits, const yoke_operand &indices, const yoke_arg *params)
+    Classes(const yoke_operand &logits, const yoke_operand &indices, const yoke_arg *params,
+            double label_smoothing, const char *name)
         : x(logits),
           target(indices),
           rows(logits.shape[0]),
           count(logits.shape[1]),
           ignored(params[1].v.i),
-          smoothing(float_param(params[2])),
+          smoothing(label_smoothing),
           mean(strcmp(params[0].v.string, "mean") == 0),
-          none(strcmp(params[0].v.string, "none") == 0)
+          none(strcmp(params[0].v.string, "none") == 0),
+          call(name)
     {
     }
 
@@ -46,9 +49,9 @@ struct Classes {
             ++*used;
             if (index < 0 || index >= count)
                 return fail(YOKE_E_INDEX,
-                            "cross_entropy: target[%lld] is %lld, which is no class of x: use 0 to "
-                            "%lld, or ignore_index (%lld)",
-                            (long long)row, (long long)index, (long long)count - 1,
+                            "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or "
+                            "ignore_index (%lld)",
+                            call, (long long)row, (long long)index, (long long)count - 1,
                             (long long)ignored);
         }
         return YOKE_OK;
@@ -98,10 +101,11 @@ static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, 
     return YOKE_OK;
 }
 
-yoke_status entry::cross_entropy(const yoke_launch *launch)
+YOKE_KERNEL(cross_entropy)
 {
     const yoke_operand &x = launch->operands[0];
-    Classes classes(x, launch->operands[1], launch->params);
+    Classes classes(x, launch->operands[1], launch->params, float_param(launch->params[2]),
+                    "cross_entropy");
     int64_t used = 0;
     if (yoke_status status = classes.check(launch, &used)) return status;
     yoke_dtype loss = launch->operands[2].dtype;
@@ -155,15 +159,73 @@ static yoke_status logit_gradient(const yoke_launch *launch, const Classes &clas
     return YOKE_OK;
 }
 
-yoke_status entry::_cross_entropy_backward(const yoke_launch *launch)
+YOKE_KERNEL(_cross_entropy_backward)
 {
     const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
-    Classes classes(x, launch->operands[2], launch->params);
+    Classes classes(x, launch->operands[2], launch->params, float_param(launch->params[2]),
+                    "cross_entropy");
     int64_t used = 0;
     if (yoke_status status = classes.check(launch, &used)) return status;
     if (grad.dtype != x.dtype) return bad_dtype(launch, "grad", grad.dtype);
     return for_float(launch, "x", x.dtype,
                      [&]<class T>() { return logit_gradient<T>(launch, classes); });
+}
+
+// ---- nll_loss ---------------------------------------------------------------------------------------------------
+
+template <class T>
+static yoke_status likelihood_loss(const yoke_launch *launch, const Classes &classes, int64_t used)
+{
+    using C = compute_type<T>;
+    const yoke_operand &x = classes.x, &loss = launch->operands[2];
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)(classes.rows + 1) * sizeof(C)))
+        return status;
+    C *losses = static_cast<C *>(scratch.data());
+    for (int64_t row = 0; row < classes.rows; row++) {
+        int64_t index = classes.at(row);
+        const T *at = data_of<T>(x) + row * x.strides[0];
+        losses[row] = index == classes.ignored ? (C)0 : -load<T>(at[index * x.strides[1]]);
+    }
+    *data_of<C>(launch->operands[3]) = (C)used;
+    for (int64_t row = 0; classes.none && row < classes.rows; row++)
+        data_of<T>(loss)[row] = store<T>(losses[row]);
+    if (classes.none) return YOKE_OK;
+    C total = kernels::reduce_span(kernels::Sum<C>(), losses, 1, classes.rows);
+    *data_of<T>(loss) = store<T>(classes.mean ? total / (C)used : total);
+    return YOKE_OK;
+}
+
+YOKE_KERNEL(nll_loss)
+{
+    const yoke_operand &x = launch->operands[0];
+    Classes classes(x, launch->operands[1], launch->params, 0, "nll_loss");
+    int64_t used = 0;
+    if (yoke_status status = classes.check(launch, &used)) return status;
+    return for_float(launch, "x", x.dtype,
+                     [&]<class T>() { return likelihood_loss<T>(launch, classes, used); });
+}
+
+YOKE_KERNEL(_nll_loss_backward)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &grad = o[0], &dx = o[4];
+    Classes classes(o[1], o[2], launch->params, 0, "nll_loss");
+    int64_t used = 0;
+    if (yoke_status status = classes.check(launch, &used)) return status;
+    return for_float(launch, "x", dx.dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        C divisor = classes.mean ? *data_of<C>(o[3]) : (C)1;
+        int64_t step = grad.ndim ? grad.strides[0] : 0;
+        memset(dx.data, 0, (size_t)dx.numel * sizeof(T));
+        for (int64_t row = 0; row < classes.rows; row++) {
+            int64_t index = classes.at(row);
+            if (index == classes.ignored) continue;
+            C g = load<T>(data_of<T>(grad)[row * step]);
+            data_of<T>(dx)[row * classes.count + index] = store<T>(-g / divisor);
+        }
+        return (yoke_status)YOKE_OK;
+    });
 }
 
 YOKE_SIMD_END

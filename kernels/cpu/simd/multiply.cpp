@@ -4,15 +4,11 @@
 
 #include <cstdlib>
 
+#include "kernels/common/span.h"
+#include "kernels/cpu/simd/tile.h"
+
 YOKE_SIMD_BEGIN
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kRows = 8;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32, kRows = 6;
-#else
-constexpr int kVectorBytes = 16, kRows = 4;
-#endif
 constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
 constexpr int64_t kTileBytes = 1024;             // of a row of the result's tile
 constexpr int64_t kStackBytes = 32768;
@@ -21,12 +17,6 @@ constexpr int64_t kStackBytes = 32768;
 template <class T>
 using Accumulator = std::conditional_t<is_float<T>, compute_type<T>,
                                        std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
-
-template <class C>
-using Vector [[gnu::vector_size(kVectorBytes), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
-
-template <class C>
-constexpr int64_t kWidth = 2 * kVectorBytes / (int64_t)sizeof(C);  // columns of the kernel
 
 template <class C, class T>
 static C widen(T x)
@@ -48,69 +38,38 @@ static T narrow(C x)
         return (T)x;
 }
 
-// Rows [0, rows) of a block of `depth` columns, in panels of kRows rows, column by column; missing rows are 0.
 template <class C, class T>
-static void pack_a(const Matrix &a, const T *from, int64_t rows, int64_t depth, C *to)
+static void widen_run(const T *from, int64_t n, C *to)
 {
-    for (int64_t panel = 0; panel < rows; panel += kRows) {
-        int64_t height = min(kRows, rows - panel);
-        for (int64_t i = 0; i < kRows; i++) {
-            const T *row = from + (panel + i) * a.row_stride;
-            for (int64_t p = 0; p < depth; p++)
-                to[p * kRows + i] = i < height ? widen<C>(row[p * a.column_stride]) : (C)0;
-        }
-        to += kRows * depth;
-    }
+    if constexpr (is_float<T>)
+        kernels::convert_span(from, n, to);
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = widen<C>(from[i]);
 }
 
-// Columns [0, columns) of `depth` rows, in panels of kWidth columns, row by row; missing columns are 0.
-template <class C, class T>
-static void pack_b(const Matrix &b, const T *from, int64_t columns, int64_t depth, C *to)
+// `lanes` rows of a (or columns of b) of length `depth`, in panels of kLanes, element after element; missing lanes are
+// 0. Whichever way is dense is converted in runs.
+template <int64_t kLanes, class C, class T>
+static void pack(const T *from, int64_t lane_stride, int64_t stride, int64_t lanes, int64_t depth,
+                 C *to)
 {
-    constexpr int64_t width = kWidth<C>;
-    for (int64_t panel = 0; panel < columns; panel += width) {
-        int64_t count = min(width, columns - panel);
-        const T *corner = from + panel * b.column_stride;
-        if (b.column_stride == 1 && count == width) {
+    for (; lanes > 0; lanes -= kLanes, from += kLanes * lane_stride, to += kLanes * depth) {
+        if (lane_stride == 1 && lanes >= kLanes) {
             for (int64_t p = 0; p < depth; p++)
-                for (int64_t j = 0; j < width; j++)
-                    to[p * width + j] = widen<C>(corner[p * b.row_stride + j]);
-        } else {
-            for (int64_t j = 0; j < width; j++)
-                for (int64_t p = 0; p < depth; p++)
-                    to[p * width + j] =
-                        j < count ? widen<C>(corner[p * b.row_stride + j * b.column_stride]) : (C)0;
+                widen_run(from + p * stride, kLanes, to + p * kLanes);
+            continue;
         }
-        to += width * depth;
-    }
-}
-
-// kRows x kWidth of the tile += a panel of a times a panel of b.
-template <class C>
-static void kernel(const C *a, const C *b, int64_t depth, C *tile, int64_t tile_stride)
-{
-    using V = Vector<C>;
-    V low[kRows], high[kRows];
-    const int64_t half = kWidth<C> / 2;
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; i++) {
-        low[i] = *(const V *)(tile + i * tile_stride);
-        high[i] = *(const V *)(tile + i * tile_stride + half);
-    }
-    for (int64_t p = 0; p < depth; p++) {
-        V left = *(const V *)b, right = *(const V *)(b + half);
-#pragma GCC unroll 8
-        for (int i = 0; i < kRows; i++) {
-            low[i] += a[i] * left;
-            high[i] += a[i] * right;
+        for (int64_t lane = 0; lane < kLanes; lane++) {
+            const T *line = from + lane * lane_stride;
+            C run[kDepth];
+            if (lane >= lanes)
+                for (int64_t p = 0; p < depth; p++) run[p] = (C)0;
+            else if (stride == 1)
+                widen_run(line, depth, run);
+            else
+                for (int64_t p = 0; p < depth; p++) run[p] = widen<C>(line[p * stride]);
+            for (int64_t p = 0; p < depth; p++) to[p * kLanes + lane] = run[p];
         }
-        a += kRows;
-        b += kWidth<C>;
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; i++) {
-        *(V *)(tile + i * tile_stride) = low[i];
-        *(V *)(tile + i * tile_stride + half) = high[i];
     }
 }
 
@@ -138,15 +97,23 @@ struct Tiling {
 };
 
 template <class T, class C>
-static void write_tile(const Product &product, const C *tile, int64_t stride, T *c, const T *bias,
+static void write_row(const C *from, int64_t n, T *to, int64_t stride)
+{
+    if (is_float<T> && stride == 1) {
+        if constexpr (is_float<T>) kernels::convert_span(from, n, to);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) to[j * stride] = narrow<T>(from[j]);
+}
+
+template <class T, class C>
+static void write_tile(const Product &product, C *tile, int64_t stride, T *c, const T *bias,
                        int64_t rows, int64_t columns)
 {
     const Matrix &m = product.c;
-    for (int64_t i = 0; i < rows; i++) {
-        const C *row = tile + i * stride;
-        for (int64_t j = 0; j < columns; j++)
-            c[i * m.row_stride + j * m.column_stride] =
-                narrow<T>((C)(row[j] + (bias ? widen<C>(bias[j]) : (C)0)));
+    for (int64_t i = 0; i < rows; i++, tile += stride) {
+        for (int64_t j = 0; bias && j < columns; j++) tile[j] += widen<C>(bias[j]);
+        write_row(tile, columns, c + i * m.row_stride, m.column_stride);
     }
 }
 
@@ -163,19 +130,23 @@ static void compute_tile(const Product &product, const Tiling<C> &tiling, int64_
     const T *a = (const T *)ma.data + batch * ma.batch_stride + row * ma.row_stride;
     const T *b = (const T *)mb.data + batch * mb.batch_stride + column * mb.column_stride;
     T *c = (T *)mc.data + batch * mc.batch_stride + row * mc.row_stride + column * mc.column_stride;
-    C *packed_a = room, *packed_b = room + tiling.a_size, *tile = packed_b + tiling.b_size;
-    for (int64_t i = 0; i < tiling.result_size; i++) tile[i] = (C)0;
+    C *packed_a = room, *packed_b = room + tiling.a_size, *result = packed_b + tiling.b_size;
+    for (int64_t i = 0; i < tiling.result_size; i++) result[i] = (C)0;
     for (int64_t p = 0; p < product.k; p += tiling.depth) {
         int64_t depth = min(tiling.depth, product.k - p);
-        pack_a<C>(ma, a + p * ma.column_stride, rows, depth, packed_a);
-        pack_b<C>(mb, b + p * mb.row_stride, columns, depth, packed_b);
+        pack<kRows>(a + p * ma.column_stride, ma.row_stride, ma.column_stride, rows, depth,
+                    packed_a);
+        pack<kWidth<C>>(b + p * mb.row_stride, mb.column_stride, mb.row_stride, columns, depth,
+                        packed_b);
         for (int64_t j = 0; j < columns; j += kWidth<C>)
             for (int64_t i = 0; i < rows; i += kRows)
-                kernel<C>(packed_a + i * depth, packed_b + j * depth, depth,
-                          tile + i * tiling.columns + j, tiling.columns);
+                tile<Panel::kByColumn, true>(packed_a + i * depth, kRows, packed_b + j * depth,
+                                             kWidth<C>, depth, result + i * tiling.columns + j,
+                                             tiling.columns);
     }
     const T *bias = (const T *)product.bias;
-    write_tile<T>(product, tile, tiling.columns, c, bias ? bias + column : nullptr, rows, columns);
+    write_tile<T>(product, result, tiling.columns, c, bias ? bias + column : nullptr, rows,
+                  columns);
 }
 
 template <class T>

@@ -1,112 +1,122 @@
-// One step of an optimizer over all tensors of a group in one pass, shared among the threads by elements.
+// One step of an optimizer over all tensors of a group in one pass. Nothing changes where found_inf is not 0.
 #include "kernels/common/optim.h"
 
-#include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/multi_tensor.h"
 
 YOKE_SIMD_BEGIN
 
-// The tensors of one launch: params, grads, and momenta unless there is no momentum.
+// The tensors of one launch: params, grads, `states` lists of state, masters or none, found_inf or none.
 struct Group {
-    const yoke_operand *params, *grads, *momenta;
-    int64_t count = 0, numel = 0;
+    const yoke_operand *params, *grads, *state, *masters;
+    int64_t count;
+    bool is_skipped;
 
-    // params are written and grads are not, which tells how many there are of each.
-    explicit Group(const yoke_launch *launch) : params(launch->operands)
+    Group(const yoke_launch *launch, int64_t states) : count(count_written(launch))
     {
-        while (count < launch->operand_count && (params[count].flags & YOKE_OPERAND_WRITE)) {
-            numel += params[count].numel;
-            count++;
-        }
+        const yoke_operand *found_inf = launch->operands + launch->operand_count - 1;
+        params = launch->operands;
         grads = params + count;
-        momenta = launch->operand_count == 3 * count ? grads + count : nullptr;
+        state = grads + count;
+        masters = state + states * count;
+        if (masters == found_inf) masters = nullptr;
+        is_skipped = is_present(*found_inf) && *data_of<float>(*found_inf) != 0;
     }
+    // What the step works on: the parameter, or its master where it has one.
+    const yoke_operand &weight(int64_t i) const { return masters ? masters[i] : params[i]; }
+    bool has_copy(int64_t i) const { return weight(i).data != params[i].data; }
 };
 
-template <class T>
-static void step_run(const kernels::Sgd<compute_type<T>> &sgd, char *const *data,
-                     const int64_t *stride, int64_t n, bool has_momentum)
+// ---- stochastic gradient descent ---------------------------------------------------------------------------------
+
+template <class C>
+static void sgd_run(const kernels::Sgd<C> sgd, C *p, const C *g, C *buffer, int64_t n)
 {
-    T *p = (T *)data[0], *m = (T *)data[2];
-    const T *g = (const T *)data[1];
-    auto update = [&](T & parameter, T gradient, T & buffer) __attribute__((always_inline))
-    {
-        compute_type<T> kept = load<T>(buffer);
-        parameter = store<T>(sgd(load<T>(parameter), load<T>(gradient), kept));
-        buffer = store<T>(kept);
-    };
-    bool dense = stride[0] == sizeof(T) && stride[1] == sizeof(T) && stride[2] == sizeof(T);
-    if (!has_momentum) {
-        if (dense) {
+    if (buffer) {
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) p[i] = store<T>(sgd(load<T>(p[i]), load<T>(g[i])));
-            return;
-        }
-        for (int64_t i = 0; i < n; i++) {
-            T *to = (T *)(data[0] + i * stride[0]);
-            *to = store<T>(sgd(load<T>(*to), load<T>(*(const T *)(data[1] + i * stride[1]))));
-        }
-    } else if (dense) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) update(p[i], g[i], m[i]);
+        for (int64_t i = 0; i < n; i++) p[i] = sgd(p[i], g[i], buffer[i]);
     } else {
-        for (int64_t i = 0; i < n; i++)
-            update(*(T *)(data[0] + i * stride[0]), *(const T *)(data[1] + i * stride[1]),
-                   *(T *)(data[2] + i * stride[2]));
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) p[i] = sgd(p[i], g[i]);
     }
 }
 
-template <class T>
-static void step_tensor(const yoke_launch *launch, const Group &group, int64_t index, int64_t begin,
-                        int64_t end)
+YOKE_KERNEL(_sgd)
 {
     const yoke_arg *params = launch->params;
-    using C = compute_type<T>;
-    kernels::Sgd<C> sgd{(C)float_param(params[0]), (C)float_param(params[1]),
-                        (C)float_param(params[2]), params[3].v.i != 0, params[4].v.i != 0};
-    bool has_momentum = group.momenta && float_param(params[1]) != 0;
-    const yoke_operand &p = group.params[index];
-    const yoke_operand &m = has_momentum ? group.momenta[index] : p;
-    Loop<3> loop;
-    plan_loop<3>(loop, {&p, &group.grads[index], &m});
-    walk<3>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
-        if (n == 1) {  // a tensor of one element has no strides
-            const int64_t unit[3] = {sizeof(T), sizeof(T), sizeof(T)};
-            return step_run<T>(sgd, data, unit, n, has_momentum);
-        }
-        step_run<T>(sgd, data, stride, n, has_momentum);
+    double lr = float_param(params[0]), momentum = float_param(params[1]);
+    double weight_decay = float_param(params[2]);
+    bool nesterov = params[3].v.i != 0;
+    Group group(launch, momentum != 0);
+    if (group.is_skipped) return YOKE_OK;
+    for_tensors(group.params, group.count, [&](int64_t i, int64_t from, int64_t to) {
+        const yoke_operand &weight = group.weight(i);
+        const yoke_operand &buffer = momentum != 0 ? group.state[i] : weight;
+        bool has_copy = group.has_copy(i);
+        with_compute_type(weight.dtype, [&]<class C>() {
+            kernels::Sgd<C> sgd{(C)lr, (C)momentum, (C)weight_decay, nesterov};
+            unsigned kept = momentum != 0 ? 5u : 1u;
+            for_runs<C, 4>({&weight, &group.grads[i], &buffer, &group.params[i]}, kept | 2u,
+                           kept | (has_copy ? 8u : 0u), from, to, [&](C **x, int64_t n) {
+                               sgd_run<C>(sgd, x[0], x[1], momentum != 0 ? x[2] : nullptr, n);
+                               x[3] = x[0];
+                           });
+        });
     });
-}
-
-static yoke_status check_group(const yoke_launch *launch, const Group &group)
-{
-    for (int64_t i = 0; i < group.count; i++) {
-        yoke_dtype dtype = group.params[i].dtype;
-        if (group.grads[i].dtype != dtype) return bad_dtype(launch, "grad", group.grads[i].dtype);
-        if (group.momenta && group.momenta[i].dtype != dtype)
-            return bad_dtype(launch, "momentum", group.momenta[i].dtype);
-        auto accept = []<class T>() { return (yoke_status)YOKE_OK; };
-        if (yoke_status status = for_float(launch, "param", dtype, accept)) return status;
-    }
     return YOKE_OK;
 }
 
-yoke_status entry::_sgd(const yoke_launch *launch)
+// ---- Adam --------------------------------------------------------------------------------------------------------
+
+template <class C>
+static void adam_run(const kernels::Adam<C> adam, C *const *x, int64_t n)
 {
-    Group group(launch);
-    if (yoke_status status = check_group(launch, group)) return status;
-    parallel_range(group.numel, kGrain, [&](int64_t begin, int64_t end) {
-        int64_t first = 0;  // of this tensor, among all elements
-        for (int64_t i = 0; i < group.count && first < end; i++) {
-            int64_t n = group.params[i].numel, from = max(begin, first), to = min(end, first + n);
-            if (from < to)
-                for_float(launch, "param", group.params[i].dtype, [&]<class T>() {
-                    step_tensor<T>(launch, group, i, from - first, to - first);
-                    return (yoke_status)YOKE_OK;
-                });
-            first += n;
-        }
+    C *p = x[0], *first = x[2], *second = x[3];
+    const C *g = x[1];
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) p[i] = adam(p[i], g[i], first[i], second[i]);
+}
+
+static void adam_tensor(const Group &group, const kernels::AdamOptions &options, int64_t i,
+                        int64_t from, int64_t to)
+{
+    const yoke_operand &weight = group.weight(i), *state = group.state + i;
+    double step = (double)*data_of<float>(state[2 * group.count]) + 1;
+    unsigned copied = group.has_copy(i) ? 16u : 0u;
+    with_compute_type(weight.dtype, [&]<class C>() {
+        kernels::Adam<C> adam = kernels::adam_step<C>(options, step);
+        for_runs<C, 5>({&weight, &group.grads[i], &state[0], &state[group.count], &group.params[i]},
+                       15u, 13u | copied, from, to, [&](C **x, int64_t n) {
+                           adam_run<C>(adam, x, n);
+                           x[4] = x[0];
+                       });
     });
+}
+
+static yoke_status adam(const yoke_launch *launch, bool decoupled)
+{
+    const yoke_arg *params = launch->params;
+    kernels::AdamOptions options{float_param(params[0]), float_param(params[1]),
+                                 float_param(params[2]), float_param(params[3]),
+                                 float_param(params[4]), decoupled};
+    Group group(launch, 3);
+    if (group.is_skipped) return YOKE_OK;
+    for_tensors(group.params, group.count, [&](int64_t i, int64_t from, int64_t to) {
+        adam_tensor(group, options, i, from, to);
+    });
+    // Only now: every thread has read them.
+    for (int64_t i = 0; i < group.count; i++)
+        *data_of<float>(group.state[2 * group.count + i]) += 1;
     return YOKE_OK;
+}
+
+YOKE_KERNEL(_adam)
+{
+    return adam(launch, false);
+}
+
+YOKE_KERNEL(_adamw)
+{
+    return adam(launch, true);
 }
 
 YOKE_SIMD_END

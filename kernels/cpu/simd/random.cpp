@@ -68,7 +68,7 @@ static yoke_status draw_into(const yoke_operand &x, const D &draw, const yoke_ar
     return YOKE_OK;
 }
 
-yoke_status entry::_uniform(const yoke_launch *launch)
+YOKE_KERNEL(_uniform)
 {
     return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
         return for_float(launch, "x", x.dtype, [&]<class T>() {
@@ -77,7 +77,7 @@ yoke_status entry::_uniform(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_normal(const yoke_launch *launch)
+YOKE_KERNEL(_normal)
 {
     return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
         return for_float(launch, "x", x.dtype, [&]<class T>() {
@@ -86,7 +86,7 @@ yoke_status entry::_normal(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_randint(const yoke_launch *launch)
+YOKE_KERNEL(_randint)
 {
     kernels::UniformInteger draw{launch->params[0].v.i, launch->params[1].v.i};
     if (draw.low >= draw.high)
@@ -121,7 +121,7 @@ static void drop(const yoke_launch *launch, const T *x, T *out, int64_t n)
     });
 }
 
-yoke_status entry::_dropout(const yoke_launch *launch)
+YOKE_KERNEL(_dropout)
 {
     const yoke_operand &x = launch->operands[0];
     return fill_row_major(launch, launch->operands[1], [&](const yoke_operand &out) {
@@ -154,7 +154,7 @@ static void shuffle(int64_t *order, int64_t n, uint64_t seed, uint64_t offset)
     }
 }
 
-yoke_status entry::_randperm(const yoke_launch *launch)
+YOKE_KERNEL(_randperm)
 {
     const yoke_operand &x = launch->operands[0];
     Scratch scratch(launch);

@@ -1,23 +1,7 @@
-// sum, mean and amax over any set of axes.
+// sum, mean, prod, amax, amin, all and any over any set of axes.
 #include "kernels/cpu/simd/reduce.h"
 
 YOKE_SIMD_BEGIN
-
-// A state in the result's dtype, which may be wider or narrower than x's.
-template <class State>
-static void put_as(yoke_dtype dtype, char *out, State state)
-{
-#define YOKE_PUT(value, type)                \
-    case value:                              \
-        *(type *)out = convert<type>(state); \
-        break;
-    switch (dtype) {
-        YOKE_ALL_TYPES(YOKE_PUT)
-        default:
-            break;  // refused before the first element
-    }
-#undef YOKE_PUT
-}
 
 // sum, or with mean's divisor the mean.
 template <class T>
@@ -35,13 +19,13 @@ static yoke_status add_up(const yoke_launch *launch, int64_t divisor)
     });
 }
 
-yoke_status entry::sum(const yoke_launch *launch)
+YOKE_KERNEL(sum)
 {
     return for_any(launch, "x", launch->operands[0].dtype,
                    [&]<class T>() { return add_up<T>(launch, -1); });
 }
 
-yoke_status entry::mean(const yoke_launch *launch)
+YOKE_KERNEL(mean)
 {
     const yoke_operand &x = launch->operands[0];
     int64_t results = launch->operands[1].numel;
@@ -49,15 +33,60 @@ yoke_status entry::mean(const yoke_launch *launch)
     return for_float(launch, "x", x.dtype, [&]<class T>() { return add_up<T>(launch, divisor); });
 }
 
-yoke_status entry::amax(const yoke_launch *launch)
+YOKE_KERNEL(prod)
+{
+    yoke_dtype dtype = launch->operands[1].dtype;
+    if (dtype_size(dtype) == 0) return bad_dtype(launch, "the result", dtype);
+    return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        return reduce<T>(launch, kernels::Prod<T>(),
+                         [=](char *out, kernels::sum_type<T> state) { put_as(dtype, out, state); });
+    });
+}
+
+// Amax or Amin.
+template <template <class> class Extreme>
+static yoke_status reduce_to_extreme(const yoke_launch *launch, const char *what)
 {
     const yoke_operand &x = launch->operands[0];
     if (x.numel == 0 && launch->operands[1].numel > 0)
-        return fail(YOKE_E_VALUE, "amax: x has no elements to take the largest of");
+        return fail(YOKE_E_VALUE, "%s: x has no elements to take the %s of", op_name(launch->op),
+                    what);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
-        return reduce<T>(launch, kernels::Amax<T>(),
+        return reduce<T>(launch, Extreme<T>(),
                          [](char *out, compute_type<T> state) { *(T *)out = store<T>(state); });
     });
+}
+
+YOKE_KERNEL(amax)
+{
+    return reduce_to_extreme<kernels::Amax>(launch, "largest");
+}
+
+YOKE_KERNEL(amin)
+{
+    return reduce_to_extreme<kernels::Amin>(launch, "smallest");
+}
+
+// All or Any.
+template <template <class> class Truth>
+static yoke_status reduce_to_bool(const yoke_launch *launch)
+{
+    return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        Truth<T> op;
+        return reduce<T>(launch, op, [=](char *out, typename Truth<T>::State state) {
+            *(bool *)out = op.project(state, 0);
+        });
+    });
+}
+
+YOKE_KERNEL(all)
+{
+    return reduce_to_bool<kernels::All>(launch);
+}
+
+YOKE_KERNEL(any)
+{
+    return reduce_to_bool<kernels::Any>(launch);
 }
 
 YOKE_SIMD_END

@@ -4,7 +4,7 @@
 YOKE_SIMD_BEGIN
 
 // Each tensor is copied into its part of the result, which is a view like any other.
-yoke_status entry::cat(const yoke_launch *launch)
+YOKE_KERNEL(cat)
 {
     int count = launch->operand_count - 1;
     int axis = (int)launch->params[0].v.i;
@@ -77,7 +77,7 @@ static void set_classes(const yoke_launch *launch, const yoke_operand &x, const 
     CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
 YOKE_DISPATCHER(for_index, YOKE_INDEX_TYPES)
 
-yoke_status entry::one_hot(const yoke_launch *launch)
+YOKE_KERNEL(one_hot)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     return for_index(launch, "x", x.dtype, [&]<class T>() {

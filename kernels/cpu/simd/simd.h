@@ -3,7 +3,7 @@
 // Contract
 //  * All code stands in yoke::cpu::YOKE_ISA. Nothing here instantiates a template of the C++ library: the linker keeps
 //    one copy of such a function, perhaps the one with AVX-512 in it, and calls it everywhere.
-//  * A kernel is entry::<op>; one that the op table has and this folder lacks is a link error.
+//  * A kernel is YOKE_KERNEL(<op>) { … }; one that the op table has and this folder lacks is a link error.
 //  * Kernels rely on what backend.h promises of a launch: shapes and parameters are settled.
 #pragma once
 
@@ -28,12 +28,12 @@ using kernels::is_half;
 using kernels::load;
 using kernels::store;
 
-namespace entry {
-#define YOKE_DECLARE_KERNEL(name) yoke_status name(const yoke_launch *launch);
-#define YOKE_NO_KERNEL(name)
-YOKE_FOR_EACH_OP(YOKE_DECLARE_KERNEL, YOKE_NO_KERNEL)
-#undef YOKE_DECLARE_KERNEL
-}  // namespace entry
+// A kernel, declared and defined at once: only the table knows the list of ops, so a new op rebuilds no kernel file.
+#define YOKE_KERNEL(name)                              \
+    namespace entry {                                  \
+    yoke_status name(const yoke_launch *launch);       \
+    }                                                  \
+    yoke_status entry::name(const yoke_launch *launch)
 
 inline int64_t min(int64_t a, int64_t b)
 {

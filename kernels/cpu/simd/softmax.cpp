@@ -3,14 +3,14 @@
 
 YOKE_SIMD_BEGIN
 
-// out = exp(x - max) in the pass that sums, then one pass of products: one exp an element.
+// Each row is gone over while it is in the first-level cache; rows may be changed in place.
+
+// out = exp(x - max) in the pass that sums, then one pass of products: one exp an element. Where all are -infinity, or
+// one is infinity, the differences are NaN and so is the row.
 template <class C>
 static void softmax_row(const C *x, C *out, int64_t n)
 {
-    C top = kernels::reduce_span(kernels::Amax<C>(), x, 1, n);
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) out[i] = kernels::exp(x[i] - top);
-    C scale = (C)1 / kernels::reduce_span(kernels::Sum<C>(), out, 1, n);
+    C scale = (C)1 / kernels::row_sum_exp<true>(x, n, kernels::row_max(x, n), out);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) out[i] *= scale;
 }
@@ -24,13 +24,11 @@ static void log_softmax_row(const C *x, C *out, int64_t n)
     for (int64_t i = 0; i < n; i++) out[i] = (x[i] - state.max) - log_sum;
 }
 
-// The terms of the row's dot product stand in `out` until it is known.
 template <class C>
 static void softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) out[i] = g[i] * y[i];
-    C dot = kernels::reduce_span(kernels::Sum<C>(), out, 1, n);
+    C dot = kernels::row_sum<C>(
+        n, [=](int64_t i) __attribute__((always_inline)) { return g[i] * y[i]; });
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) out[i] = kernels::softmax_backward(g[i], y[i], dot);
 }
@@ -38,12 +36,13 @@ static void softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
 template <class C>
 static void log_softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
 {
-    C sum = kernels::reduce_span(kernels::Sum<C>(), g, 1, n);
+    C sum = kernels::row_sum<C>(
+        n, [=](int64_t i) __attribute__((always_inline)) { return g[i]; });
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) out[i] = kernels::log_softmax_backward(g[i], y[i], sum);
 }
 
-yoke_status entry::softmax(const yoke_launch *launch)
+YOKE_KERNEL(softmax)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
@@ -54,7 +53,7 @@ yoke_status entry::softmax(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::log_softmax(const yoke_launch *launch)
+YOKE_KERNEL(log_softmax)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
@@ -66,7 +65,7 @@ yoke_status entry::log_softmax(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_softmax_backward(const yoke_launch *launch)
+YOKE_KERNEL(_softmax_backward)
 {
     const yoke_operand *o = launch->operands;
     Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
@@ -78,7 +77,7 @@ yoke_status entry::_softmax_backward(const yoke_launch *launch)
     });
 }
 
-yoke_status entry::_log_softmax_backward(const yoke_launch *launch)
+YOKE_KERNEL(_log_softmax_backward)
 {
     const yoke_operand *o = launch->operands;
     Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);

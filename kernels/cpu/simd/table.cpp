@@ -1,7 +1,14 @@
 // The kernel table of this instruction set, in the order of the op table.
+#include "core/backend/ops.inc"
 #include "kernels/cpu/simd/simd.h"
 
 YOKE_SIMD_BEGIN
+
+namespace entry {
+#define YOKE_DECLARE_KERNEL(name) yoke_status name(const yoke_launch *launch);
+#define YOKE_NO_KERNEL(name)
+YOKE_FOR_EACH_OP(YOKE_DECLARE_KERNEL, YOKE_NO_KERNEL)
+}  // namespace entry
 
 #define YOKE_ENTRY(name) entry::name,
 #define YOKE_NULL_ENTRY(name) nullptr,

@@ -181,6 +181,7 @@ TEST(Calls, UsableDevicesAreCountedAndTheOthersPassedOver)
         EXPECT_STREQ(info.name, "Fake GPU 3");
         EXPECT_STREQ(info.pci, "0000:68:00.0");
         EXPECT_STREQ(info.uuid, "GPU-a3a3a3a3-a3a3-a3a3-a3a3-a3a3a3a3a3a3");
+        EXPECT_EQ(info.matrix_dtypes, 1u << YOKE_F16 | 1u << YOKE_BF16);
     });
 }
 

@@ -1,0 +1,47 @@
+"""Worker of cpu_kernels.py: the same in PyTorch. AdamW is the default of 1.x, and `fused=True` where a CPU has it."""
+
+import time
+
+import torch
+import torch.nn.functional as F
+from bench import serve
+
+ROWS, WIDTH = 4096, 1024
+
+torch.manual_seed(1)
+x = torch.randn(ROWS, WIDTH)
+weight, bias = torch.rand(WIDTH), torch.randn(WIDTH)
+target = torch.randint(0, WIDTH, (ROWS,))
+
+
+def adamw():
+    parameter = torch.randn(ROWS, WIDTH, requires_grad=True)
+    parameter.grad = torch.randn(ROWS, WIDTH)
+    fused = int(torch.__version__.split(".")[0]) > 1
+    return torch.optim.AdamW([parameter], lr=1e-3, **({"fused": True} if fused else {})), fused
+
+
+optimizer, is_fused = adamw()
+CASES = {
+    "gelu": lambda: F.gelu(x),
+    "gelu tanh": lambda: F.gelu(x, approximate="tanh"),
+    "layer_norm": lambda: F.layer_norm(x, (WIDTH,), weight, bias),
+    "softmax": lambda: torch.softmax(x, -1),
+    "cross_entropy": lambda: F.cross_entropy(x, target),
+    "adamw": optimizer.step,
+}
+
+
+def measure(case, count):
+    name, threads = case.rsplit(" ", 1)
+    torch.set_num_threads(int(threads))
+    repeat = CASES[name]
+    with torch.no_grad():
+        repeat()
+        start = time.perf_counter()
+        for _ in range(count):
+            repeat()
+        return (time.perf_counter() - start) / count
+
+
+serve(f"PyTorch {torch.__version__}, AdamW {'fused' if is_fused else 'as it comes'}", measure)

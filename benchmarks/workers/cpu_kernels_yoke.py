@@ -1,0 +1,47 @@
+"""Worker of cpu_kernels.py: a case is "NAME THREADS"; its input is 16 MiB of float32."""
+
+import time
+
+import yoke
+from bench import serve
+from yoke import optim
+
+ROWS, WIDTH = 4096, 1024
+
+yoke.set_device("cpu")
+yoke.manual_seed(1)
+x = yoke.randn((ROWS, WIDTH))
+to = yoke.empty((ROWS, WIDTH))
+weight, bias = yoke.rand((WIDTH,)), yoke.randn((WIDTH,))
+target = yoke.randint(0, WIDTH, (ROWS,))
+
+
+parameter = yoke.randn((ROWS, WIDTH)).requires_grad_(True)
+parameter.grad = yoke.randn((ROWS, WIDTH))
+optimizer = optim.AdamW([parameter], lr=1e-3)
+
+
+CASES = {
+    "copy": lambda: to.copy_(x),
+    "gelu": lambda: yoke.gelu(x),
+    "gelu tanh": lambda: yoke.gelu(x, "tanh"),
+    "layer_norm": lambda: yoke.layer_norm(x, (WIDTH,), weight, bias),
+    "softmax": lambda: yoke.softmax(x, -1),
+    "cross_entropy": lambda: yoke.cross_entropy(x, target),
+    "adamw": optimizer.step,
+}
+
+
+def measure(case, count):
+    name, threads = case.rsplit(" ", 1)
+    yoke.set_num_threads(int(threads))
+    repeat = CASES[name]
+    with yoke.no_grad():
+        repeat()
+        start = time.perf_counter()
+        for _ in range(count):
+            repeat()
+        return (time.perf_counter() - start) / count
+
+
+serve(f"Yoke {yoke.__version__}", measure)

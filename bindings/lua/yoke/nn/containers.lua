@@ -1,0 +1,39 @@
+--- Modules that hold others in order. Members are named "0", "1" …: list[0] is the first, #list their number.
+local core = require "yoke.core"
+local base = require "yoke.nn.module"
+
+local containers = {}
+
+local Ordered = base.Module:extend("Ordered")
+
+--- Adds a module at the end; returns the container.
+function Ordered:append(module)
+    local count = self:length()
+    if not base.is_module(module) then
+        core.raise("type", self.class_name, ("argument %d is a %s; it takes modules"):format(count, type(module)))
+    end
+    self[tostring(count)] = module
+    return self
+end
+
+--- nn.Sequential(a, b, ...): each module's result is the next one's argument.
+containers.Sequential = Ordered:extend("Sequential")
+
+function containers.Sequential:init(...)
+    for i = 1, select("#", ...) do self:append((select(i, ...))) end
+end
+
+function containers.Sequential:forward(x)
+    for _, module in self:children() do x = module(x) end
+    return x
+end
+
+--- nn.ModuleList{a, b, ...}: a list that a forward() of one's own goes through:
+--- for _, module in self.blocks:children() do x = module(x) end
+containers.ModuleList = Ordered:extend("ModuleList")
+
+function containers.ModuleList:init(modules)
+    for _, module in ipairs(modules or {}) do self:append(module) end
+end
+
+return containers

@@ -1,0 +1,78 @@
+--- Linear, Embedding, Dropout, Flatten.
+local core = require "yoke.core"
+local base = require "yoke.nn.module"
+
+local layers = {}
+local Module, Parameter, none = base.Module, base.Parameter, base.none
+
+--- nn.Linear(in_features, out_features, {bias = true, dtype =, device =}): x times weight transposed, plus
+--- bias. Both start uniform in ±1/√in_features; weight is drawn before bias.
+layers.Linear = Module:extend("Linear")
+
+function layers.Linear:init(in_features, out_features, options)
+    base.positive("Linear", { "in_features", in_features }, { "out_features", out_features })
+    options = base.options("Linear", options, { bias = true, dtype = none, device = none })
+    self.in_features, self.out_features = in_features, out_features
+    local bound = 1 / math.sqrt(in_features)
+    local function uniform(shape)
+        local x = core.rand(shape, { dtype = options.dtype, device = options.device })
+        return Parameter(x * (2 * bound) - bound)
+    end
+    self.weight = uniform { out_features, in_features }
+    if options.bias ~= false then self.bias = uniform { out_features } end
+end
+
+function layers.Linear:forward(x) return core.linear(x, self.weight, self.bias) end
+
+function layers.Linear:extra()
+    return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, self.bias ~= nil)
+end
+
+--- nn.Embedding(num_embeddings, embedding_dim, {padding_idx =, dtype =, device =}): a row of weight for each
+--- index. weight starts normal; row padding_idx starts as zeros and gets no gradient.
+layers.Embedding = Module:extend("Embedding")
+
+function layers.Embedding:init(num_embeddings, embedding_dim, options)
+    base.positive("Embedding", { "num_embeddings", num_embeddings }, { "embedding_dim", embedding_dim })
+    options = base.options("Embedding", options, { padding_idx = none, dtype = none, device = none })
+    self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+    local padding = options.padding_idx
+    if padding then
+        if math.type(padding) ~= "integer" or padding < -num_embeddings or padding >= num_embeddings then
+            core.raise("index", "Embedding", ("padding_idx is %s, but there are %d rows"):format(padding, num_embeddings))
+        end
+        self.padding_idx = padding % num_embeddings
+    end
+    local weight = core.randn({ num_embeddings, embedding_dim }, { dtype = options.dtype, device = options.device })
+    if padding then weight[self.padding_idx] = 0.0 end
+    self.weight = Parameter(weight)
+end
+
+function layers.Embedding:forward(index) return core.embedding(index, self.weight, self.padding_idx) end
+
+function layers.Embedding:extra() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
+
+--- nn.Dropout(p = 0.5): zeroes elements with probability p while training, and scales the rest by 1 / (1 - p).
+layers.Dropout = Module:extend("Dropout")
+
+function layers.Dropout:init(p)
+    self.p = p or 0.5
+    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then
+        core.raise("value", "Dropout", ("p is %s; a probability lies between 0 and 1"):format(self.p))
+    end
+end
+
+function layers.Dropout:forward(x) return core.dropout(x, self.p, self.training) end
+
+function layers.Dropout:extra() return "p=" .. self.p end
+
+--- Joins all axes but the first: [N, …] becomes [N, rest].
+layers.Flatten = Module:extend("Flatten")
+
+function layers.Flatten:forward(x)
+    local shape, rest = x.shape, 1
+    for i = 2, #shape do rest = rest * shape[i] end
+    return core.reshape(x, { shape[1], rest })
+end
+
+return layers

@@ -1,0 +1,331 @@
+--- Module, the base of every layer and network, and Parameter, what it trains; yoke.nn says how to use them.
+local core = require "yoke.core"
+
+local base = {}
+
+local Module = { __name = "yoke.nn.Module", class_name = "Module" }
+base.Module = Module
+
+-- What a module holds beside its plain fields, so that classes cannot collide with it.
+local members = setmetatable({}, { __mode = "k" })
+
+function base.is_module(value) return type(value) == "table" and members[value] ~= nil end
+
+local function is_parameter(value)
+    return core.is_tensor(value) and not value:is_closed() and value.requires_grad and value.is_leaf
+end
+
+local function add_member(self, kind, name, value)
+    local own = members[self]
+    if not own.kinds[name] then own.order[#own.order + 1] = name end
+    own.kinds[name], own.values[name] = kind, value
+    rawset(self, name, nil)
+end
+
+-- Instances look into their members, then their class. A number is a member of a container: list[0].
+local function make_index(class)
+    return function(self, name)
+        if math.type(name) == "integer" then name = tostring(name) end
+        local value = members[self].values[name]
+        if value == nil then return class[name] end
+        return value
+    end
+end
+
+local function newindex(self, name, value)
+    local kind = members[self].kinds[name]
+    if base.is_module(value) then
+        add_member(self, "module", name, value)
+    elseif is_parameter(value) then
+        add_member(self, "parameter", name, value)
+    elseif kind then
+        add_member(self, kind, name, value) -- of whatever type: nil takes a member out of use
+    else
+        rawset(self, name, value)
+    end
+end
+
+--- A subclass. Calling it makes an instance and runs init(...).
+function Module:extend(class_name)
+    local class = setmetatable({ class_name = class_name or self.class_name }, { __index = self, __call = self.new })
+    class.instance = {
+        __index = make_index(class),
+        __newindex = newindex,
+        __call = function(instance, ...) return instance:forward(...) end,
+        __tostring = self.describe,
+        __len = self.length,
+        __name = "yoke.nn.Module",
+    }
+    return class
+end
+
+function Module.new(class, ...)
+    local self = {}
+    members[self] = { order = {}, kinds = {}, values = {}, transient = {} }
+    setmetatable(self, class.instance)
+    self.training = true
+    self:init(...)
+    return self
+end
+
+function Module:init() end
+
+function Module:forward()
+    core.raise("unsupported", self.class_name, "it has no forward(); a module must define one")
+end
+
+-- How many modules there are in it: #list.
+function Module:length()
+    local count = 0
+    for _ in self:children() do count = count + 1 end
+    return count
+end
+
+--- A tensor that moves with the module but is not trained, such as a running mean. It is part of
+--- state_dict(), unless {persistent = false}.
+function Module:register_buffer(name, tensor, options)
+    options = base.options("register_buffer", options, { persistent = true })
+    if tensor ~= nil and not core.is_tensor(tensor) then
+        core.raise("type", "register_buffer", ("argument 'tensor' is a %s; it takes a tensor or nil"):format(type(tensor)))
+    end
+    add_member(self, "buffer", name, tensor)
+    members[self].transient[name] = not options.persistent
+end
+
+--- A parameter, even one that does not require grad for now.
+function Module:register_parameter(name, tensor) add_member(self, "parameter", name, tensor) end
+
+-- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then
+-- those of the modules below it, depth first.
+local function walk(module, kinds, prefix, visit)
+    local own = members[module]
+    for _, name in ipairs(own.order) do
+        if own.values[name] ~= nil and kinds[own.kinds[name]] and own.kinds[name] ~= "module" then
+            visit(prefix .. name, module, name, own.values[name])
+        end
+    end
+    for _, name in ipairs(own.order) do
+        local value = own.values[name]
+        if own.kinds[name] == "module" and value ~= nil then
+            if kinds.module then visit(prefix .. name, module, name, value) end
+            walk(value, kinds, prefix .. name .. ".", visit)
+        end
+    end
+end
+
+-- The entries {name, value} of a kind, each value once.
+local function collect(module, kinds)
+    local list, seen = {}, {}
+    walk(module, kinds, "", function(full_name, _, _, value)
+        if not seen[value] then
+            seen[value] = true
+            list[#list + 1] = { full_name, value }
+        end
+    end)
+    return list
+end
+
+local function iterate(list)
+    local i = 0
+    return function()
+        i = i + 1
+        if list[i] then return list[i][1], list[i][2] end
+    end
+end
+
+--- A list of all parameters, as an optimizer takes it.
+function Module:parameters()
+    local list = {}
+    for i, entry in ipairs(collect(self, { parameter = true })) do list[i] = entry[2] end
+    return list
+end
+
+--- for name, parameter in net:named_parameters() do ... end
+function Module:named_parameters() return iterate(collect(self, { parameter = true })) end
+
+--- A list of all buffers.
+function Module:buffers()
+    local list = {}
+    for i, entry in ipairs(collect(self, { buffer = true })) do list[i] = entry[2] end
+    return list
+end
+
+--- for name, buffer in net:named_buffers() do ... end
+function Module:named_buffers() return iterate(collect(self, { buffer = true })) end
+
+--- for name, module in net:named_modules() do ... end; not the module itself.
+function Module:named_modules() return iterate(collect(self, { module = true })) end
+
+--- for name, module in net:children() do ... end; those directly in it, in order.
+function Module:children()
+    local own, list = members[self], {}
+    for _, name in ipairs(own.order) do
+        if own.kinds[name] == "module" and own.values[name] ~= nil then list[#list + 1] = { name, own.values[name] } end
+    end
+    return iterate(list)
+end
+
+--- Calls fn(module) for all modules in it and then for this one; returns it.
+function Module:apply(fn)
+    for _, module in self:children() do module:apply(fn) end
+    fn(self)
+    return self
+end
+
+--- Training mode on or off, here and in all modules below; returns the module.
+function Module:train(mode)
+    self.training = mode ~= false
+    for _, module in self:named_modules() do module.training = self.training end
+    return self
+end
+
+function Module:eval() return self:train(false) end
+
+--- Asks for gradients of all parameters, or no longer; returns the module.
+function Module:requires_grad_(required)
+    for _, parameter in self:named_parameters() do parameter:requires_grad_(required ~= false) end
+    return self
+end
+
+--- Forgets the gradients of all parameters, or fills them with zeros: zero_grad(false).
+function Module:zero_grad(set_to_none)
+    for _, parameter in self:named_parameters() do parameter:zero_grad(set_to_none ~= false) end
+end
+
+-- A parameter or buffer moved and cast by x:to's arguments; whole numbers keep their dtype.
+local function moved_to(value, ...)
+    local there = value:detach():to(...)
+    if not value.dtype:find "float" then there = value:to(there.device) end
+    if there.dtype == value.dtype and core.shares_memory(there, value) then return value end
+    return value.requires_grad and there:requires_grad_(true) or there
+end
+
+--- Moves all parameters and buffers and casts those that are floating, by x:to's arguments; returns the
+--- module. A parameter that changes becomes a new tensor: make the optimizer afterwards.
+function Module:to(...)
+    local arguments, moved = table.pack(...), {}
+    walk(self, { parameter = true, buffer = true }, "", function(_, owner, name, value)
+        moved[value] = moved[value] or moved_to(value, table.unpack(arguments, 1, arguments.n))
+        members[owner].values[name] = moved[value]
+    end)
+    return self
+end
+
+-- The entries {name, value} of parameters and persistent buffers, under every name that they have.
+local function state(module)
+    local list = {}
+    walk(module, { parameter = true, buffer = true }, "", function(full_name, owner, name, value)
+        if not members[owner].transient[name] then list[#list + 1] = { full_name, value } end
+    end)
+    return list
+end
+
+--- {name = tensor} of all parameters and persistent buffers; the tensors share the module's memory.
+function Module:state_dict()
+    local dict = {}
+    for _, entry in ipairs(state(self)) do dict[entry[1]] = entry[2]:detach() end
+    return dict
+end
+
+local function shape_text(x) return "[" .. table.concat(x.shape, ", ") .. "]" end
+
+-- What keeps `given` from becoming the value of `own`, or nil.
+local function misfit(name, given, own)
+    if not core.is_tensor(given) then return ("%s is a %s and not a tensor"):format(name, type(given)) end
+    if shape_text(given) ~= shape_text(own) then
+        return ("%s is %s and not %s"):format(name, shape_text(given), shape_text(own))
+    end
+end
+
+--- Copies the tensors of a state_dict into the module's own. Names must agree, unless {strict = false}.
+--- Nothing is changed unless all of it fits. Returns lists of the names that were missing and unexpected.
+function Module:load_state_dict(dict, options)
+    local strict = base.options("load_state_dict", options, { strict = true }).strict
+    local own, wrong, missing, unexpected = {}, {}, {}, {}
+    for _, entry in ipairs(state(self)) do
+        local name, value = entry[1], entry[2]
+        own[name] = value
+        if dict[name] == nil then
+            missing[#missing + 1] = name
+        else
+            wrong[#wrong + 1] = misfit(name, dict[name], value)
+        end
+    end
+    for name in pairs(dict) do
+        if not own[name] then unexpected[#unexpected + 1] = tostring(name) end
+    end
+    table.sort(unexpected)
+    if strict then
+        for _, name in ipairs(missing) do wrong[#wrong + 1] = "missing " .. name end
+        for _, name in ipairs(unexpected) do wrong[#wrong + 1] = "unexpected " .. name end
+    end
+    if #wrong > 0 then core.raise("value", "load_state_dict", "it does not fit: " .. table.concat(wrong, ", ")) end
+    core.no_grad(function()
+        for name, tensor in pairs(own) do
+            if dict[name] ~= nil then tensor:copy_(dict[name]) end
+        end
+    end)
+    return missing, unexpected
+end
+
+--- Releases all parameters and buffers now instead of at some garbage collection.
+function Module:close()
+    for _, entry in ipairs(collect(self, { parameter = true, buffer = true })) do entry[2]:close() end
+end
+
+function Module:extra() return "" end
+
+function Module:describe()
+    local lines = {}
+    for name, module in self:children() do
+        lines[#lines + 1] = "  (" .. name .. "): " .. tostring(module):gsub("\n", "\n  ")
+    end
+    if #lines == 0 then return self.class_name .. "(" .. self:extra() .. ")" end
+    return self.class_name .. "(" .. self:extra() .. "\n" .. table.concat(lines, "\n") .. "\n)"
+end
+
+setmetatable(Module, {
+    __call = function() core.raise("value", "Module", "it is not called but extended: nn.Module:extend(name)") end,
+})
+
+--- A leaf of its own with the values of `tensor`, to be trained.
+function base.Parameter(tensor) return tensor:detach():requires_grad_(true) end
+
+-- ---- Arguments ------------------------------------------------------------------------------------------
+
+base.none = {} -- stands for an option that has no default
+
+--- The options that a caller gave over the defaults in `known`; an unknown one is an error.
+function base.options(call, given, known)
+    local all = {}
+    for name, default in pairs(known) do
+        if default ~= base.none then all[name] = default end
+    end
+    if given ~= nil and type(given) ~= "table" then
+        core.raise("type", call, ("options are a %s; they stand in a table, {name = value}"):format(type(given)))
+    end
+    for name, value in pairs(given or {}) do
+        if known[name] == nil then
+            local names = {}
+            for each in pairs(known) do names[#names + 1] = each end
+            table.sort(names)
+            core.raise("value", call, ("unknown option '%s'; there are %s"):format(name, table.concat(names, ", ")))
+        end
+        all[name] = value
+    end
+    return all
+end
+
+--- Raises unless each named value is a whole number of 1 or more: positive("Linear", {"in_features", n}, …).
+function base.positive(call, ...)
+    local texts, fine = {}, true
+    for i, pair in ipairs { ... } do
+        texts[i] = ("%s is %s"):format(pair[1], pair[2])
+        fine = fine and math.type(pair[2]) == "integer" and pair[2] >= 1
+    end
+    if not fine then
+        core.raise("value", call, table.concat(texts, " and ") .. "; whole numbers of 1 or more are needed")
+    end
+end
+
+return base

@@ -1,0 +1,106 @@
+--- Normalisation layers. Weights start as ones, biases as zeros. All take {dtype =, device =} beside their own options.
+local core = require "yoke.core"
+local base = require "yoke.nn.module"
+
+local norm = {}
+local none = base.none
+
+local function lengths(shape) return type(shape) == "table" and shape or { shape } end
+
+-- A scale and a shift of one shape, as far as they are wanted.
+local function register(self, shape, weight, bias, options)
+    local where = { dtype = options.dtype, device = options.device }
+    if weight then self.weight = base.Parameter(core.ones(shape, where)) end
+    if bias then self.bias = base.Parameter(core.zeros(shape, where)) end
+end
+
+--- nn.LayerNorm(normalized_shape, {eps = 1e-5, elementwise_affine = true, bias = true}): normalises the last
+--- axes to mean 0 and variance 1.
+norm.LayerNorm = base.Module:extend("LayerNorm")
+
+function norm.LayerNorm:init(normalized_shape, options)
+    options = base.options("LayerNorm", options,
+        { eps = 1e-5, elementwise_affine = true, bias = true, dtype = none, device = none })
+    self.normalized_shape, self.eps = lengths(normalized_shape), options.eps
+    register(self, self.normalized_shape, options.elementwise_affine, options.elementwise_affine and options.bias, options)
+end
+
+function norm.LayerNorm:forward(x)
+    return core.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+end
+
+function norm.LayerNorm:extra() return ("{%s}, eps=%g"):format(table.concat(self.normalized_shape, ", "), self.eps) end
+
+--- nn.RMSNorm(normalized_shape, {eps =, elementwise_affine = true}): divides the last axes by their root mean
+--- square; eps is the dtype's own epsilon if absent.
+norm.RMSNorm = base.Module:extend("RMSNorm")
+
+function norm.RMSNorm:init(normalized_shape, options)
+    options = base.options("RMSNorm", options, { eps = none, elementwise_affine = true, dtype = none, device = none })
+    self.normalized_shape, self.eps = lengths(normalized_shape), options.eps
+    register(self, self.normalized_shape, options.elementwise_affine, false, options)
+end
+
+function norm.RMSNorm:forward(x) return core.rms_norm(x, self.normalized_shape, self.weight, self.eps) end
+
+function norm.RMSNorm:extra() return ("{%s}, eps=%s"):format(table.concat(self.normalized_shape, ", "), self.eps) end
+
+--- nn.GroupNorm(num_groups, num_channels, {eps = 1e-5, affine = true}): normalises x [N, C, …] in groups of channels.
+norm.GroupNorm = base.Module:extend("GroupNorm")
+
+function norm.GroupNorm:init(num_groups, num_channels, options)
+    base.positive("GroupNorm", { "num_groups", num_groups }, { "num_channels", num_channels })
+    if num_channels % num_groups ~= 0 then
+        core.raise("value", "GroupNorm", ("num_channels is %d and num_groups %d; groups must divide channels evenly")
+            :format(num_channels, num_groups))
+    end
+    options = base.options("GroupNorm", options, { eps = 1e-5, affine = true, dtype = none, device = none })
+    self.num_groups, self.num_channels, self.eps = num_groups, num_channels, options.eps
+    register(self, { num_channels }, options.affine, options.affine, options)
+end
+
+function norm.GroupNorm:forward(x) return core.group_norm(x, self.num_groups, self.weight, self.bias, self.eps) end
+
+function norm.GroupNorm:extra() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
+
+--- nn.BatchNorm1d(num_features, {eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true}), of
+--- [N, C] or [N, C, L], and nn.BatchNorm2d, of [N, C, H, W]: each channel is normalised over the batch while
+--- training, by running statistics otherwise. momentum = false takes the plain average over all batches so far.
+local BatchNorm = base.Module:extend("BatchNorm")
+
+function BatchNorm:init(num_features, options)
+    base.positive(self.class_name, { "num_features", num_features })
+    options = base.options(self.class_name, options,
+        { eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true, dtype = none, device = none })
+    self.num_features, self.eps, self.momentum = num_features, options.eps, options.momentum
+    register(self, { num_features }, options.affine, options.affine, options)
+    local where = { dtype = options.dtype, device = options.device }
+    if options.track_running_stats then
+        self:register_buffer("running_mean", core.zeros({ num_features }, where))
+        self:register_buffer("running_var", core.ones({ num_features }, where))
+        self:register_buffer("num_batches_tracked", core.zeros({}, { dtype = "int64", device = options.device }))
+    end
+end
+
+function BatchNorm:forward(x)
+    if x.ndim ~= self.ndims[1] and x.ndim ~= self.ndims[2] then
+        core.raise("value", self.class_name, ("x has shape [%s]; %s is expected"):format(table.concat(x.shape, ", "),
+            self.layout))
+    end
+    local momentum = self.momentum
+    if self.training and self.num_batches_tracked then
+        self.num_batches_tracked:add_(1)
+        momentum = momentum or 1 / self.num_batches_tracked:item()
+    end
+    return core.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
+        self.training or self.running_mean == nil, momentum or 0.0, self.eps)
+end
+
+function BatchNorm:extra() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, self.momentum) end
+
+norm.BatchNorm1d = BatchNorm:extend("BatchNorm1d")
+norm.BatchNorm1d.ndims, norm.BatchNorm1d.layout = { 2, 3 }, "[N, C] or [N, C, L]"
+norm.BatchNorm2d = BatchNorm:extend("BatchNorm2d")
+norm.BatchNorm2d.ndims, norm.BatchNorm2d.layout = { 4 }, "[N, C, H, W]"
+
+return norm

@@ -1,0 +1,93 @@
+--- Random streams that a script holds in its hand: get_rng_state, set_rng_state and Generator.
+local core = require "yoke.core"
+
+local random = {}
+
+local function pack(seed, offset)
+    return core.frombuffer(string.pack("<i8i8", seed, offset), { 16 }, "uint8", "cpu")
+end
+
+local function unpack(state, call)
+    local known = type(state) == "userdata" and pcall(function() return state.dtype end)
+    if not (known and state.dtype == "uint8" and state.numel == 16) then
+        core.raise("value", call, "argument 'state' is " .. tostring(state) ..
+            "; it takes what get_rng_state or get_state returned")
+    end
+    return string.unpack("<i8i8", state:tobytes())
+end
+
+--- Where the random numbers of this thread stand, on every device: a uint8 tensor of 16 bytes.
+function random.get_rng_state() return pack(core.get_rng_state()) end
+
+--- Puts this thread's random numbers where get_rng_state found them: the same numbers follow again.
+function random.set_rng_state(state)
+    local seed, offset = unpack(state, "set_rng_state")
+    core.set_rng_state(seed, offset)
+end
+
+--- A stream of random numbers of its own. In use, all random numbers of this thread come from it; the scope belongs to
+--- the thread, so nothing should yield inside.
+local Generator = {}
+Generator.__index = Generator
+
+local function place_of(self)
+    if self.outer then return core.get_rng_state() end
+    return self.seed, self.offset
+end
+
+local function put(self, seed, offset)
+    if self.outer then
+        core.set_rng_state(seed, offset)
+    else
+        self.seed, self.offset = seed, offset
+    end
+    return self
+end
+
+--- Starts the stream at a seed; returns the generator.
+function Generator:manual_seed(seed)
+    local whole = math.tointeger(type(seed) == "number" and seed or nil)
+    if not whole then
+        core.raise("type", "Generator", "argument 'seed' is " .. tostring(seed) .. "; it takes an integer")
+    end
+    return put(self, whole, 0)
+end
+
+function Generator:get_state() return pack(place_of(self)) end
+
+function Generator:set_state(state)
+    local seed, offset = unpack(state, "set_state")
+    return put(self, seed, offset)
+end
+
+local function leave(self)
+    if not self.outer then return end
+    self.seed, self.offset = core.get_rng_state()
+    local outer = self.outer
+    self.outer = nil
+    core.set_rng_state(outer[1], outer[2])
+end
+
+--- `local _ <close> = g:use()`, or g:use(fn, ...), which returns what fn does.
+function Generator:use(fn, ...)
+    if self.outer then
+        core.raise("state", "Generator", "this one is in use already; leave its scope first, or make another")
+    end
+    local outer = { core.get_rng_state() }
+    core.set_rng_state(self.seed, self.offset)
+    self.outer = outer
+    local generator = self
+    local scope <const> = setmetatable({}, { __close = function() leave(generator) end })
+    if fn == nil then return scope end
+    local _ <close> = scope
+    return (function(...) return ... end)(fn(...))
+end
+
+--- yoke.Generator(device, seed)
+function random.Generator(device, seed)
+    local where = device and core.device(device) or core.current_device()
+    if device and not where then core.raise("value", "Generator", "there is no device " .. tostring(device)) end
+    return setmetatable({ device = where, seed = 0, offset = 0 }, Generator):manual_seed(seed or 0)
+end
+
+return random

@@ -1,0 +1,92 @@
+--- yoke.GradScaler: loss scaling for float16, by the rules of PyTorch's GradScaler.
+---
+---     scaler:scale(loss):backward()
+---     scaler:step(optimizer)  -- skipped where a gradient is infinite or NaN
+---     scaler:update()         -- smaller then; larger after growth_interval good iterations
+---
+--- To clip, call scaler:unscale_(optimizer) before. To gather gradients over n batches, divide each loss by n, and call
+--- step and update after the last alone.
+local core = require "yoke.core"
+
+local GradScaler = {}
+GradScaler.__index = GradScaler
+GradScaler.__name = "yoke.GradScaler"
+
+local defaults = { init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true }
+
+local function new(options)
+    options = options or {}
+    for name in pairs(options) do
+        if defaults[name] == nil then
+            core.raise("value", "GradScaler", "there is no option '" .. tostring(name) .. "'; it takes init_scale, "
+                .. "growth_factor, backoff_factor, growth_interval and enabled")
+        end
+    end
+    local enabled = options.enabled ~= false
+    local handle = core.grad_scaler {
+        scale = options.init_scale, growth_factor = options.growth_factor, backoff_factor = options.backoff_factor,
+        growth_interval = options.growth_interval, enabled = enabled,
+    }
+    return setmetatable({ handle = handle, enabled = enabled }, GradScaler)
+end
+
+--- The outputs times the scale: a tensor, or lists of them, nested as they are.
+function GradScaler:scale(outputs)
+    if not self.enabled then return outputs end
+    if type(outputs) ~= "table" then return self.handle:scale(outputs) end
+    local scaled = {}
+    for i, each in ipairs(outputs) do scaled[i] = self:scale(each) end
+    return scaled
+end
+
+local function handle_of(optimizer, call)
+    if type(optimizer) ~= "table" or not optimizer.handle then
+        core.raise("type", call, "argument 'optimizer' must be one of yoke.optim, not a " .. type(optimizer))
+    end
+    return optimizer.handle
+end
+
+--- Divides the optimizer's gradients by the scale now, so that they can be clipped; at most once an iteration.
+function GradScaler:unscale_(optimizer) self.handle:unscale(handle_of(optimizer, "unscale_")) end
+
+--- Unscales, unless that was done, and steps unless a gradient is not finite.
+function GradScaler:step(optimizer) self.handle:step(handle_of(optimizer, "step")) end
+
+--- Ends an iteration after the steps of all its optimizers; new_scale (a number or tensor) overrides the rule.
+function GradScaler:update(new_scale)
+    if type(new_scale) == "number" then new_scale = core.tensor(new_scale + 0.0) end
+    self.handle:update(new_scale)
+end
+
+--- The scale now, 1 if disabled. It waits for the device.
+function GradScaler:get_scale() return self.enabled and self.handle:get_state().scale or 1.0 end
+
+function GradScaler:is_enabled() return self.enabled end
+
+for _, name in ipairs { "growth_factor", "backoff_factor", "growth_interval" } do
+    GradScaler["get_" .. name] = function(self) return self.handle:get_state()[name] end
+    GradScaler["set_" .. name] = function(self, value)
+        local rule = self.handle:get_state()
+        rule[name] = value
+        self.handle:set_rule(rule.growth_factor, rule.backoff_factor, rule.growth_interval)
+    end
+end
+
+--- Everything that load_state_dict needs, after update(); an empty table if disabled.
+function GradScaler:state_dict() return self.enabled and self.handle:get_state() or {} end
+
+--- Goes on from what state_dict gave; does nothing if disabled.
+function GradScaler:load_state_dict(dict)
+    if not self.enabled then return end
+    for name in pairs(self.handle:get_state()) do
+        if dict[name] == nil then
+            core.raise("value", "load_state_dict", "'" .. name .. "' is missing; was the state saved by a disabled GradScaler?")
+        end
+    end
+    self.handle:set_state(dict)
+end
+
+function GradScaler:close() self.handle:close() end
+GradScaler.__close = GradScaler.close
+
+return new

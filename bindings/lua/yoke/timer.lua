@@ -1,0 +1,46 @@
+--- How long a function takes: local median, iqr, runs = yoke.Timer(fn):run()
+local core = require "yoke.core"
+
+local Timer = {}
+Timer.__index = Timer
+
+local function quantile(ordered, part)
+    local place = 1 + part * (#ordered - 1)
+    local below = math.floor(place)
+    local above = math.min(below + 1, #ordered)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+end
+
+local function time(self, calls)
+    local fn <const> = self.fn
+    core.synchronize(self.device)
+    local start = core.clock()
+    for _ = 1, calls do fn() end
+    core.synchronize(self.device)
+    return core.clock() - start
+end
+
+--- Calls the function `warmup` times unmeasured, then in runs until `seconds` have passed, at least five. The device is
+--- waited for before and after each run. A run is as many calls as take a tenth of a millisecond.
+--- Returns seconds a call: the median, the distance of the quartiles, and how many runs there were.
+function Timer:run()
+    for _ = 1, self.warmup do self.fn() end
+    local calls = 1
+    while time(self, calls) < 1e-4 and calls < 1 << 20 do calls = calls * 2 end
+    local times, finish = {}, core.clock() + self.seconds
+    while #times < 5 or core.clock() < finish do times[#times + 1] = time(self, calls) / calls end
+    table.sort(times)
+    return quantile(times, 0.5), quantile(times, 0.75) - quantile(times, 0.25), #times
+end
+
+return function(fn, options)
+    if type(fn) ~= "function" then
+        core.raise("type", "Timer", "argument 'fn' is a " .. type(fn) .. "; it takes a function without arguments")
+    end
+    options = options or {}
+    local timer = { fn = fn, device = options.device, seconds = options.seconds or 0.5, warmup = options.warmup or 3 }
+    if not (timer.seconds >= 0 and timer.warmup >= 0) then
+        core.raise("value", "Timer", ("'seconds' is %s and 'warmup' %s; neither may be negative"):format(timer.seconds, timer.warmup))
+    end
+    return setmetatable(timer, Timer)
+end

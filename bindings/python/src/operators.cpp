@@ -1,0 +1,165 @@
+#include "operators.h"
+
+#include "convert.h"
+
+namespace yoke_python {
+
+namespace {
+
+bool is_operand(PyObject *value)
+{
+    return is_tensor(value) || is_number(value);
+}
+
+template <OpPlace kOp>
+PyObject *binary(PyObject *x, PyObject *y)
+{
+    return invoke_operator(kOp, x, y);
+}
+
+template <OpPlace kOp>
+PyObject *unary(PyObject *x)
+{
+    return invoke(kOp, x, nullptr, 0, nullptr);
+}
+
+// x += y, for a number or a tensor y; anything else may know itself how to be added.
+template <OpPlace kOp>
+PyObject *in_place(PyObject *x, PyObject *y)
+{
+    if (!is_operand(y)) Py_RETURN_NOTIMPLEMENTED;
+    return invoke(kOp, x, &y, 1, nullptr);
+}
+
+PyObject *positive(PyObject *x)
+{
+    return new_reference(x);
+}
+
+// pow(x, y, modulus) of Python's integers has no counterpart.
+bool refuse_modulus(PyObject *modulus)
+{
+    if (modulus == Py_None) return false;
+    raise_error(YOKE_E_TYPE, "Tensor", "pow() of a tensor takes no modulus");
+    return true;
+}
+
+PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
+{
+    return refuse_modulus(modulus) ? nullptr : invoke_operator(kOp_pow, x, y);
+}
+
+PyObject *power_in_place(PyObject *x, PyObject *y, PyObject *modulus)
+{
+    return refuse_modulus(modulus) ? nullptr : in_place<kOp_pow_>(x, y);
+}
+
+// ---- Logic -----------------------------------------------------------------------------------------------
+
+// A bool, or a tensor of bools. Else an error is set: Python's &, | and ^ of integers work bit by bit, for which there
+// are no ops.
+bool need_bools(PyObject *value, const char *sign, const char *function)
+{
+    if (PyBool_Check(value)) return true;
+    if (!is_tensor(value))
+        return raise_error(YOKE_E_TYPE, "Tensor",
+                           "'%s' takes bool tensors and bools, not %.100s; use yoke.%s, or "
+                           "compare first",
+                           sign, Py_TYPE(value)->tp_name, function) != nullptr;
+    yoke_tensor *handle = tensor_argument(value, {"Tensor", sign});
+    if (!handle) return false;
+    const yoke_dtype dtype = yoke_tensor_dtype(handle);
+    return dtype == YOKE_BOOL ||
+           raise_error(YOKE_E_TYPE, "Tensor",
+                       "'%s' takes bool tensors, not one of %s; use yoke.%s, or compare first",
+                       sign, yoke_dtype_name(dtype), function) != nullptr;
+}
+
+PyObject *logical(OpPlace op, PyObject *x, PyObject *y, const char *sign, const char *function)
+{
+    if (!is_operand(x) || !is_operand(y)) Py_RETURN_NOTIMPLEMENTED;
+    if (!need_bools(x, sign, function) || !need_bools(y, sign, function)) return nullptr;
+    return invoke_operator(op, x, y);
+}
+
+PyObject *both(PyObject *x, PyObject *y)
+{
+    return logical(kOp_logical_and, x, y, "&", "logical_and");
+}
+
+PyObject *either(PyObject *x, PyObject *y)
+{
+    return logical(kOp_logical_or, x, y, "|", "logical_or");
+}
+
+PyObject *differ(PyObject *x, PyObject *y)
+{
+    return logical(kOp_logical_xor, x, y, "^", "logical_xor");
+}
+
+PyObject *negate(PyObject *x)
+{
+    return need_bools(x, "~", "logical_not") ? unary<kOp_logical_not>(x) : nullptr;
+}
+
+// ---- Comparisons -----------------------------------------------------------------------------------------
+
+PyObject *compare(PyObject *x, PyObject *y, int operation)
+{
+    switch (operation) {
+        case Py_LT:
+            return invoke_operator(kOp_lt, x, y);
+        case Py_LE:
+            return invoke_operator(kOp_le, x, y);
+        case Py_EQ:
+            return invoke_operator(kOp_eq, x, y);
+        case Py_NE:
+            return invoke_operator(kOp_ne, x, y);
+        case Py_GT:
+            return invoke_operator(kOp_gt, x, y);
+        default:
+            return invoke_operator(kOp_ge, x, y);
+    }
+}
+
+// y in x: whether any element equals y.
+int contains(PyObject *x, PyObject *y)
+{
+    if (!is_operand(y)) {
+        raise_type({"Tensor.__contains__", "value"}, "a number or a tensor", y);
+        return -1;
+    }
+    PyObject *equal = invoke_operator(kOp_eq, x, y);
+    PyObject *any = equal ? invoke(kOp_any, equal, nullptr, 0, nullptr) : nullptr;
+    const int found = any ? PyObject_IsTrue(any) : -1;
+    Py_XDECREF(any);
+    Py_XDECREF(equal);
+    return found;
+}
+
+}  // namespace
+
+const PyType_Slot operator_slots[kOperatorCount] = {
+    {Py_nb_add, slot(binary<kOp_add>)},
+    {Py_nb_subtract, slot(binary<kOp_sub>)},
+    {Py_nb_multiply, slot(binary<kOp_mul>)},
+    {Py_nb_true_divide, slot(binary<kOp_div>)},
+    {Py_nb_matrix_multiply, slot(binary<kOp_matmul>)},
+    {Py_nb_power, slot(power)},
+    {Py_nb_inplace_add, slot(in_place<kOp_add_>)},
+    {Py_nb_inplace_subtract, slot(in_place<kOp_sub_>)},
+    {Py_nb_inplace_multiply, slot(in_place<kOp_mul_>)},
+    {Py_nb_inplace_true_divide, slot(in_place<kOp_div_>)},
+    {Py_nb_inplace_power, slot(power_in_place)},
+    {Py_nb_negative, slot(unary<kOp_neg>)},
+    {Py_nb_positive, slot(positive)},
+    {Py_nb_absolute, slot(unary<kOp_abs>)},
+    {Py_nb_and, slot(both)},
+    {Py_nb_or, slot(either)},
+    {Py_nb_xor, slot(differ)},
+    {Py_nb_invert, slot(negate)},
+    {Py_tp_richcompare, slot(compare)},
+    {Py_sq_contains, slot(contains)},
+};
+
+}  // namespace yoke_python

@@ -1,0 +1,20 @@
+// operators.h: what +, ==, &, in and their like mean between tensors and numbers.
+//
+// An operator is an op. Where one side is neither a tensor nor a number, the other class is asked, as Python's rules say;
+// == and != then fall back to identity.
+#pragma once
+
+#include "invoke.h"
+
+namespace yoke_python {
+
+constexpr int kOperatorCount = 20;
+extern const PyType_Slot operator_slots[kOperatorCount];
+
+template <class Function>
+void *slot(Function *function)
+{
+    return reinterpret_cast<void *>(function);
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,34 @@
+// optimizer.h: the core's optimizers as Python sees them. Options come as a dict with every option of the kind.
+#pragma once
+
+#include "bind.h"
+
+#include <string>
+
+#include "yoke/optim.h"
+
+namespace yoke_python {
+
+class Optimizer {
+public:
+    Optimizer(const std::string &kind, const py::dict &defaults);  // "SGD", "Adam" or "AdamW"
+    ~Optimizer();
+    Optimizer(const Optimizer &) = delete;
+    Optimizer &operator=(const Optimizer &) = delete;
+
+    yoke_optimizer *handle() const { return handle_; }
+    void add_group(const py::object &params, const py::dict &options);
+    void set_options(int64_t group, const py::dict &options);
+    void step();
+    void zero_grad(const py::object &set_to_none);
+    py::tuple state_names() const;
+    py::object get_state(int64_t group, int64_t index, const char *name) const;
+    void set_state(int64_t group, int64_t index, const char *name, const py::object &value);
+
+private:
+    std::string kind_;
+    bool is_sgd_;
+    yoke_optimizer *handle_ = nullptr;
+};
+
+}  // namespace yoke_python

@@ -1,0 +1,36 @@
+"""Mixed precision: autocast regions."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+from yoke import _yoke
+from yoke._grad import wrap_in_scope
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class autocast:
+    """Ops run in the dtype that suits them: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
+
+    Matrix products run in `dtype` (float16 or bfloat16; None: float16 on cuda, bfloat16 on cpu), what needs range
+    or precision in float32; docs/ops.md tells which. float64 and integers are never cast. Casts of float32 weights
+    are kept until the outermost region ends, unless cache_enabled is False. Regions nest, and enabled=False inside
+    one switches it off. The region belongs to the thread; backward needs none.
+    """
+
+    def __init__(self, dtype: Any = None, enabled: bool = True, cache_enabled: bool = True) -> None:
+        self._options = (dtype, enabled, cache_enabled)
+        self._scopes: list[Any] = []
+        _yoke._AutocastScope(*self._options).exit()  # what is wrong with them is said here, not later
+
+    def __enter__(self) -> None:
+        self._scopes.append(_yoke._AutocastScope(*self._options))
+
+    def __exit__(self, *exception: object) -> None:
+        self._scopes.pop().exit()
+
+    def __call__(self, function: F) -> F:
+        """Decorates a function: the region is in force while it runs, in whichever thread."""
+        options = self._options
+        return wrap_in_scope(function, "autocast", lambda: _yoke._AutocastScope(*options))

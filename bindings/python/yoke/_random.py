@@ -1,0 +1,89 @@
+"""Random streams that a script holds in its hand: get_rng_state, set_rng_state and Generator."""
+import struct
+
+from yoke import _yoke
+
+
+def _pack(place):
+    return _yoke.tensor(list(struct.pack("<QQ", *place)), dtype=_yoke.uint8, device="cpu")
+
+
+def _unpack(state, call):
+    if not isinstance(state, _yoke.Tensor) or state.dtype != _yoke.uint8 or state.shape != (16,):
+        what = f"a {state.dtype} tensor of shape {list(state.shape)}" if isinstance(state, _yoke.Tensor) else repr(state)
+        raise _yoke.ValueError(f"{call}: argument 'state' is {what}; it takes what get_rng_state or get_state returned")
+    return struct.unpack("<QQ", bytes(state.tolist()))
+
+
+def get_rng_state():
+    """Where the random numbers of this thread stand, on every device: a uint8 tensor of 16 bytes."""
+    return _pack(_yoke._get_rng_state())
+
+
+def set_rng_state(state):
+    """Puts this thread's random numbers where get_rng_state found them: the same numbers follow again."""
+    _yoke._set_rng_state(*_unpack(state, "set_rng_state"))
+
+
+class Generator:
+    """A stream of random numbers of its own.
+
+        g = yoke.Generator(seed=7)
+        with g:
+            x = yoke.randn(3)
+
+    Inside the block all random numbers of this thread come from g, on every device; behind it the thread's own
+    stream goes on where it was. A generator may be entered again, but not while it is in use. The first numbers are
+    those that follow manual_seed(seed).
+    """
+
+    def __init__(self, device=None, seed=0):
+        self.device = _yoke.current_device() if device is None else _yoke.device(device)
+        self._outer = None
+        self._place = None
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed):
+        """Starts the stream at `seed`; returns the generator."""
+        return self._put((self._checked(seed), 0))
+
+    def get_state(self):
+        """Where the stream stands, as get_rng_state tells it."""
+        return _pack(self._place if self._outer is None else _yoke._get_rng_state())
+
+    def set_state(self, state):
+        """Puts the stream where get_state found it; returns the generator."""
+        return self._put(_unpack(state, "set_state"))
+
+    @staticmethod
+    def _checked(seed):
+        try:
+            number = seed.__index__()
+        except AttributeError:
+            raise _yoke.TypeError(f"Generator: argument 'seed' is {seed!r}; it takes an integer") from None
+        if not -(2**63) <= number < 2**64:
+            raise _yoke.ValueError(f"Generator: argument 'seed' is {seed!r}, which does not fit in 64 bits")
+        return number % 2**64
+
+    def _put(self, place):
+        if self._outer is None:
+            self._place = place
+        else:
+            _yoke._set_rng_state(*place)
+        return self
+
+    def __enter__(self):
+        if self._outer is not None:
+            raise _yoke.StateError("Generator: this one is in use already; leave its block first, or make another")
+        outer = _yoke._get_rng_state()
+        _yoke._set_rng_state(*self._place)
+        self._outer = outer
+        return self
+
+    def __exit__(self, *exception):
+        self._place = _yoke._get_rng_state()
+        outer, self._outer = self._outer, None
+        _yoke._set_rng_state(*outer)
+
+    def __repr__(self):
+        return f"Generator(device={self.device}, seed={(self._place if self._outer is None else _yoke._get_rng_state())[0]})"

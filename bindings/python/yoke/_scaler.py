@@ -1,0 +1,123 @@
+"""Loss scaling for float16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from yoke import _yoke
+from yoke._yoke import Tensor
+from yoke.optim.optimizer import Optimizer
+
+
+class GradScaler:
+    """Keeps float16's small gradients from vanishing: the loss is multiplied by a scale, gradients are divided by it.
+
+        with yoke.autocast(yoke.float16):
+            loss = loss_fn(net(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)  # skipped where a gradient is infinite or NaN
+        scaler.update()         # smaller then; larger after growth_interval good iterations
+
+    The rules are those of PyTorch's GradScaler. To clip, call unscale_(optimizer) before. To gather gradients over n
+    batches, divide each loss by n, and call step and update after the last alone. Scale and overflow flags stay on the
+    device: only get_scale and state_dict wait for them. One scaler is for one thread at a time.
+    """
+
+    def __init__(self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True) -> None:
+        self._enabled = bool(enabled)
+        self._core = _yoke._GradScaler((init_scale, growth_factor, backoff_factor, growth_interval, 0))
+        self._rule = (growth_factor, backoff_factor, growth_interval)
+
+    def scale(self, outputs: Any) -> Any:
+        """The outputs times the scale: a tensor, or lists and tuples of them, nested as they are."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return self._core.scale(outputs)
+        if isinstance(outputs, (list, tuple)):
+            scaled = [self.scale(each) for each in outputs]
+            return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
+        if isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, dict)):
+            return map(self.scale, outputs)
+        raise _yoke.TypeError(f"scale(): argument 'outputs' must be a tensor or an iterable of tensors, not "
+                              f"{type(outputs).__name__}")
+
+    @staticmethod
+    def _core_of(optimizer: Any, call: str) -> _yoke._Optimizer:
+        if not isinstance(optimizer, Optimizer):
+            raise _yoke.TypeError(f"{call}(): argument 'optimizer' must be one of yoke.optim, not {type(optimizer).__name__}")
+        return optimizer._tell()
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divides the optimizer's gradients by the scale now, so that they can be clipped; at most once an iteration."""
+        core = self._core_of(optimizer, "unscale_")
+        if self._enabled:
+            self._core.unscale(core)
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Unscales, unless that was done, and steps unless a gradient is not finite."""
+        core = self._core_of(optimizer, "step")
+        if self._enabled:
+            self._core.step(core)
+        else:
+            optimizer.step()
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """Ends an iteration after the steps of all its optimizers; new_scale overrides the rule."""
+        if not self._enabled:
+            return
+        if new_scale is None:
+            self._core.update()
+            return
+        if not isinstance(new_scale, Tensor):
+            new_scale = _yoke.tensor(float(new_scale))
+        self._core.update_to(new_scale)
+
+    def get_scale(self) -> float:
+        """The scale now, 1 if disabled. It waits for the device."""
+        return self._core.get_state()[0] if self._enabled else 1.0
+
+    def is_enabled(self) -> bool:
+        return self._enabled
+
+    def get_growth_factor(self) -> float:
+        return self._rule[0]
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        self._set_rule(new_factor, self._rule[1], self._rule[2])
+
+    def get_backoff_factor(self) -> float:
+        return self._rule[1]
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        self._set_rule(self._rule[0], new_factor, self._rule[2])
+
+    def get_growth_interval(self) -> int:
+        return self._rule[2]
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        self._set_rule(self._rule[0], self._rule[1], new_interval)
+
+    def _set_rule(self, growth_factor: float, backoff_factor: float, growth_interval: int) -> None:
+        self._core.set_rule(growth_factor, backoff_factor, growth_interval)
+        self._rule = (growth_factor, backoff_factor, growth_interval)
+
+    _STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that load_state_dict() needs, after update(); {} if disabled."""
+        return dict(zip(self._STATE, self._core.get_state())) if self._enabled else {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on from what state_dict() gave; does nothing if disabled."""
+        if not self._enabled:
+            return
+        missing = [name for name in self._STATE if name not in state_dict]
+        if missing:
+            raise _yoke.ValueError(f"load_state_dict(): '{missing[0]}' is missing; was the state saved by a disabled "
+                                   "GradScaler?")
+        scale, growth, backoff, interval, tracker = (state_dict[name] for name in self._STATE)
+        self._core.set_state((scale, growth, backoff, interval, tracker))
+        self._rule = (growth, backoff, interval)

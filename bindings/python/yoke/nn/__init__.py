@@ -1,0 +1,20 @@
+"""Layers of neural networks in plain Python: a Module holds Parameters, buffers and Modules as attributes.
+
+Initial values are PyTorch's, drawn with yoke.rand and yoke.randn in an order that the Lua and C programs follow
+too, so that one seed gives the same network everywhere. nn.init has other ways to fill a tensor.
+"""
+
+from yoke.nn import init
+from yoke.nn.activation import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from yoke.nn.attention import MultiheadAttention, TransformerBlock
+from yoke.nn.containers import ModuleList, Sequential
+from yoke.nn.layers import Dropout, Embedding, Flatten, Linear
+from yoke.nn.loss import (BCEWithLogitsLoss, CrossEntropyLoss, KLDivLoss, L1Loss, MSELoss, NLLLoss,
+                          SmoothL1Loss)
+from yoke.nn.module import LoadResult, Module, Parameter
+from yoke.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+
+__all__ = ["BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten",
+           "GELU", "GroupNorm", "KLDivLoss", "L1Loss", "LayerNorm", "Linear", "LoadResult", "LogSoftmax", "MSELoss",
+           "Module", "ModuleList", "MultiheadAttention", "NLLLoss", "Parameter", "RMSNorm", "ReLU", "Sequential",
+           "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Tanh", "TransformerBlock", "init"]

@@ -1,0 +1,74 @@
+"""Attention and the transformer block."""
+
+from __future__ import annotations
+
+import yoke
+from yoke import _yoke
+from yoke._yoke import Device, Tensor, dtype as DType
+from yoke.nn.layers import Dropout, Linear
+from yoke.nn.module import Module
+from yoke.nn.norm import LayerNorm
+
+
+class MultiheadAttention(Module):
+    """Self-attention over x [N, length, embed_dim] (A. Vaswani et al., "Attention Is All You Need").
+
+    Queries, keys and values come of one product with `qkv`, heads of queries first. num_kv_heads below num_heads
+    shares each head of keys and values among several of queries (J. Ainslie et al., "GQA"). A causal layer lets
+    each place see itself and what stands before it.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, num_kv_heads: int | None = None, bias: bool = True,
+                 dropout: float = 0.0, causal: bool = False, device: Device | str | int | None = None,
+                 dtype: DType | None = None) -> None:
+        kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
+            raise _yoke.ValueError(f"MultiheadAttention(): embed_dim is {embed_dim} and num_heads {num_heads}; heads must "
+                                   "divide embed_dim evenly")
+        if kv_heads < 1 or num_heads % kv_heads:
+            raise _yoke.ValueError(f"MultiheadAttention(): num_kv_heads is {kv_heads} and num_heads {num_heads}; "
+                                   "num_kv_heads must divide num_heads evenly")
+        self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, kv_heads
+        self.head_dim = embed_dim // num_heads
+        self.dropout, self.causal = dropout, causal
+        self.qkv = Linear(embed_dim, (num_heads + 2 * kv_heads) * self.head_dim, bias, device, dtype)
+        self.out = Linear(embed_dim, embed_dim, bias, device, dtype)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`mask` [length, length], or with axes for N and heads before: bool keeps what is true, floating is added."""
+        n, length, _ = x.shape
+        q, kv = self.num_heads, self.num_kv_heads
+        heads = self.qkv(x).reshape((n, length, q + 2 * kv, self.head_dim))
+        queries, keys, values = (part.transpose(1, 2) for part in heads.split((q, kv, kv), axis=2))
+        y = yoke.scaled_dot_product_attention(queries, keys, values, mask, self.dropout if self.training else 0.0,
+                                              self.causal, None, q != kv)
+        return self.out(y.transpose(1, 2).reshape((n, length, self.embed_dim)))
+
+    def extra_repr(self) -> str:
+        return (f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, "
+                f"causal={self.causal}")
+
+
+class TransformerBlock(Module):
+    """x + attention(norm(x)), then x + mlp(norm(x)), on x [N, length, width].
+
+    The MLP is `hidden` wide (4 · width if not given), with its activation in the product: see yoke.linear. (Norms
+    come first: R. Xiong et al., "On Layer Normalization in the Transformer Architecture".)
+    """
+
+    def __init__(self, width: int, num_heads: int, num_kv_heads: int | None = None, hidden: int | None = None,
+                 dropout: float = 0.0, causal: bool = False, activation: str = "gelu",
+                 device: Device | str | int | None = None, dtype: DType | None = None) -> None:
+        hidden = 4 * width if hidden is None else hidden
+        self.activation = activation
+        self.norm1 = LayerNorm(width, device=device, dtype=dtype)
+        self.attention = MultiheadAttention(width, num_heads, num_kv_heads, True, dropout, causal, device, dtype)
+        self.norm2 = LayerNorm(width, device=device, dtype=dtype)
+        self.up = Linear(width, hidden, True, device, dtype)
+        self.down = Linear(hidden, width, True, device, dtype)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        y = yoke.linear(self.norm2(x), self.up.weight, self.up.bias, self.activation)
+        return x + self.dropout(self.down(y))

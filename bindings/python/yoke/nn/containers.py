@@ -1,0 +1,63 @@
+"""Modules that hold others in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from yoke import _yoke
+from yoke.nn.module import Module
+
+C = TypeVar("C", bound="_Ordered")
+
+
+class _Ordered(Module):
+    """Modules named "0", "1" … in their order."""
+
+    def _add(self, module: Any) -> None:
+        if not isinstance(module, Module):
+            raise _yoke.TypeError(f"{type(self).__name__}(): argument {len(self)} must be a Module, not "
+                                  f"{type(module).__name__}")
+        self._modules[str(len(self))] = module
+
+    def append(self: C, module: Module) -> C:
+        """Adds a module at the end; returns the container."""
+        self._add(module)
+        return self
+
+    def extend(self: C, modules: Iterable[Module]) -> C:
+        """Adds modules at the end; returns the container."""
+        for module in modules:
+            self._add(module)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return self.children()
+
+    def __getitem__(self, index: int) -> Module:
+        modules = list(self._modules.values())
+        if not -len(modules) <= index < len(modules):
+            raise _yoke.IndexError(f"{type(self).__name__}: index {index} is out of range for {len(modules)} modules")
+        return modules[index]
+
+
+class Sequential(_Ordered):
+    """Modules one after the other: each one's result is the next one's argument."""
+
+    def __init__(self, *modules: Module) -> None:
+        self.extend(modules)
+
+    def forward(self, x: Any) -> Any:
+        for module in self._modules.values():
+            x = module(x)
+        return x
+
+
+class ModuleList(_Ordered):
+    """A list of modules, which a forward() of one's own goes through."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        self.extend(modules)

@@ -1,0 +1,93 @@
+"""Linear, Embedding, Dropout, Flatten."""
+
+from __future__ import annotations
+
+import yoke
+from yoke import _yoke
+from yoke._yoke import Device, Tensor, dtype as DType
+from yoke.nn.module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x Wᵀ + b. weight is [out_features, in_features], bias [out_features] or None.
+
+    Both start uniform in ±1/√in_features (K. He et al., "Delving Deep into Rectifiers", with a = √5), weight first.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Device | str | int | None = None,
+                 dtype: DType | None = None) -> None:
+        if in_features < 1 or out_features < 1:
+            raise _yoke.ValueError(f"Linear(): in_features is {in_features} and out_features {out_features}; both must be "
+                                   "at least 1")
+        self.in_features, self.out_features = in_features, out_features
+        bound = in_features**-0.5
+
+        def uniform(shape: tuple[int, ...]) -> Parameter:
+            return Parameter(yoke.rand(shape, dtype=dtype, device=device) * (2 * bound) - bound)
+
+        self.weight = uniform((out_features, in_features))
+        self.register_parameter("bias", uniform((out_features,)) if bias else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return yoke.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Embedding(Module):
+    """A row of weight [num_embeddings, embedding_dim] for each index. weight starts normal, mean 0, variance 1.
+
+    Row padding_idx starts as zeros and gets no gradient.
+    """
+
+    weight: Parameter
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 device: Device | str | int | None = None, dtype: DType | None = None) -> None:
+        if num_embeddings < 1 or embedding_dim < 1:
+            raise _yoke.ValueError(f"Embedding(): num_embeddings is {num_embeddings} and embedding_dim {embedding_dim}; "
+                                   "both must be at least 1")
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise _yoke.IndexError(f"Embedding(): padding_idx is {padding_idx}, but there are {num_embeddings} rows")
+            padding_idx %= num_embeddings
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        weight = yoke.randn((num_embeddings, embedding_dim), dtype=dtype, device=device)
+        if padding_idx is not None:
+            weight[padding_idx] = 0.0
+        self.weight = Parameter(weight)
+
+    def forward(self, index: Tensor) -> Tensor:
+        return yoke.embedding(index, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+class Dropout(Module):
+    """Zeroes elements with probability p while training, and scales the rest by 1 / (1 - p)."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        if not 0 <= p <= 1:
+            raise _yoke.ValueError(f"Dropout(): p is {p}; a probability lies between 0 and 1")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return yoke.dropout(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Flatten(Module):
+    """Joins all axes but the first: [N, …] becomes [N, rest]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rest = 1
+        for length in x.shape[1:]:
+            rest *= length
+        return yoke.reshape(x, (x.shape[0], rest))

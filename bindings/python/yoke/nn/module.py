@@ -1,0 +1,268 @@
+"""Module, the base of every layer and network, and Parameter, the tensors that it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import yoke
+from yoke import _yoke
+from yoke._yoke import Device, Tensor, dtype as DType
+
+M = TypeVar("M", bound="Module")
+
+
+class Parameter(Tensor):
+    """A tensor that a Module lists among its parameters. It shares the memory of `data` and is a leaf."""
+
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
+        """`data` is a tensor; a floating one where requires_grad is True."""
+        return super().__new__(cls, data.detach()).requires_grad_(requires_grad)
+
+
+class LoadResult(NamedTuple):
+    """What load_state_dict(strict=False) passed over: names without values, and values without names."""
+
+    missing: list[str]
+    unexpected: list[str]
+
+
+class Module:
+    """Base class: assign Parameters and Modules to attributes in __init__ and write forward()."""
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _transient: set[str]  # names of buffers that state_dict() leaves out
+    _modules: dict[str, Module]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        # Here, not in __init__: a subclass that forgets super().__init__() works all the same.
+        for name, value in (("training", True), ("_parameters", {}), ("_buffers", {}), ("_transient", set()),
+                            ("_modules", {})):
+            object.__setattr__(self, name, value)
+        return self
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call computes; every subclass has its own."""
+        raise _yoke.UnsupportedError(f"{type(self).__name__} has no forward(); a Module must define one")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    # ---- Attributes ------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._buffers and not isinstance(value, (Parameter, Module)):
+            if value is not None and not isinstance(value, Tensor):
+                raise _yoke.TypeError(f"{type(self).__name__}: '{name}' is a buffer and takes a tensor or None, not "
+                                      f"{type(value).__name__}; del it first")
+            self._buffers[name] = value
+            return
+        self._forget(name)
+        if isinstance(value, Parameter):
+            self._parameters[name] = value
+        elif isinstance(value, Module):
+            self._modules[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached where ordinary look-up fails.
+        for table in (self._parameters, self._buffers, self._modules):
+            if name in table:
+                return table[name]
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+
+    def __delattr__(self, name: str) -> None:
+        if not self._forget(name):
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+
+    def _forget(self, name: str) -> bool:
+        self._transient.discard(name)
+        places: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules, self.__dict__)
+        return any([place.pop(name, self) is not self for place in places])
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """Adds a parameter, or None for one that this module goes without, such as a bias."""
+        self._forget(name)
+        self._parameters[name] = parameter
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that moves with the module but is not trained, such as a running mean.
+
+        It is part of state_dict() if it is persistent.
+        """
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise _yoke.TypeError(f"register_buffer(): argument 'tensor' must be a tensor or None, not "
+                                  f"{type(tensor).__name__}")
+        self._forget(name)
+        self._buffers[name] = tensor
+        if not persistent:
+            self._transient.add(name)
+
+    # ---- What there is below ---------------------------------------------------------------------------------
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once, with dotted names."""
+        seen: set[int] = set()
+        for name, module in self._every_module(prefix):
+            if id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def _every_module(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """As named_modules(), under every name that a module has."""
+        stack: list[tuple[str, Module]] = [(prefix, self)]
+        while stack:
+            name, module = stack.pop()
+            yield name, module
+            stack += [(f"{name}.{child}" if name else child, below) for child, below in reversed(module._modules.items())]
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below."""
+        return iter(self._modules.values())
+
+    def _named(self, table: str) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for prefix, module in self.named_modules():
+            for name, value in getattr(module, table).items():
+                if value is not None and id(value) not in seen:
+                    seen.add(id(value))
+                    yield (f"{prefix}.{name}" if prefix else name), value
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """All parameters below, each once, with dotted names, in the order of their assignment."""
+        return self._named("_parameters")
+
+    def parameters(self) -> Iterator[Parameter]:
+        """All parameters below, each once."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """All buffers below, each once, with dotted names."""
+        return self._named("_buffers")
+
+    def buffers(self) -> Iterator[Tensor]:
+        """All buffers below, each once."""
+        return (buffer for _, buffer in self.named_buffers())
+
+    # ---- Changing all of it ----------------------------------------------------------------------------------
+
+    def apply(self: M, fn: Callable[[Module], Any]) -> M:
+        """Calls fn(module) for all modules below and then for this one; returns it."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def train(self: M, mode: bool = True) -> M:
+        """Training mode, in which Dropout works, for this module and all below; returns it."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: M) -> M:
+        """The opposite of train()."""
+        return self.train(False)
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Asks for gradients of all parameters below, or no longer; returns the module."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients of all parameters below, or fills them with zeros."""
+        for parameter in self.parameters():
+            gradient = parameter.grad
+            if set_to_none:
+                parameter.grad = None
+            elif gradient is not None:
+                gradient.fill_(0)
+
+    def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None) -> M:
+        """Moves all parameters and buffers below and casts those that are floating; returns the module.
+
+        A parameter that changes becomes a new tensor: make the optimizer afterwards.
+        """
+        moved: dict[int, Tensor] = {}
+        for module in self.modules():
+            for table in (module._parameters, module._buffers):
+                for name, value in table.items():
+                    if value is not None:
+                        if id(value) not in moved:
+                            moved[id(value)] = _moved(value, device, dtype)
+                        table[name] = moved[id(value)]  # type: ignore[assignment]
+        return self
+
+    # ---- State -----------------------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Tensor]:
+        """Parameters and persistent buffers under every name that they have, as PyTorch lists them."""
+        own: dict[str, Tensor] = {}
+        for prefix, module in self._every_module():
+            kept = {name: value for name, value in module._buffers.items() if name not in module._transient}
+            for name, value in [*module._parameters.items(), *kept.items()]:
+                if value is not None:
+                    own[f"{prefix}.{name}" if prefix else name] = value
+        return own
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Parameters and persistent buffers by dotted name, as detached tensors over the same memory: clone()
+        what must stay. What has two names stands under both."""
+        return {name: value.detach() for name, value in self._state().items()}
+
+    def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
+        """Copies values into parameters and buffers. Nothing is changed unless all of it fits.
+
+        ValueError for names that are missing or left over (unless strict is False, when they are returned) and
+        for shapes that differ; TypeError for what is no tensor.
+        """
+        own = self._state()
+        missing, unexpected = [n for n in own if n not in state_dict], [n for n in state_dict if n not in own]
+        wrong = []
+        if strict and (missing or unexpected):
+            wrong.append(f"missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}; strict=False takes what fits")
+        shared = [name for name in own if name in state_dict]
+        for name in shared:
+            if not isinstance(state_dict[name], Tensor):
+                raise _yoke.TypeError(f"load_state_dict(): '{name}' must be a tensor, not {type(state_dict[name]).__name__}")
+            if state_dict[name].shape != own[name].shape:
+                wrong.append(f"'{name}' has shape {state_dict[name].shape}, the module's has {own[name].shape}")
+        if wrong:
+            raise _yoke.ValueError("load_state_dict(): " + "\n  ".join(wrong))
+        with yoke.no_grad():
+            for name in shared:
+                own[name].copy_(state_dict[name])
+        return LoadResult(missing, unexpected)
+
+    # ---- Text ------------------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of repr()."""
+        return ""
+
+    def __repr__(self) -> str:
+        head = f"{type(self).__name__}({self.extra_repr()}"
+        if not self._modules:
+            return head + ")"
+        rows = [f"  ({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        return "\n".join([head, *rows, ")"])
+
+
+def _moved(value: Tensor, device: Any, dtype: Any) -> Tensor:
+    """A parameter or buffer on another device, with another dtype if it is floating; itself if nothing changes."""
+    if not value.dtype.is_floating_point:
+        dtype = None
+        if isinstance(device, DType):
+            return value
+    there = value.detach().to(device, dtype)
+    if there.dtype is value.dtype and yoke.shares_memory(there, value):
+        return value
+    return Parameter(there, value.requires_grad) if isinstance(value, Parameter) else there

@@ -1,0 +1,137 @@
+"""Normalisation layers. Weights start as ones, biases as zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import yoke
+from yoke import _yoke
+from yoke._yoke import Device, Tensor, dtype as DType
+from yoke.nn.module import Module, Parameter
+
+
+def _lengths(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+class _Affine(Module):
+    """A scale and a shift of one shape, or neither of them."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _register(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Device | str | int | None,
+                  dtype: DType | None) -> None:
+        for name, fill, wanted in (("weight", yoke.ones, weight), ("bias", yoke.zeros, bias)):
+            self.register_parameter(name, Parameter(fill(shape, dtype=dtype, device=device)) if wanted else None)
+
+
+class LayerNorm(_Affine):
+    """Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1; then weight and bias.
+
+    (J. Ba et al., "Layer Normalization".)
+    """
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device: Device | str | int | None = None, dtype: DType | None = None) -> None:
+        self.normalized_shape, self.eps = _lengths(normalized_shape), eps
+        self._register(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return yoke.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class RMSNorm(_Affine):
+    """Divides the last axes, of shape normalized_shape, by their root mean square; then weight.
+
+    eps None is the dtype's own epsilon. (B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization".)
+    """
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
+                 device: Device | str | int | None = None, dtype: DType | None = None) -> None:
+        self.normalized_shape, self.eps = _lengths(normalized_shape), eps
+        self._register(self.normalized_shape, elementwise_affine, False, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return yoke.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class GroupNorm(_Affine):
+    """Normalises x [N, C, …] in num_groups groups of channels; then weight and bias, one number a channel.
+
+    (Y. Wu, K. He, "Group Normalization".)
+    """
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device: Device | str | int | None = None, dtype: DType | None = None) -> None:
+        if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
+            raise _yoke.ValueError(f"GroupNorm(): num_channels is {num_channels} and num_groups {num_groups}; groups must "
+                                   "divide channels evenly")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self._register((num_channels,), affine, affine, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return yoke.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class _BatchNorm(_Affine):
+    """Normalises each channel over the batch while training, by running statistics otherwise.
+
+    (S. Ioffe, C. Szegedy, "Batch Normalization".) running = (1 - momentum) * running + momentum * batch; momentum
+    None takes the plain average over all batches so far.
+    """
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    _ndims: tuple[int, ...]
+    _layout: str
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Device | str | int | None = None,
+                 dtype: DType | None = None) -> None:
+        if num_features < 1:
+            raise _yoke.ValueError(f"{type(self).__name__}(): num_features is {num_features}; at least 1 is needed")
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self._register((num_features,), affine, affine, device, dtype)
+        statistics = {"running_mean": yoke.zeros(num_features, dtype=dtype, device=device),
+                      "running_var": yoke.ones(num_features, dtype=dtype, device=device),
+                      "num_batches_tracked": yoke.zeros((), dtype=yoke.int64, device=device)}
+        for name, value in statistics.items():
+            self.register_buffer(name, value if track_running_stats else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim not in self._ndims:
+            raise _yoke.ValueError(f"{type(self).__name__}: x has shape {x.shape}; {self._layout} is expected")
+        momentum = self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+            if momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.item()
+        over_batch = self.training or self.running_mean is None
+        return yoke.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, over_batch,
+                               0.0 if momentum is None else momentum, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of [N, C] or [N, C, L]; running statistics serve where it does not train."""
+
+    _ndims, _layout = (2, 3), "[N, C] or [N, C, L]"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of [N, C, H, W]; running statistics serve where it does not train."""
+
+    _ndims, _layout = (4,), "[N, C, H, W]"

@@ -1,0 +1,70 @@
+"""An exponential moving average of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import contextmanager
+from typing import Any, Iterator
+
+from yoke import _yoke
+from yoke._grad import no_grad
+from yoke._yoke import Tensor
+
+__all__ = ["EMA"]
+
+
+class EMA:
+    """average = decay * average + (1 - decay) * parameter, at each update(); it begins as a copy.
+
+        ema = yoke.optim.EMA(net.parameters(), decay=0.999)
+        optimizer.step(); ema.update()
+        with ema.applied():
+            evaluate(net)  # with the averages in place of the parameters
+
+    Averages are float32 (float64 of float64), where a small weight still counts.
+    """
+
+    def __init__(self, params: Iterable[Tensor], decay: float = 0.999) -> None:
+        if isinstance(params, Tensor):
+            raise _yoke.TypeError("EMA(): argument 'params' must be a sequence of tensors, not one tensor; write [tensor]")
+        self.params = list(params)
+        self.decay = decay
+        self._core = _yoke._Ema(self.params, decay)
+
+    def update(self) -> None:
+        """Takes the parameters in, after a step of their optimizer."""
+        self._core.update()
+
+    def copy_to_params(self) -> None:
+        """Puts the averages into the parameters."""
+        self._core.copy_to_params()
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The parameters are the averages inside, and themselves again after it."""
+        self._core.swap()
+        try:
+            yield
+        finally:
+            self._core.swap()
+
+    @property
+    def averages(self) -> list[Tensor]:
+        """The averages, live, in the order of the parameters."""
+        return [self._core.average(i) for i in range(len(self.params))]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Decay and averages. The tensors are the live ones: clone() what must stay."""
+        return {"decay": self.decay, "averages": self.averages}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over copies of what state_dict() gave, of as many parameters of the same shapes."""
+        averages = state_dict["averages"]
+        shapes, own = ([tuple(t.shape) for t in side] for side in (averages, self.params))
+        if shapes != own:
+            raise _yoke.ValueError(f"load_state_dict(): averages of shapes {shapes} for parameters of shapes {own}")
+        core = _yoke._Ema(self.params, state_dict["decay"])
+        with no_grad():
+            for i, average in enumerate(averages):
+                core.average(i).copy_(average)
+        self.decay, self._core = state_dict["decay"], core

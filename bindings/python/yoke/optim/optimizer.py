@@ -1,0 +1,160 @@
+"""SGD, Adam and AdamW over the optimizers of the core, which step all parameters of a group in one launch."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from yoke import _yoke
+from yoke._yoke import Tensor
+
+
+class Optimizer:
+    """What all optimizers share: groups of parameters with options of their own, and their state.
+
+    `params` are tensors, or dicts {"params": tensors, "lr": …}. Options in param_groups may be changed at any time and
+    count from the next step. With master_weights, float16 and bfloat16 parameters have a float32 copy that the steps
+    change; the parameter is that copy rounded. One optimizer is for one thread at a time.
+    """
+
+    _KIND: ClassVar[str]
+    _OPTIONS: ClassVar[tuple[str, ...]]
+    _STATE_NAMES: ClassVar[dict[str, str]] = {}  # PyTorch's name of a state, where it is another than the core's
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        self._core = _yoke._Optimizer(self._KIND, defaults)
+        self._told: list[tuple[Any, ...]] = []  # the options that the core has of each group
+        if isinstance(params, Tensor):
+            raise _yoke.TypeError(f"{self._KIND}(): argument 'params' must be a sequence of tensors or dicts, not one "
+                                  "tensor; write [tensor]")
+        entries: list[Any] = list(params)
+        if not entries:
+            raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; there is nothing to optimize")
+        groups = entries if isinstance(entries[0], dict) else [{"params": entries}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds tensors, {"params": tensors, "lr": …}; options that are missing take the defaults."""
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise _yoke.TypeError(f"{self._KIND}(): a group of parameters is a dict with the key 'params', and options "
+                                  "beside it")
+        unknown = set(param_group) - {"params", *self._OPTIONS}
+        if unknown:
+            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown)}'; there are "
+                                   f"{', '.join(self._OPTIONS)}")
+        params = param_group["params"]
+        full = {**self.defaults, **param_group, "params": [params] if isinstance(params, Tensor) else list(params)}
+        self._core.add_group(full["params"], full)
+        self.param_groups.append(full)
+        self._told.append(self._options_of(full))
+
+    def _options_of(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple([group[name] for name in self._OPTIONS])
+
+    def _tell(self) -> _yoke._Optimizer:
+        """The core's optimizer, after it has heard of changed options."""
+        for i, group in enumerate(self.param_groups):
+            options = self._options_of(group)
+            if options != self._told[i]:
+                self._core.set_options(i, group)
+                self._told[i] = options
+        return self._core
+
+    def step(self) -> None:
+        """One step over every parameter that has a gradient."""
+        self._tell().step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets all gradients, or fills them with zeros."""
+        self._core.zero_grad(set_to_none)
+
+    def _places(self) -> list[tuple[int, int, Tensor]]:
+        return [(g, i, param) for g, group in enumerate(self.param_groups) for i, param in enumerate(group["params"])]
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and options in PyTorch's layout. Tensors in it are the live ones: clone() what must stay."""
+        names = [(name, self._STATE_NAMES.get(name, name)) for name in self._core.state_names()]
+        state = {}
+        for number, (group, index, _) in enumerate(self._places()):
+            found = {public: self._core.get_state(group, index, name) for name, public in names}
+            found = {public: value for public, value in found.items() if value is not None}
+            if found:
+                state[number] = found
+        groups, first = [], 0
+        for group_ in self.param_groups:
+            count = len(group_["params"])
+            groups.append({**group_, "params": list(range(first, first + count))})
+            first += count
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over copies of what state_dict() gave; an error, and nothing changed, where it does not fit."""
+        groups, state = state_dict["param_groups"], state_dict["state"]
+        own, given = ([len(g["params"]) for g in side] for side in (self.param_groups, groups))
+        if own != given:
+            raise _yoke.ValueError(f"load_state_dict(): the state has groups of {given} parameters, the optimizer of {own}")
+        unknown = set(state) - set(range(sum(own)))
+        if unknown:
+            raise _yoke.ValueError(f"load_state_dict(): the state is of parameter {min(unknown)}, but there are {sum(own)}")
+        before, options = self.state_dict()["state"], [dict(group) for group in self.param_groups]
+        try:
+            for group, new in zip(self.param_groups, groups):
+                group.update({name: new[name] for name in self._OPTIONS if name in new})
+            self._tell()
+            self._set_state(state)
+        except Exception:
+            for group, old in zip(self.param_groups, options):
+                group.update(old)
+            self._tell()
+            self._set_state(before)
+            raise
+
+    def _set_state(self, state: dict[int, dict[str, Any]]) -> None:
+        for number, (group, index, param) in enumerate(self._places()):
+            for name in self._core.state_names():
+                value = state.get(number, {}).get(self._STATE_NAMES.get(name, name))
+                if isinstance(value, (int, float)):
+                    value = _yoke.tensor(float(value), dtype=_yoke.float32, device=param.device)
+                self._core.set_state(group, index, name, value)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum, Nesterov's variant and weight decay, as in PyTorch:
+
+        g += weight_decay * p;  b = momentum * b + g  (b = g at first);  p -= lr * (g + momentum * b if nesterov else b)
+    """
+
+    _KIND = "SGD"
+    _OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "master_weights")
+    _STATE_NAMES = {"momentum": "momentum_buffer"}
+
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+                 master_weights: bool = False) -> None:
+        super().__init__(params, dict(zip(self._OPTIONS, (lr, momentum, weight_decay, nesterov, master_weights))))
+
+
+class Adam(Optimizer):
+    """Adam as in PyTorch; weight_decay * p is added to the gradient. In step t:
+
+        m += (1 - beta1) * (g - m);  v = beta2 * v + (1 - beta2) * g * g
+        p -= lr / (1 - beta1**t) * m / (sqrt(v / (1 - beta2**t)) + eps)
+    """
+
+    _KIND = "Adam"
+    _OPTIONS = ("lr", "betas", "eps", "weight_decay", "master_weights")
+
+    def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, master_weights: bool = False) -> None:
+        super().__init__(params, dict(zip(self._OPTIONS, (lr, betas, eps, weight_decay, master_weights))))
+
+
+class AdamW(Adam):
+    """Adam whose weight decay stands apart from the gradient: p -= lr * weight_decay * p."""
+
+    _KIND = "AdamW"
+
+    def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 1e-2, master_weights: bool = False) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, master_weights)

@@ -1,0 +1,368 @@
+// arrange.cpp: tensors joined, cut, repeated, mirrored and padded: shape rules and vjps. What is made of views and one
+// copy has no kernel, and its gradient is theirs.
+#include "core/ops/family.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+std::vector<yoke_tensor *> pointers(const std::vector<Tensor> &tensors)
+{
+    std::vector<yoke_tensor *> list;
+    for (const Tensor &x : tensors) list.push_back(x.get());
+    return list;
+}
+
+Tensor join(const std::vector<Tensor> &parts, int64_t axis)
+{
+    return ops::cat(pointers(parts), axis);
+}
+
+int existing_axis(const yoke_tensor &x, int64_t axis, const char *call)
+{
+    if (x.ndim == 0)
+        fail(YOKE_E_VALUE, "%s: argument 'x' has no axes; give it one with unsqueeze(0)", call);
+    return normalize_axis(axis, x.ndim, call);
+}
+
+}  // namespace
+
+// ---- Together --------------------------------------------------------------------------------------------
+
+void infer_cat(CatArgs a, Plan &plan)
+{
+    if (a.tensors().empty())
+        fail(YOKE_E_VALUE, "%s: argument 'tensors' is an empty list; give at least one tensor",
+             plan.name());
+    const yoke_tensor &first = *a.tensors()[0];
+    yoke_dtype dtype = first.dtype;
+    for (const yoke_tensor *x : a.tensors()) dtype = promote(dtype, x->dtype);
+    plan.cast_list(a.kTensors, dtype);
+    if (first.ndim == 0)
+        fail(YOKE_E_VALUE,
+             "%s: tensors without axes cannot be joined; give them one with unsqueeze(0)",
+             plan.name());
+    const int axis = normalize_axis(a.axis(), first.ndim, plan.name());
+    a.set_axis(axis);
+    Dims shape{first.shape()};
+    for (size_t i = 1; i < a.tensors().size(); ++i) {
+        const yoke_tensor &x = *a.tensors()[i];
+        Dims expected{x.shape()};
+        if (x.ndim == first.ndim) expected[axis] = shape[axis];
+        if (x.ndim != first.ndim || !same(expected, shape))
+            fail(YOKE_E_VALUE,
+                 "%s: tensor %zu has shape %s and tensor 0 %s; they may differ along axis %d alone",
+                 plan.name(), i, to_string(x.shape()).c_str(), to_string(first.shape()).c_str(),
+                 axis);
+        if (__builtin_add_overflow(shape[axis], x.shape_[axis], &shape[axis]))
+            fail(YOKE_E_VALUE,
+                 "%s: axis %d of the result has more elements than memory can address", plan.name(),
+                 axis);
+    }
+    plan.result(shape, dtype);
+}
+
+void vjp_cat(CatArgs a, Backward &b)
+{
+    int64_t start = 0;
+    for (size_t i = 0; i < a.tensors().size(); ++i) {
+        const int64_t stop = start + a.tensors()[i]->shape_[a.axis()];
+        if (b.needs(a.kTensors, static_cast<int>(i)))
+            b.set(a.kTensors, static_cast<int>(i), ops::slice(b.grad(), a.axis(), start, stop));
+        start = stop;
+    }
+}
+
+Tensor compose_stack(StackArgs a)
+{
+    if (a.tensors().empty())
+        fail(YOKE_E_VALUE, "stack: argument 'tensors' is an empty list; give at least one tensor");
+    const yoke_tensor &first = *a.tensors()[0];
+    const int axis = normalize_axis(a.axis(), first.ndim + 1, "stack");
+    std::vector<Tensor> parts;
+    for (size_t i = 0; i < a.tensors().size(); ++i) {
+        const yoke_tensor &x = *a.tensors()[i];
+        if (!same(x.shape(), first.shape()))
+            fail(YOKE_E_VALUE,
+                 "stack: tensor %zu has shape %s and tensor 0 %s; they must have one shape", i,
+                 to_string(x.shape()).c_str(), to_string(first.shape()).c_str());
+        parts.push_back(ops::unsqueeze(x, axis));
+    }
+    return join(parts, axis);
+}
+
+// ---- Apart -----------------------------------------------------------------------------------------------
+
+std::vector<Tensor> compose_split(SplitArgs a)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = existing_axis(x, a.axis(), "split");
+    const IntList sizes = a.size();
+    const int64_t length = x.shape_[axis];
+    int64_t total = 0;
+    for (const int64_t size : sizes)
+        if (size < 0 || __builtin_add_overflow(total, size, &total))
+            fail(YOKE_E_VALUE, "split: argument 'size' is %s; sizes must be 0 or more",
+                 to_string(sizes).c_str());
+    const bool even = sizes.size() == 1;  // one size, for all parts but perhaps the last
+    if (even ? total == 0 && length > 0 : total != length)
+        fail(YOKE_E_VALUE, "split: sizes %s cannot make up axis %d of shape %s; %s",
+             to_string(sizes).c_str(), axis, to_string(x.shape()).c_str(),
+             even ? "one size must be 1 or more" : "several must sum to its length");
+    const int64_t count = !even         ? static_cast<int64_t>(sizes.size())
+                          : length == 0 ? 1
+                                        : (length - 1) / total + 1;
+    std::vector<Tensor> parts;
+    if (!even && count == 3) {
+        for (Tensor &part : ops::split3(x, sizes, axis)) parts.push_back(std::move(part));
+        return parts;
+    }
+    int64_t start = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t size = even ? std::min(total, length - start) : sizes[static_cast<size_t>(i)];
+        parts.push_back(ops::slice(x, axis, start, start + size));
+        start += size;
+    }
+    return parts;
+}
+
+void infer_split3(Split3Args a, Plan &plan)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = static_cast<int>(a.axis());
+    int64_t start = 0;
+    for (const int64_t size : a.size()) {
+        Dims shape{x.shape()};
+        shape[axis] = size;
+        plan.view(x, shape, x.strides_, size ? start * x.strides_[axis] : 0);
+        start += size;
+    }
+}
+
+void vjp_split3(Split3Args a, Backward &b)
+{
+    Tensor parts[3];
+    yoke_tensor *list[3];
+    for (int i = 0; i < 3; ++i) {
+        Dims shape{a.x().shape()};
+        shape[static_cast<int>(a.axis())] = a.size()[static_cast<size_t>(i)];
+        parts[i] = b.grad(i).present() ? b.grad(i) : ops::zeros(shape, a.x().dtype, a.x().device);
+        list[i] = parts[i].get();
+    }
+    b.set(a.kX, ops::cat(list, a.axis()));
+}
+
+std::vector<Tensor> compose_chunk(ChunkArgs a)
+{
+    const int axis = existing_axis(a.x(), a.axis(), "chunk");
+    if (a.chunks() < 1)
+        fail(YOKE_E_VALUE, "chunk: argument 'chunks' is %lld; it must be 1 or more",
+             static_cast<long long>(a.chunks()));
+    const int64_t length = a.x().shape_[axis];
+    const int64_t size = length ? (length - 1) / a.chunks() + 1 : 0;
+    return ops::split(a.x(), Dims{size}, axis);
+}
+
+std::vector<Tensor> compose_unbind(UnbindArgs a)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = existing_axis(x, a.axis(), "unbind");
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < x.shape_[axis]; ++i)
+        parts.push_back(ops::squeeze(ops::slice(x, axis, i, i + 1), axis));
+    return parts;
+}
+
+// ---- Another order ---------------------------------------------------------------------------------------
+
+Tensor compose_flip(FlipArgs a)
+{
+    const IntList given = a.axes();
+    Tensor view = Tensor::share(const_cast<yoke_tensor *>(&a.x()));
+    if (a.x().ndim > 0)
+        for (const int64_t axis : normalize_axes(&given, a.x().ndim, "flip"))
+            view = ops::slice(view, axis, std::nullopt, std::nullopt, -1);
+    return ops::clone(view);
+}
+
+Tensor compose_roll(RollArgs a)
+{
+    const yoke_tensor &x = a.x();
+    if (!a.axes()) {
+        if (a.shifts().size() != 1)
+            fail(YOKE_E_VALUE, "roll: argument 'shifts' is %s; without 'axes' it is one number",
+                 to_string(a.shifts()).c_str());
+        const int64_t flat = 0;
+        const Tensor rolled = ops::roll(ops::reshape(x, Dims{-1}), a.shifts(), IntList(&flat, 1));
+        return ops::reshape(rolled, x.shape());
+    }
+    if (a.axes()->size() != a.shifts().size())
+        fail(YOKE_E_VALUE, "roll: argument 'shifts' is %s and 'axes' %s; they must pair up",
+             to_string(a.shifts()).c_str(), to_string(*a.axes()).c_str());
+    Tensor result = ops::clone(x);
+    for (size_t i = 0; i < a.shifts().size(); ++i) {
+        const int axis = existing_axis(x, (*a.axes())[i], "roll");
+        const int64_t length = x.shape_[axis];
+        const int64_t shift = length ? a.shifts()[i] % length : 0;
+        const int64_t first = shift > 0 ? length - shift : -shift;  // what comes to the front
+        if (first == 0) continue;
+        result = join({ops::slice(result, axis, first), ops::slice(result, axis, 0, first)}, axis);
+    }
+    return result;
+}
+
+// One axis after the other, each a view of [what is before, copies, the axis and what is behind].
+Tensor compose_tile(TileArgs a)
+{
+    Dims shape{a.x().shape()}, reps{a.reps()};
+    while (shape.size() < reps.size()) shape.insert(0, 1);
+    while (reps.size() < shape.size()) reps.insert(0, 1);
+    Tensor result = ops::reshape(a.x(), shape);
+    bool copied = false;
+    for (int axis = 0; axis < shape.size(); ++axis) {
+        if (reps[axis] < 0)
+            fail(YOKE_E_VALUE, "tile: argument 'reps' is %s; repetitions must be 0 or more",
+                 to_string(a.reps()).c_str());
+        if (reps[axis] == 1) continue;
+        int64_t before = 1, behind = 1;
+        for (int i = 0; i < axis; ++i) before *= shape[i];
+        for (int i = axis; i < shape.size(); ++i) behind *= shape[i];
+        if (__builtin_mul_overflow(shape[axis], reps[axis], &shape[axis]))
+            fail(YOKE_E_VALUE, "tile: axis %d of the result has more elements than memory can hold",
+                 axis);
+        const Tensor copies = ops::expand(ops::reshape(result, Dims{before, 1, behind}),
+                                          Dims{before, reps[axis], behind});
+        result = ops::view(ops::clone(copies), shape);
+        copied = true;
+    }
+    return copied ? result : ops::clone(result);
+}
+
+// ---- More at the ends ------------------------------------------------------------------------------------
+
+namespace {
+
+// `count` elements beside the end of an axis, for each mode but "constant".
+Tensor beyond(const Tensor &x, int axis, int64_t count, bool after, std::string_view mode)
+{
+    const int64_t length = x->shape_[axis];
+    if (mode == "replicate") {
+        Dims shape{x->shape()};
+        shape[axis] = count;
+        const int64_t edge = after ? length - 1 : 0;
+        return ops::expand(ops::slice(x, axis, edge, edge + 1), shape);
+    }
+    if (mode == "circular")
+        return after ? ops::slice(x, axis, 0, count) : ops::slice(x, axis, length - count);
+    const int64_t from = after ? length - 2 : count;  // the mirror stands on the edge element
+    const int64_t past = from - count;
+    return ops::slice(x, axis, from, past < 0 ? std::nullopt : std::optional<int64_t>(past), -1);
+}
+
+void check_reach(const yoke_tensor &x, int axis, int64_t count, std::string_view mode)
+{
+    const int64_t length = x.shape_[axis];
+    const int64_t most = mode == "reflect"    ? length - 1
+                         : mode == "circular" ? length
+                                              : (length ? INT64_MAX : 0);
+    if (count > std::max<int64_t>(most, 0))
+        fail(YOKE_E_VALUE,
+             "pad: %lld elements cannot be taken from axis %d of shape %s in mode \"%.*s\"; at "
+             "most %lld",
+             static_cast<long long>(count), axis, to_string(x.shape()).c_str(),
+             static_cast<int>(mode.size()), mode.data(), static_cast<long long>(most));
+}
+
+Tensor pad_axis(const Tensor &x, int axis, int64_t before, int64_t after, const PadArgs &a)
+{
+    const int64_t length = x->shape_[axis];
+    if (before < -length || after < -length || before + after < -length)
+        fail(YOKE_E_VALUE, "pad: padding (%lld, %lld) takes away more than axis %d of shape %s has",
+             static_cast<long long>(before), static_cast<long long>(after), axis,
+             to_string(x->shape()).c_str());
+    Tensor middle = x;
+    if (before < 0 || after < 0)  // less, not more
+        middle = ops::slice(x, axis, std::max<int64_t>(-before, 0),
+                            length + std::min<int64_t>(after, 0));
+    std::vector<Tensor> parts;
+    const auto add = [&](int64_t count, bool is_after) {
+        if (count <= 0) return;
+        Dims shape{x->shape()};
+        shape[axis] = count;
+        if (a.mode() != "constant") check_reach(*x, axis, count, a.mode());
+        parts.push_back(a.mode() == "constant" ? ops::full(shape, a.value(), x->dtype, x->device)
+                                               : beyond(x, axis, count, is_after, a.mode()));
+    };
+    add(before, false);
+    parts.push_back(middle);
+    add(after, true);
+    return parts.size() == 1 ? middle : join(parts, axis);
+}
+
+}  // namespace
+
+Tensor compose_pad(PadArgs a)
+{
+    const yoke_tensor &x = a.x();
+    const IntList padding = a.padding();
+    const std::string_view mode = a.mode();
+    if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
+        fail(YOKE_E_VALUE,
+             "pad: argument 'mode' is \"%.*s\"; it is \"constant\", \"reflect\", \"replicate\" or "
+             "\"circular\"",
+             static_cast<int>(mode.size()), mode.data());
+    if (padding.size() % 2 || padding.size() / 2 > static_cast<size_t>(x.ndim))
+        fail(YOKE_E_VALUE,
+             "pad: argument 'padding' is %s; for shape %s it is up to %d pairs (before, after), "
+             "the last axis first",
+             to_string(padding).c_str(), to_string(x.shape()).c_str(), int{x.ndim});
+    Tensor result = Tensor::share(const_cast<yoke_tensor *>(&x));
+    for (size_t i = 0; i < padding.size() / 2; ++i)
+        result = pad_axis(result, x.ndim - 1 - static_cast<int>(i), padding[2 * i],
+                          padding[2 * i + 1], a);
+    const bool is_copy = !result->is_view && result.get() != &x;
+    return is_copy ? result : ops::clone(result);
+}
+
+// ---- Triangles -------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class Triangle>
+void infer_triangle(Triangle a, Plan &plan)
+{
+    const yoke_tensor &x = a.x();
+    if (x.ndim < 2)
+        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; a triangle needs two axes", plan.name(),
+             to_string(x.shape()).c_str());
+    // Beyond either corner, all diagonals are the same.
+    a.set_diagonal(std::clamp(a.diagonal(), -x.shape_[x.ndim - 2], x.shape_[x.ndim - 1]));
+    plan.result_like(x, x.dtype);
+}
+
+}  // namespace
+
+void infer_tril(TrilArgs a, Plan &plan)
+{
+    infer_triangle(a, plan);
+}
+
+void vjp_tril(TrilArgs a, Backward &b)
+{
+    b.set(a.kX, ops::tril(b.grad(), a.diagonal()));
+}
+
+void infer_triu(TriuArgs a, Plan &plan)
+{
+    infer_triangle(a, plan);
+}
+
+void vjp_triu(TriuArgs a, Backward &b)
+{
+    b.set(a.kX, ops::triu(b.grad(), a.diagonal()));
+}
+
+}  // namespace yoke

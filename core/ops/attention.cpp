@@ -1,0 +1,286 @@
+// attention.cpp: scaled_dot_product_attention: its checks, shape rules and vjps.
+//
+// Axes before the last two are heads. They broadcast as views, without copies; where several heads of the query share one
+// of key and value, the axis of heads is split in two, (key heads, queries' heads for each).
+#include "core/base/random.h"
+#include "core/ops/family.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kCall = "scaled_dot_product_attention";
+
+Tensor share(const yoke_tensor &x)
+{
+    return Tensor::share(const_cast<yoke_tensor *>(&x));
+}
+
+long long size_of(const yoke_tensor &x, int from_last)
+{
+    return static_cast<long long>(x.shape_[x.ndim - from_last]);
+}
+
+void check_operand(const yoke_tensor &x, const yoke_tensor &query, const char *arg)
+{
+    check_floating(x, kCall, arg);
+    if (x.dtype != query.dtype)
+        fail(YOKE_E_TYPE, "%s: 'query' is %s and '%s' is %s; cast one of them first", kCall,
+             name(query.dtype), arg, name(x.dtype));
+    if (x.ndim < 2)
+        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; it must be [..., length, width]", kCall, arg,
+             to_string(x.shape()).c_str());
+}
+
+void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value)
+{
+    check_operand(query, query, "query");
+    check_operand(key, query, "key");
+    check_operand(value, query, "value");
+    if (size_of(query, 1) != size_of(key, 1))
+        fail(YOKE_E_VALUE, "%s: 'query' has a width of %lld and 'key' of %lld; they must agree",
+             kCall, size_of(query, 1), size_of(key, 1));
+    if (size_of(key, 2) != size_of(value, 2))
+        fail(YOKE_E_VALUE, "%s: 'key' has a length of %lld and 'value' of %lld; they must agree",
+             kCall, size_of(key, 2), size_of(value, 2));
+}
+
+void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value)
+{
+    if (query.ndim < 3 || key.ndim < 3 || value.ndim < 3)
+        fail(YOKE_E_VALUE,
+             "%s: 'query' has shape %s, 'key' %s and 'value' %s; with enable_gqa they must be "
+             "[..., heads, length, width]",
+             kCall, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
+             to_string(value.shape()).c_str());
+    if (size_of(key, 3) != size_of(value, 3))
+        fail(YOKE_E_VALUE, "%s: 'key' has %lld heads and 'value' %lld; they must agree", kCall,
+             size_of(key, 3), size_of(value, 3));
+    if (size_of(key, 3) == 0 || size_of(query, 3) % size_of(key, 3))
+        fail(YOKE_E_VALUE, "%s: the %lld heads of 'query' do not divide among the %lld of 'key'",
+             kCall, size_of(query, 3), size_of(key, 3));
+}
+
+// [..., heads, a, b] as [..., groups, heads / groups, a, b].
+Tensor split_heads(const yoke_tensor &x, int64_t groups)
+{
+    Dims shape{x.shape()};
+    const int heads = x.ndim - 3;
+    const int64_t each = groups ? shape[heads] / groups : 0;
+    shape[heads] = groups;
+    shape.insert(heads + 1, each);
+    return ops::reshape(x, shape);
+}
+
+IntList leading(const yoke_tensor &x)
+{
+    return x.shape().first(static_cast<size_t>(x.ndim - 2));
+}
+
+// x with the leading axes `lead`: a view.
+Tensor expand_leading(const yoke_tensor &x, const Dims &lead)
+{
+    if (same(leading(x), lead)) return share(x);
+    Dims shape = lead;
+    shape.push_back(x.shape_[x.ndim - 2]);
+    shape.push_back(x.shape_[x.ndim - 1]);
+    return ops::expand(x, shape);
+}
+
+void check_lead(const yoke_tensor &query, const yoke_tensor &other, const char *arg)
+{
+    const IntList a = leading(query), b = leading(other);
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+        const int64_t x = a[a.size() - 1 - i], y = b[b.size() - 1 - i];
+        if (x == y || x == 1 || y == 1) continue;
+        fail(YOKE_E_VALUE,
+             "%s: 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two "
+             "axes "
+             "do not broadcast%s",
+             kCall, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
+             static_cast<long long>(x), static_cast<long long>(y),
+             i == 0 ? "; enable_gqa shares heads of key and value" : "");
+    }
+}
+
+// The call with its arguments checked and brought to one set of leading axes.
+struct Attention {
+    Tensor query, key, value, mask;
+    bool causal;
+    double scale, dropout;
+
+    explicit Attention(ScaledDotProductAttentionArgs a);
+    void check_mask(const yoke_tensor &given) const;
+    void share_heads();
+    int64_t draws() const;
+};
+
+Attention::Attention(ScaledDotProductAttentionArgs a)
+    : query(share(a.query())),
+      key(share(a.key())),
+      value(share(a.value())),
+      causal(a.is_causal()),
+      dropout(a.dropout_p())
+{
+    check_operands(*query, *key, *value);
+    if (!(dropout >= 0 && dropout <= 1))
+        fail(YOKE_E_VALUE, "%s: argument 'dropout_p' is %g; it is a probability between 0 and 1",
+             kCall, dropout);
+    const double width = static_cast<double>(size_of(*query, 1));
+    scale = a.scale() ? scalar_f64(*a.scale()) : 1 / std::sqrt(std::max(width, 1.0));
+    if (a.mask()) mask = share(*a.mask());
+    if (a.enable_gqa())
+        check_groups(*query, *key, *value);
+    else
+        check_lead(*query, *key, "key"), check_lead(*query, *value, "value");
+    if (mask.present()) check_mask(*mask);
+    if (a.enable_gqa() && size_of(*query, 3) != size_of(*key, 3)) share_heads();
+    const Dims lead =
+        broadcast(broadcast(leading(*query), leading(*key), kCall), leading(*value), kCall);
+    query = expand_leading(*query, lead);
+    key = expand_leading(*key, lead);
+    value = expand_leading(*value, lead);
+}
+
+void Attention::check_mask(const yoke_tensor &given) const
+{
+    if (causal)
+        fail(YOKE_E_VALUE,
+             "%s: 'mask' is given and 'is_causal' is true; put the causal part into the mask",
+             kCall);
+    if (given.dtype != YOKE_BOOL) check_floating(given, kCall, "mask");
+    Dims scores{leading(*query)};
+    scores.push_back(query->shape_[query->ndim - 2]);
+    scores.push_back(key->shape_[key->ndim - 2]);
+    if (given.ndim < 2 || !broadcasts_to(given.shape(), scores))
+        fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s", kCall,
+             to_string(given.shape()).c_str(), to_string(scores).c_str());
+}
+
+void Attention::share_heads()
+{
+    const int64_t groups = key->shape_[key->ndim - 3];
+    query = split_heads(*query, groups);
+    key = ops::unsqueeze(key, -3);
+    value = ops::unsqueeze(value, -3);
+    if (!mask.present() || mask->ndim < 3) return;
+    mask =
+        mask->shape_[mask->ndim - 3] == 1 ? ops::unsqueeze(mask, -3) : split_heads(*mask, groups);
+}
+
+// Elements of dropout's draw: kernels/common/attention.h.
+int64_t Attention::draws() const
+{
+    int64_t heads = 1;
+    for (const int64_t size : leading(*query)) heads *= size;
+    return heads * size_of(*key, 2) * ((size_of(*query, 2) + 3) / 4 * 4);
+}
+
+// By ops that each have a gradient, for a mask that wants one. A row of which no key is allowed gives zeros.
+Tensor composed(const Attention &a)
+{
+    Tensor scores = ops::matmul(ops::mul(a.query, a.scale), ops::transpose(a.key, -2, -1));
+    scores = ops::add(scores, a.mask);
+    const int64_t last = -1;
+    const IntList axis(&last, 1);
+    Tensor empty;
+    {
+        const NoGrad no_grad;
+        empty = ops::eq(ops::amax(scores, axis, true), -std::numeric_limits<double>::infinity());
+    }
+    const Tensor weights = ops::softmax(ops::where(empty, 0.0, scores), -1);
+    return ops::matmul(ops::dropout(ops::where(empty, 0.0, weights), a.dropout), a.value);
+}
+
+// Dense strides in the order of x's axes, as far as x has one: [batch, length, heads, width] in memory stays that.
+Dims dense_strides(const yoke_tensor &x, const Dims &shape)
+{
+    Dims strides(shape.size(), 0);
+    int order[YOKE_MAX_NDIM];
+    for (int i = 0; i < x.ndim; ++i) order[i] = i;
+    const bool expanded = std::any_of(
+        order, order + x.ndim, [&x](int i) { return x.strides_[i] <= 0 && x.shape_[i] > 1; });
+    if (!expanded)
+        std::stable_sort(order, order + x.ndim - 1,
+                         [&x](int i, int j) { return x.strides_[i] > x.strides_[j]; });
+    int64_t step = 1;
+    for (int i = x.ndim - 1; i >= 0; --i) {
+        strides[order[i]] = step;
+        step *= std::max<int64_t>(shape[order[i]], 1);
+    }
+    return strides;
+}
+
+void dense_result(Plan &plan, const yoke_tensor &like, const Dims &shape)
+{
+    plan.result(shape, like.dtype, dense_strides(like, shape).data());
+}
+
+double attention_work(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value,
+                      bool causal)
+{
+    const auto widths = static_cast<double>(size_of(query, 1) + size_of(value, 1));
+    double pairs = static_cast<double>(size_of(key, 2));
+    for (const int64_t size : query.shape().first(static_cast<size_t>(query.ndim - 1)))
+        pairs *= static_cast<double>(size);
+    return 2 * widths * pairs * (causal ? 0.5 : 1);
+}
+
+}  // namespace
+
+Tensor compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs a)
+{
+    const Attention call(a);
+    Tensor out;
+    if (call.mask.present() && grad_enabled() && call.mask->requires_grad()) {
+        out = composed(call);
+    } else {
+        RandomState at{};
+        if (call.dropout > 0) at = reserve_random(call.draws());
+        Tensor mask = call.mask;
+        if (mask.present() && mask->dtype != YOKE_BOOL) mask = ops::cast(mask, call.query->dtype);
+        out = ops::attention(call.query, call.key, call.value, mask.get(), call.causal, call.scale,
+                             call.dropout, static_cast<int64_t>(at.seed),
+                             static_cast<int64_t>(at.offset));
+    }
+    if (out->ndim <= a.query().ndim || !a.enable_gqa()) return out;
+    Dims shape{out->shape()};  // groups and heads of each: the query's heads again
+    const int heads = shape.size() - 4;
+    shape[heads] *= shape[heads + 1];
+    shape.erase(heads + 1);
+    return ops::reshape(out, shape);
+}
+
+void infer_attention(AttentionArgs a, Plan &plan)
+{
+    const yoke_tensor &query = a.query(), &value = a.value();
+    Dims shape{query.shape()};
+    shape[query.ndim - 1] = value.shape_[value.ndim - 1];
+    dense_result(plan, query, shape);
+    shape.erase(query.ndim - 1);
+    plan.result(shape, query.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32);  // log-sum-exp of each row
+    plan.work(attention_work(query, a.key(), value, a.is_causal()));
+}
+
+void vjp_attention(AttentionArgs a, Backward &b)
+{
+    const auto gradients = ops::attention_backward(b.grad(), a.query(), a.key(), a.value(),
+                                                   a.mask(), b.out(), b.out(1), a.is_causal(),
+                                                   a.scale(), a.dropout_p(), a.seed(), a.offset());
+    if (b.needs(a.kQuery)) b.set(a.kQuery, gradients[0]);
+    if (b.needs(a.kKey)) b.set(a.kKey, gradients[1]);
+    if (b.needs(a.kValue)) b.set(a.kValue, gradients[2]);
+}
+
+void infer_attention_backward(AttentionBackwardArgs a, Plan &plan)
+{
+    for (const yoke_tensor *x : {&a.query(), &a.key(), &a.value()})
+        dense_result(plan, *x, Dims{x->shape()});
+    plan.work(2.5 * attention_work(a.query(), a.key(), a.value(), a.is_causal()));
+}
+
+}  // namespace yoke

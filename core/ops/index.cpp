@@ -1,0 +1,300 @@
+// index.cpp: ops that go by index or mask: shape rules and vjps.
+//
+// gather, scatter_add and index_select take indices from 0 on, as in PyTorch; _index and _index_put, on which x[…] is
+// built, take negative ones too, as in NumPy. Indices themselves are checked by the kernels, before anything is written.
+#include "core/ops/family.h"
+
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+void check_mask(const yoke_tensor &mask, const char *call)
+{
+    if (mask.dtype != YOKE_BOOL)
+        fail(YOKE_E_TYPE, "%s: argument 'mask' is %s; it takes bool: compare first", call,
+             name(mask.dtype));
+}
+
+// An op that writes x where indices say must not see its other tensors change meanwhile.
+void separate(Plan &plan, int arg, const yoke_tensor &x, const yoke_tensor &other)
+{
+    if (x.data == other.data && other.numel) plan.replace(arg, ops::clone(other));
+}
+
+int64_t count_of(const yoke_tensor &x)
+{
+    int64_t count = 0;
+    copy_to_host(ops::count_nonzero(x), &count, sizeof count, "nonzero");
+    return count;
+}
+
+}  // namespace
+
+// ---- Along one axis --------------------------------------------------------------------------------------
+
+void infer_index_select(IndexSelectArgs a, Plan &plan)
+{
+    const yoke_tensor &x = a.x(), &index = a.index();
+    check_index(index, plan.name(), "index");
+    if (index.ndim != 1)
+        fail(YOKE_E_VALUE, "%s: argument 'index' has shape %s; it must have one axis: reshape it",
+             plan.name(), to_string(index.shape()).c_str());
+    if (x.ndim == 0)
+        fail(YOKE_E_INDEX, "%s: a tensor without axes has no parts to select", plan.name());
+    const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
+    a.set_axis(axis);
+    Dims shape{x.shape()};
+    shape[axis] = index.numel;
+    plan.result(shape, x.dtype);
+}
+
+void vjp_index_select(IndexSelectArgs a, Backward &b)
+{
+    const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
+    yoke_tensor *const indices[] = {const_cast<yoke_tensor *>(&a.index())};
+    b.set(a.kX, ops::index_put(nothing, indices, b.grad(), a.axis(), true));
+}
+
+namespace {
+
+// index has x's axes, and is nowhere longer than `within` but along `axis` (or nowhere at all, where that is -1).
+void check_index_shape(const yoke_tensor &index, const yoke_tensor &within, const char *which,
+                       int axis, const char *call)
+{
+    bool fits = index.ndim == within.ndim;
+    for (int i = 0; fits && i < index.ndim; ++i)
+        fits = i == axis || index.shape_[i] <= within.shape_[i];
+    if (fits) return;
+    const std::string but = axis < 0 ? "" : format(", but along axis %d,", axis);
+    fail(YOKE_E_VALUE,
+         "%s: argument 'index' has shape %s and '%s' %s; it needs as many axes%s and may nowhere "
+         "be longer",
+         call, to_string(index.shape()).c_str(), which, to_string(within.shape()).c_str(),
+         but.c_str());
+}
+
+}  // namespace
+
+void infer_gather(GatherArgs a, Plan &plan)
+{
+    check_index(a.index(), plan.name(), "index");
+    const int axis = normalize_axis(a.axis(), a.x().ndim, plan.name());
+    check_index_shape(a.index(), a.x(), "x", axis, plan.name());
+    a.set_axis(axis);
+    plan.result(a.index().shape(), a.x().dtype);
+}
+
+void vjp_gather(GatherArgs a, Backward &b)
+{
+    const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
+    b.set(a.kX, ops::scatter_add(nothing, a.axis(), a.index(), b.grad()));
+}
+
+void infer_scatter_add(ScatterAddArgs a, Plan &plan)
+{
+    check_index(a.index(), plan.name(), "index");
+    if (a.x().dtype != a.src().dtype)
+        fail(YOKE_E_TYPE, "%s: 'x' is %s and 'src' is %s; cast one of them first", plan.name(),
+             name(a.x().dtype), name(a.src().dtype));
+    const int axis = normalize_axis(a.axis(), a.x().ndim, plan.name());
+    check_index_shape(a.index(), a.x(), "x", axis, plan.name());
+    check_index_shape(a.index(), a.src(), "src", -1, plan.name());
+    a.set_axis(axis);
+    separate(plan, a.kIndex, a.x(), a.index());
+    separate(plan, a.kSrc, a.x(), a.src());
+    plan.result_like(a.x(), a.x().dtype);
+}
+
+void vjp_scatter_add(ScatterAddArgs a, Backward &b)
+{
+    if (b.needs(a.kX)) b.set(a.kX, b.grad());
+    if (!b.needs(a.kSrc)) return;
+    const Tensor part = ops::gather(b.grad(), a.axis(), a.index());
+    if (same(part->shape(), a.src().shape())) return b.set(a.kSrc, part);
+    const Tensor whole = ops::zeros(a.src().shape(), part->dtype, part->device);
+    ops::copy_(make_view(whole, part->shape(), whole->strides_, 0), part);
+    b.set(a.kSrc, whole);
+}
+
+// ---- By masks --------------------------------------------------------------------------------------------
+
+void infer_count_nonzero(CountNonzeroArgs, Plan &plan)
+{
+    plan.result({}, YOKE_I64);
+}
+
+void infer_nonzero_internal(NonzeroInternalArgs a, Plan &plan)
+{
+    plan.result(Dims{a.count(), a.x().ndim}, YOKE_I64);
+}
+
+Tensor compose_nonzero(NonzeroArgs a)
+{
+    return ops::nonzero_internal(a.x(), count_of(a.x()));
+}
+
+Tensor compose_masked_select(MaskedSelectArgs a)
+{
+    check_mask(a.mask(), "masked_select");
+    Dims shape = broadcast(a.x().shape(), a.mask().shape(), "masked_select");
+    Tensor x = ops::expand(a.x(), shape), mask = ops::expand(a.mask(), shape);
+    if (shape.size() == 0) {
+        x = ops::unsqueeze(x, 0);
+        mask = ops::unsqueeze(mask, 0);
+    }
+    const Tensor places = ops::nonzero(mask);
+    std::vector<Tensor> columns = ops::unbind(places, 1);
+    std::vector<yoke_tensor *> indices;
+    for (const Tensor &column : columns) indices.push_back(column.get());
+    return ops::index(x, indices, 0);
+}
+
+void infer_masked_fill(MaskedFillArgs a, Plan &plan)
+{
+    check_mask(a.mask(), plan.name());
+    if (!broadcasts_to(a.mask().shape(), a.x().shape()))
+        fail(YOKE_E_VALUE, "%s: argument 'mask' of shape %s does not broadcast to shape %s of 'x'",
+             plan.name(), to_string(a.mask().shape()).c_str(), to_string(a.x().shape()).c_str());
+    plan.result_like(a.x(), a.x().dtype);
+}
+
+void vjp_masked_fill(MaskedFillArgs a, Backward &b)
+{
+    b.set(a.kX, ops::masked_fill(b.grad(), a.mask(), int64_t{0}));
+}
+
+// ---- By integer tensors ----------------------------------------------------------------------------------
+
+namespace {
+
+// Where a result is empty no kernel runs, and an index out of range is still one.
+void check_unused(const yoke_tensor &index, int64_t length, const char *call)
+{
+    const Tensor wide = ops::contiguous(ops::cast(index, YOKE_I64));
+    std::vector<int64_t> host(static_cast<size_t>(wide->numel));
+    copy_to_host(wide, host.data(), host.size() * sizeof(int64_t), call);
+    for (const int64_t at : host)
+        if (at < -length || at >= length)
+            fail(YOKE_E_INDEX, "%s: the index %lld is out of range for an axis of length %lld",
+                 call, static_cast<long long>(at), static_cast<long long>(length));
+}
+
+// The shape of x[…, indices, …], whose index tensors stand for neighbouring axes from `axis` on.
+Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const char *call)
+{
+    const int count = static_cast<int>(indices.size());
+    if (count == 0 || axis < 0 || axis + count > x.ndim)
+        fail(YOKE_E_VALUE, "%s: %d indices from axis %lld on; the tensor has shape %s", call, count,
+             static_cast<long long>(axis), to_string(x.shape()).c_str());
+    for (const yoke_tensor *index : indices) {
+        check_index(*index, call, "indices");
+        if (!same(index->shape(), indices[0]->shape()))
+            fail(YOKE_E_VALUE, "%s: indices have shapes %s and %s; they must have one shape", call,
+                 to_string(indices[0]->shape()).c_str(), to_string(index->shape()).c_str());
+    }
+    Dims shape{x.shape().first(static_cast<size_t>(axis))};
+    for (const int64_t size : indices[0]->shape()) shape.push_back(size);
+    for (int i = static_cast<int>(axis) + count; i < x.ndim; ++i) shape.push_back(x.shape_[i]);
+    if (checked_numel(shape, call) == 0)
+        for (int i = 0; i < count; ++i)
+            check_unused(*indices[static_cast<size_t>(i)], x.shape_[static_cast<int>(axis) + i],
+                         call);
+    return shape;
+}
+
+// What of the written values was written over by a later one to the same place: true, in the shape of the indices.
+Tensor overwritten(const yoke_tensor &x, TensorList indices, int64_t axis)
+{
+    Dims places;
+    for (size_t i = 0; i < indices.size(); ++i)
+        places.push_back(x.shape_[static_cast<size_t>(axis) + i]);
+    const Dims shape{indices[0]->shape()};
+    const int64_t count = indices[0]->numel;
+    const Tensor order =
+        ops::reshape(ops::arange(int64_t{0}, count, int64_t{1}, YOKE_I64, x.device), shape);
+    const Tensor blank = ops::zeros(places, YOKE_I64, x.device);
+    // Who wrote last to the place that each one wrote to.
+    const Tensor last = ops::index(ops::index_put(blank, indices, order, 0, false), indices, 0);
+    yoke_tensor *const writers[] = {last.get()};
+    const Tensor lost = ops::full(Dims{count}, int64_t{1}, YOKE_BOOL, x.device);
+    const Tensor kept = ops::full({}, int64_t{0}, YOKE_BOOL, x.device);
+    return ops::reshape(ops::index_put(lost, writers, kept, 0, false), shape);
+}
+
+}  // namespace
+
+void infer_index(IndexArgs a, Plan &plan)
+{
+    plan.result(indexed_shape(a.x(), a.indices(), a.axis(), plan.name()), a.x().dtype);
+}
+
+void vjp_index(IndexArgs a, Backward &b)
+{
+    const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
+    b.set(a.kX, ops::index_put(nothing, a.indices(), b.grad(), a.axis(), true));
+}
+
+void infer_index_put(IndexPutArgs a, Plan &plan)
+{
+    const Dims shape = indexed_shape(a.x(), a.indices(), a.axis(), plan.name());
+    if (!broadcasts_to(a.values().shape(), shape))
+        fail(YOKE_E_VALUE,
+             "%s: values of shape %s do not broadcast to the %s that the indices name", plan.name(),
+             to_string(a.values().shape()).c_str(), to_string(shape).c_str());
+    plan.cast(a.kValues, a.x().dtype);
+    separate(plan, a.kValues, a.x(), a.values());
+    plan.result_like(a.x(), a.x().dtype);
+}
+
+void vjp_index_put(IndexPutArgs a, Backward &b)
+{
+    const TensorList indices = a.indices();
+    if (b.needs(a.kX)) {
+        const Tensor zero = ops::zeros({}, b.grad()->dtype, b.grad()->device);
+        b.set(a.kX,
+              a.accumulate() ? b.grad() : ops::index_put(b.grad(), indices, zero, a.axis(), false));
+    }
+    if (!b.needs(a.kValues)) return;
+    Tensor part = ops::index(b.grad(), indices, a.axis());
+    if (!a.accumulate() && indices[0]->numel > 1) {
+        Tensor lost = overwritten(a.x(), indices, a.axis());
+        for (int i = static_cast<int>(a.axis()) + static_cast<int>(indices.size()); i < a.x().ndim;
+             ++i)
+            lost = ops::unsqueeze(lost, -1);
+        part = ops::masked_fill(part, lost, int64_t{0});
+    }
+    b.set(a.kValues, sum_to(part, a.values().shape()));
+}
+
+// ---- Classes ---------------------------------------------------------------------------------------------
+
+void infer_one_hot(OneHotArgs a, Plan &plan)
+{
+    check_index(a.x(), plan.name(), "x");
+    if (a.num_classes() < -1)
+        fail(YOKE_E_VALUE, "%s: argument 'num_classes' is %lld; it is -1 or a number of classes",
+             plan.name(), static_cast<long long>(a.num_classes()));
+    if (a.num_classes() == -1) {
+        if (a.x().numel == 0)
+            fail(YOKE_E_VALUE,
+                 "%s: an empty tensor does not tell the number of classes; give num_classes",
+                 plan.name());
+        int64_t largest = 0;
+        const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);
+        copy_to_host(top, &largest, sizeof largest, plan.name());
+        if (largest < 0)
+            fail(YOKE_E_INDEX, "%s: the largest index is %lld; indices must be 0 or more",
+                 plan.name(), static_cast<long long>(largest));
+        if (largest == INT64_MAX)
+            fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it",
+                 plan.name(), static_cast<long long>(largest));
+        a.set_num_classes(largest + 1);
+    }
+    Dims shape{a.x().shape()};
+    shape.push_back(a.num_classes());
+    plan.result(shape, YOKE_I64);
+}
+
+}  // namespace yoke

@@ -1,0 +1,59 @@
+#include "core/optim/adam.h"
+
+#include "core/ops/ops.h"
+
+namespace yoke {
+
+namespace {
+
+enum Slot { kExpAvg, kExpAvgSq, kStep, kMaster, kSlots };
+constexpr const char *kNames[kSlots] = {"exp_avg", "exp_avg_sq", "step", "master"};
+
+}  // namespace
+
+std::span<const char *const> Adam::state_names() const noexcept
+{
+    return kNames;
+}
+
+void Adam::check(const AdamOptions &options) const
+{
+    check_common(options, kind());
+    check_number(options.eps, kind(), "eps");
+    for (const double beta : {options.beta1, options.beta2})
+        if (!(beta >= 0 && beta < 1))
+            fail(YOKE_E_VALUE, "%s: option 'betas' is (%g, %g); both must be in [0, 1)", kind(),
+                 options.beta1, options.beta2);
+}
+
+Adam::Adam(const AdamOptions &defaults, bool decoupled) : decoupled_(decoupled), defaults_(defaults)
+{
+    check(defaults);
+}
+
+void Adam::add_group(TensorList params, const AdamOptions &options)
+{
+    check(options);
+    options_.reserve(options_.size() + 1);
+    add_params(params);
+    options_.push_back(options);
+}
+
+void Adam::set_options(int64_t group, const AdamOptions &options)
+{
+    const size_t i = index_of(group);
+    check(options);
+    check_masters_stay(i, options.master_weights);
+    options_[i] = options;
+}
+
+void Adam::launch(const Batch &batch)
+{
+    const AdamOptions &o = options_[batch.group];
+    const auto step = decoupled_ ? ops::adamw : ops::adam;
+    step(batch.params, batch.grads, batch.states[kExpAvg], batch.states[kExpAvgSq],
+         batch.states[kStep], batch.states[kMaster], batch.found_inf, o.lr, o.beta1, o.beta2, o.eps,
+         o.weight_decay);
+}
+
+}  // namespace yoke

@@ -1,0 +1,73 @@
+#include "core/optim/ema.h"
+
+#include "core/autograd/node.h"
+#include "core/ops/ops.h"
+
+using namespace yoke;
+
+namespace {
+
+std::vector<yoke_tensor *> pointers(const std::vector<Tensor> &tensors)
+{
+    std::vector<yoke_tensor *> list;
+    list.reserve(tensors.size());
+    for (const Tensor &each : tensors) list.push_back(each.get());
+    return list;
+}
+
+}  // namespace
+
+yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
+{
+    constexpr const char *call = "EMA";
+    if (!(decay >= 0 && decay <= 1))
+        fail(YOKE_E_VALUE, "%s: argument 'decay' is %g; it must be in [0, 1]", call, decay);
+    if (params.empty())
+        fail(YOKE_E_VALUE, "%s: the list of parameters is empty; give at least one", call);
+    NoGrad no_grad;
+    for (size_t i = 0; i < params.size(); ++i) {
+        const yoke_tensor &param = *params[i];
+        if (!is_floating(param.dtype))
+            fail(YOKE_E_TYPE, "%s: parameter %zu, %s, is not floating; leave it out", call, i,
+                 describe(param).c_str());
+        if (param.device != params[0]->device)
+            fail(YOKE_E_VALUE,
+                 "%s: parameter %zu is on %s, parameter 0 on %s; make an average for each device",
+                 call, i, param.device->name.c_str(), params[0]->device->name.c_str());
+        const bool dense = byte_range(param).bytes == param.nbytes();
+        Tensor average = make_strided(*param.device, param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32,
+                                      param.shape(), dense ? param.strides_ : nullptr, call);
+        ops::copy_(average, param);
+        params_.push_back(Tensor::share(params[i]));
+        averages_.push_back(std::move(average));
+    }
+}
+
+void yoke_ema::update()
+{
+    NoGrad no_grad;
+    ops::lerp_all(pointers(averages_), pointers(params_), 1 - decay_);
+}
+
+void yoke_ema::copy_to_params()
+{
+    NoGrad no_grad;
+    for (size_t i = 0; i < params_.size(); ++i) ops::copy_(params_[i], averages_[i]);
+}
+
+void yoke_ema::swap()
+{
+    NoGrad no_grad;
+    std::vector<Tensor> before;  // all of them first: a shortage of memory must change nothing
+    for (const Tensor &param : params_) before.push_back(ops::clone(param));
+    copy_to_params();
+    for (size_t i = 0; i < params_.size(); ++i) ops::copy_(averages_[i], before[i]);
+}
+
+const Tensor &yoke_ema::average(int64_t index) const
+{
+    if (index < 0 || static_cast<size_t>(index) >= averages_.size())
+        fail(YOKE_E_INDEX, "EMA: average %lld is not there; there are %zu",
+             static_cast<long long>(index), averages_.size());
+    return averages_[static_cast<size_t>(index)];
+}

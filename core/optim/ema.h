@@ -1,0 +1,30 @@
+// ema.h: an exponential moving average of parameters, which often predicts better than the parameters themselves.
+//
+// It begins as a copy of the parameters. Averages of half parameters are kept in float32, where a small weight still
+// counts. One average is for one thread at a time.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+#include <vector>
+
+struct yoke_ema final : public yoke::RefCounted {
+    // Parameters are floating tensors on one device. Raises YOKE_E_VALUE or TYPE.
+    yoke_ema(yoke::TensorList params, double decay);
+
+    // averages = decay * averages + (1 - decay) * parameters, in one launch.
+    void update();
+    // Puts the averages into the parameters.
+    void copy_to_params();
+    // Exchanges averages and parameters: before an evaluation, and after it once more.
+    void swap();
+
+    size_t count() const { return params_.size(); }
+    double decay() const { return decay_; }
+    // Raises YOKE_E_INDEX.
+    const yoke::Tensor &average(int64_t index) const;
+
+private:
+    std::vector<yoke::Tensor> params_, averages_;
+    double decay_;
+};

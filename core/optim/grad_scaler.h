@@ -1,0 +1,65 @@
+// grad_scaler.h: loss scaling for f16, by the rules of PyTorch's GradScaler.
+//
+// A loss multiplied by a large scale keeps small gradients from vanishing. Before a step they are divided by it again; if
+// one is not finite the step is skipped and the scale shrinks; after growth_interval good iterations it grows.
+//
+// Scale and growth tracker are scalars on the device, made at the first scale(). unscale, step and update launch work and
+// never wait for a value; state() does. For each optimizer an iteration goes
+// ready -> unscaled -> stepped, and update() begins the next; calls out of that order raise YOKE_E_STATE.
+//
+// A disabled scaler lets all pass: scale returns its argument, step steps, the rest does nothing.
+// One scaler is for one thread at a time.
+#pragma once
+
+#include "core/optim/optimizer.h"
+
+namespace yoke {
+
+struct ScalerOptions {
+    double init_scale = 65536;
+    double growth_factor = 2;
+    double backoff_factor = 0.5;
+    int64_t growth_interval = 2000;
+    int64_t growth_tracker = 0;  // good iterations since the scale last changed
+    bool enabled = true;
+};
+
+// Raises YOKE_E_VALUE that names the option.
+void check_options(const ScalerOptions &options);
+
+}  // namespace yoke
+
+struct yoke_grad_scaler final : public yoke::RefCounted {
+    explicit yoke_grad_scaler(const yoke::ScalerOptions &options);
+
+    yoke::Tensor scale(const yoke_tensor &x);
+    void unscale(yoke_optimizer &optimizer);
+    void step(yoke_optimizer &optimizer);
+    void update();
+    // Sets the scale instead of working it out.
+    void update_to(const yoke_tensor &scale);
+
+    // The options of a scaler that goes on from here. Waits for the device.
+    yoke::ScalerOptions state() const;
+    void set_state(const yoke::ScalerOptions &state);
+    // Scale and tracker stay as they are.
+    void set_rule(double growth_factor, double backoff_factor, int64_t growth_interval);
+    bool is_enabled() const { return options_.enabled; }
+
+private:
+    enum class Stage { kReady, kUnscaled, kStepped };
+    struct Iteration {
+        yoke::Ref<yoke_optimizer> optimizer;
+        Stage stage = Stage::kReady;
+        std::vector<yoke::Tensor> found_infs;  // one for each device that has gradients
+    };
+
+    void make_scale(yoke::Device &device);
+    void need_scale(const char *call) const;
+    Iteration &iteration_of(yoke_optimizer &optimizer);
+    std::vector<yoke::Tensor> unscale_gradients(const yoke_optimizer &optimizer) const;
+
+    yoke::ScalerOptions options_;   // scale and tracker in it are those at first
+    yoke::Tensor scale_, tracker_;  // null until the first scale()
+    std::vector<Iteration> iterations_;
+};

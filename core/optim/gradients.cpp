@@ -1,0 +1,38 @@
+#include "core/optim/gradients.h"
+
+#include "core/autograd/node.h"
+#include "core/ops/ops.h"
+
+#include <vector>
+
+namespace yoke {
+
+Tensor clip_grad_norm(TensorList params, double max_norm, double p)
+{
+    constexpr const char *call = "clip_grad_norm_";
+    if (!(max_norm >= 0))
+        fail(YOKE_E_VALUE, "%s: argument 'max_norm' is %g; it must be at least 0", call, max_norm);
+    if (!(p > 0))
+        fail(YOKE_E_VALUE, "%s: argument 'norm_type' is %g; it must be above 0 (2, 1, inf, ...)",
+             call, p);
+    NoGrad no_grad;
+    std::vector<Tensor> held;
+    std::vector<yoke_tensor *> grads;
+    for (yoke_tensor *param : params) {
+        Tensor grad = grad_of(*param, call);
+        if (!grad.present()) continue;
+        grads.push_back(grad.get());
+        held.push_back(std::move(grad));
+    }
+    if (grads.empty()) {
+        Device &device = params.empty() ? current_device() : *params[0]->device;
+        Tensor zero = make_tensor(device, YOKE_F32, {}, call);
+        ops::fill_(zero, int64_t{0});
+        return zero;
+    }
+    Tensor norm = ops::total_norm(grads, p);
+    ops::clip_all(grads, norm, max_norm);
+    return norm;
+}
+
+}  // namespace yoke

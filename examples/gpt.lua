@@ -1,0 +1,150 @@
+-- Trains a small GPT on the bytes of a text, and lets it write.
+--
+--     lua5.4 gpt.lua [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] …
+--
+-- The text is the GNU General Public License, which every Debian has. gpt.py does the same, tells what the
+-- options mean, and gives the same losses bit for bit.
+local yoke = require "yoke"
+local nn = yoke.nn
+local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
+local on_terminal = os.execute "test -t 2"
+
+local function read_options()
+    local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
+        steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20, prompt = "You may ",
+        text = "/usr/share/common-licenses/GPL-3", amp = "off", losses = false }
+    local i = 1
+    while arg[i] do
+        local name, value = arg[i]:match "^%-%-([%a-]+)$" or "", arg[i + 1]
+        local default = options[name]
+        if type(default) == "number" then value = tonumber(value) end
+        if math.type(default) == "integer" then value = math.tointeger(value) end
+        if name == "losses" then i, value = i - 1, true end
+        if default == nil or value == nil or name == "amp" and AMP[value] == nil then
+            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps "
+                .. "--lr --sample --temperature --top-k --prompt --text --losses, and --amp off, bf16 or f16"):format(arg[i]), 0)
+        end
+        options[name], i = value, i + 2
+    end
+    return options
+end
+
+local function indices(text) return yoke.frombuffer(text, #text, "uint8"):to(yoke.current_device(), "int64") end
+
+local function load_text(path, context)
+    local file <close>, err = io.open(path, "rb")
+    if not file then error(err .. "\nThe text to learn: name another file with --text.", 0) end
+    local text = file:read "a"
+    if #text <= context then error(("%s has %d bytes; more than --context %d are needed"):format(path, #text, context), 0) end
+    return indices(text)
+end
+
+local GPT = nn.Module:extend "GPT"
+function GPT:init(layers, width, heads, context)
+    self.context = context
+    self.byte = nn.Embedding(256, width)
+    self.place = nn.Embedding(context, width)
+    self.blocks = nn.ModuleList()
+    for _ = 1, layers do self.blocks:append(nn.TransformerBlock(width, heads, { causal = true })) end
+    self.norm = nn.LayerNorm(width)
+    self.head = nn.Linear(width, 256, { bias = false })
+    for name, parameter in self:named_parameters() do
+        if parameter.ndim == 2 then -- what adds to the stream starts smaller, the deeper the network
+            local deep = name:find "out%.weight$" or name:find "down%.weight$"
+            nn.init.normal_(parameter, 0.0, deep and 0.02 / (2 * layers) ^ 0.5 or 0.02)
+        end
+    end
+end
+
+function GPT:forward(index)
+    local x = self.byte(index) + self.place(yoke.arange(index.shape[2]))
+    for _, block in self.blocks:children() do x = block(x) end
+    return self.head(self.norm(x))
+end
+
+-- Pieces of the text [batch, context], and what follows each of their bytes [batch * context].
+local function draw_batch(text, batch, context)
+    local starts = yoke.randint(0, text.numel - context, { batch, 1 })
+    local pieces = text:index_select(0, (starts + yoke.arange(context + 1)):reshape { -1 }):reshape { batch, context + 1 }
+    return pieces:slice(1, 0, context), pieces:slice(1, 1, context + 1):reshape { -1 }
+end
+
+local function make_optimizer(net, lr, steps)
+    local groups = { { params = {}, weight_decay = 0.1 }, { params = {}, weight_decay = 0.0 } }
+    for _, p in ipairs(net:parameters()) do table.insert(groups[p.ndim == 2 and 1 or 2].params, p) end
+    local optimizer = yoke.optim.AdamW(groups, { lr = lr, betas = { 0.9, 0.95 } })
+    return optimizer, yoke.optim.schedule.cosine(optimizer, steps, { min_lr = 0.1 * lr, warmup_steps = steps // 10 })
+end
+
+local function show_progress(step, steps, loss)
+    if on_terminal then
+        io.stderr:write(("\r[%-40s] %d/%d  loss %.3f"):format(("#"):rep(40 * step // steps), step, steps, loss:item()))
+    elseif step % math.max(steps // 10, 1) == 0 then
+        io.stderr:write(("step %d: loss %.4f\n"):format(step, loss:item()))
+    end
+end
+
+local function train(net, text, o)
+    local optimizer, schedule = make_optimizer(net, o.lr, o.steps)
+    local scaler, losses = yoke.GradScaler { enabled = o.amp == "f16" }, {}
+    for step = 1, o.steps do
+        local x, target = draw_batch(text, o.batch, o.context)
+        local loss = yoke.autocast({ dtype = AMP[o.amp] or nil, enabled = o.amp ~= "off" }, function()
+            return net(x):reshape { -1, 256 }:cross_entropy(target)
+        end)
+        optimizer:zero_grad()
+        scaler:scale(loss):backward()
+        scaler:unscale_(optimizer)
+        yoke.clip_grad_norm_(net:parameters(), 1.0)
+        scaler:step(optimizer)
+        scaler:update()
+        schedule:step()
+        losses[step] = loss:detach() -- not yet :item(), which would wait for the device
+        show_progress(step, o.steps, losses[step])
+    end
+    for i, loss in ipairs(losses) do losses[i] = loss:item() end
+    return losses
+end
+
+-- `text` [length] and `count` bytes more, each drawn from the likeliest by Gumbel's trick.
+local function write(net, text, o)
+    local _ <close> = yoke.no_grad()
+    for _ = 1, o.sample do
+        local window = text:slice(0, math.max(text.numel - net.context, 0))
+        local logits = net(window:unsqueeze(0))[0][window.numel - 1]
+        local values, kinds = yoke.topk(logits / o.temperature, o["top-k"])
+        local best = (values - yoke.log(-yoke.log(yoke.rand(o["top-k"])))):argmax()
+        text = yoke.cat { text, kinds:index_select(0, best:reshape { 1 }) }
+    end
+    return text:to("uint8"):tobytes()
+end
+
+-- Seconds on the wall, which Lua itself tells by whole seconds only.
+local function now()
+    local file <close> = assert(io.open "/proc/uptime")
+    return file:read "n"
+end
+
+local function main()
+    local o = read_options()
+    yoke.set_device(o.device)
+    yoke.set_num_threads(o.threads)
+    yoke.manual_seed(o.seed)
+    local text, net = load_text(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
+    local start, losses = now(), train(net, text, o)
+    if on_terminal then io.stderr:write "\n" end
+    local seconds, device = now() - start, yoke.current_device()
+    print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), o.amp))
+    print(("tokens/s: %.0f"):format(o.steps * o.batch * o.context / seconds))
+    print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))
+    print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
+    for i, loss in ipairs(losses) do losses[i] = ("%a"):format(loss) end
+    if o.losses then print("losses: " .. table.concat(losses, " ")) end
+    print("text: " .. write(net, indices(o.prompt), o))
+end
+
+local done, err = pcall(main)
+if not done then
+    io.stderr:write(tostring(err), "\n")
+    os.exit(1)
+end

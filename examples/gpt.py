@@ -1,0 +1,148 @@
+"""Trains a small GPT on the bytes of a text, and lets it write.
+
+    python gpt.py [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] … (--help lists all)
+
+The text is the GNU General Public License, which every Debian has. gpt.lua does the same, and gives the same
+losses bit for bit.
+"""
+
+import argparse
+import sys
+import time
+
+import yoke
+from yoke import nn
+
+AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
+
+
+def read_options(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, default, meaning in [
+            ("device", "auto", '"auto", "cpu", "cuda:1" …'), ("threads", 0, "CPU threads (0: all that are granted)"),
+            ("seed", 0, "of the weights, the batches and what is written"), ("layers", 6, "transformer blocks"),
+            ("width", 256, "numbers for each byte"), ("heads", 4, "attention heads in a block"),
+            ("context", 256, "bytes that are looked back at"), ("batch", 8, "pieces of text in a step"),
+            ("steps", 300, "steps of training"), ("lr", 1e-3, "the largest learning rate"),
+            ("sample", 200, "bytes to write at the end"), ("temperature", 0.8, "how freely to write"),
+            ("top-k", 20, "of so many likeliest bytes one is drawn"),
+            ("prompt", "You may ", "how what is written begins"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
+    parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
+    parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
+    return parser.parse_args(arguments)
+
+
+def load(path, context):
+    """The bytes of a file as indices on the current device."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except OSError as error:
+        sys.exit(f"{error}\nThe text to learn: name another file with --text.")
+    if len(text) <= context:
+        sys.exit(f"{path} has {len(text)} bytes; more than --context {context} are needed")
+    return yoke.tensor(list(text), dtype=yoke.int64)
+
+
+class GPT(nn.Module):
+    def __init__(self, layers, width, heads, context):
+        self.context = context
+        self.byte, self.place = nn.Embedding(256, width), nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(nn.TransformerBlock(width, heads, causal=True) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256, bias=False)
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 2:  # what adds to the stream starts smaller, the deeper the network
+                deep = name.endswith(("out.weight", "down.weight"))
+                nn.init.normal_(parameter, std=0.02 / (2 * layers) ** 0.5 if deep else 0.02)
+
+    def forward(self, index):
+        x = self.byte(index) + self.place(yoke.arange(index.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def draw_batch(text, batch, context):
+    """Pieces of the text [batch, context], and what follows each of their bytes [batch * context]."""
+    starts = yoke.randint(0, text.numel - context, (batch, 1))
+    pieces = text.index_select(0, (starts + yoke.arange(context + 1)).reshape(-1)).reshape((batch, context + 1))
+    return pieces[:, :-1], pieces[:, 1:].reshape(-1)
+
+
+def make_optimizer(net, lr, steps):
+    matrices = [p for p in net.parameters() if p.ndim == 2]
+    others = [p for p in net.parameters() if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    optimizer = yoke.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95))
+    return optimizer, yoke.optim.schedule.cosine(optimizer, steps, min_lr=0.1 * lr, warmup_steps=steps // 10)
+
+
+def make_step(net, text, steps, batch, lr=1e-3, amp="off"):
+    """A function that trains one step and returns its loss, not yet as a number, which would wait for the device."""
+    optimizer, schedule = make_optimizer(net, lr, steps)
+    scaler = yoke.GradScaler(enabled=amp == "f16")
+
+    def step():
+        x, target = draw_batch(text, batch, net.context)
+        with yoke.autocast(AMP[amp], enabled=amp != "off"):
+            loss = yoke.cross_entropy(net(x).reshape((-1, 256)), target)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        yoke.clip_grad_norm_(net.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        schedule.step()
+        return loss.detach()
+
+    return step
+
+
+@yoke.no_grad()
+def write(net, text, count, temperature, top_k):
+    """`text` [length] and `count` bytes more, each drawn from the likeliest by Gumbel's trick."""
+    for _ in range(count):
+        logits = net(text[-net.context:].unsqueeze(0))[0, -1]
+        values, kinds = yoke.topk(logits / temperature, top_k)
+        best = (values - yoke.log(-yoke.log(yoke.rand(top_k)))).argmax()
+        text = yoke.cat([text, kinds.index_select(0, best.reshape(1))])
+    return bytes(text.tolist()).decode(errors="replace")
+
+
+def show_progress(step, steps, loss):
+    """A bar on a terminal, ten lines elsewhere."""
+    if sys.stderr.isatty():
+        bar = "#" * (40 * step // steps)
+        print(f"\r[{bar:40}] {step}/{steps}  loss {loss.item():.3f}", end="\n" * (step == steps), file=sys.stderr)
+    elif step % max(steps // 10, 1) == 0:
+        print(f"step {step}: loss {loss.item():.4f}", file=sys.stderr)
+
+
+def main():
+    o = read_options()
+    yoke.set_device(o.device)
+    yoke.set_num_threads(o.threads)
+    yoke.manual_seed(o.seed)
+    text, net = load(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
+    step, losses = make_step(net, text, o.steps, o.batch, o.lr, o.amp), []
+    start = time.perf_counter()
+    for i in range(o.steps):
+        losses.append(step())
+        show_progress(i + 1, o.steps, losses[-1])
+    losses = [loss.item() for loss in losses]
+    seconds = time.perf_counter() - start
+    print(f"device: {yoke.current_device()} ({yoke.current_device().name}), {yoke.get_num_threads()} threads, amp {o.amp}")
+    print(f"tokens/s: {o.steps * o.batch * o.context / seconds:.0f}")
+    print(f"peak memory: {yoke.max_memory_allocated() / 2**20:.1f} MiB")
+    print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
+    if o.losses:
+        print("losses:", *(loss.hex() for loss in losses))
+    print("text:", write(net, yoke.tensor(list(o.prompt.encode())), o.sample, o.temperature, o.top_k))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except yoke.Error as error:
+        sys.exit(str(error))

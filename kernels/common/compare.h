@@ -1,0 +1,106 @@
+// Comparisons, logic and choice: functors that give bool; elementwise.h tells the contract.
+#pragma once
+
+#include "kernels/common/numeric.h"
+
+YOKE_KERNELS_BEGIN
+
+struct Equal {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a == b;
+    }
+};
+
+struct NotEqual {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a != b;
+    }
+};
+
+struct Less {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a < b;
+    }
+};
+
+struct LessEqual {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a <= b;
+    }
+};
+
+struct Greater {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a > b;
+    }
+};
+
+struct GreaterEqual {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a >= b;
+    }
+};
+
+// NaN is true, as it is not 0.
+struct LogicalAnd {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a != (T)0 && b != (T)0;
+    }
+};
+
+struct LogicalOr {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return a != (T)0 || b != (T)0;
+    }
+};
+
+struct LogicalXor {
+    template <class T>
+    YOKE_HD bool operator()(T a, T b) const
+    {
+        return (a != (T)0) != (b != (T)0);
+    }
+};
+
+struct LogicalNot {
+    template <class T>
+    YOKE_HD bool operator()(T x) const
+    {
+        return x == (T)0;
+    }
+};
+
+struct IsNan {
+    template <class T>
+    YOKE_HD bool operator()(T x) const
+    {
+        return x != x;
+    }
+};
+
+// Infinity less itself is NaN.
+struct IsFinite {
+    template <class T>
+    YOKE_HD bool operator()(T x) const
+    {
+        return x - x == (T)0;
+    }
+};
+
+YOKE_KERNELS_END

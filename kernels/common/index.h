@@ -1,0 +1,64 @@
+// What indexing, masks and triangles compute of an element: where it stands, and whether it is kept.
+//
+// Contract
+//  * A functor takes and gives stored values: elements are moved, never computed with.
+//  * Indices are checked (is_inside) before one is resolved, and only then is memory touched.
+#pragma once
+
+#include "kernels/common/numeric.h"
+
+YOKE_KERNELS_BEGIN
+
+// Whether `index` names one of `length` positions; negative ones count from the end where `wraps`.
+YOKE_HD bool is_inside(int64_t index, int64_t length, bool wraps)
+{
+    return index >= select(wraps, -length, (int64_t)0) && index < length;
+}
+
+// The position that an index inside of the axis names.
+YOKE_HD int64_t resolved(int64_t index, int64_t length)
+{
+    return index + select(index < 0, length, (int64_t)0);
+}
+
+// `value` where a mask is true.
+template <class T>
+struct MaskedFill {
+    T value;
+    YOKE_HD T operator()(T x, bool mask) const { return mask ? value : x; }
+};
+
+// Not 0: NaN is, -0.0 is not.
+template <class T>
+YOKE_HD bool is_nonzero(T x)
+{
+    return load<T>(x) != compute_type<T>(0);
+}
+
+// The columns [first, last) of `columns` that a triangle keeps in a row.
+struct Kept {
+    int64_t first, last;
+};
+
+YOKE_HD int64_t clamp_column(int64_t column, int64_t columns)
+{
+    return select(column < 0, (int64_t)0, select(column > columns, columns, column));
+}
+
+// Up to the diagonal, and with it.
+struct LowerTriangle {
+    YOKE_HD Kept operator()(int64_t row, int64_t columns, int64_t diagonal) const
+    {
+        return {0, clamp_column(row + diagonal + 1, columns)};
+    }
+};
+
+// From the diagonal on.
+struct UpperTriangle {
+    YOKE_HD Kept operator()(int64_t row, int64_t columns, int64_t diagonal) const
+    {
+        return {clamp_column(row + diagonal, columns), columns};
+    }
+};
+
+YOKE_KERNELS_END

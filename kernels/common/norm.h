@@ -1,0 +1,138 @@
+// Normalisation: moments of a row, the affine map that follows, and the gradients of both.
+//
+// Contract
+//  * C is the computing type, float or double. Sums run in 64 lanes within blocks of 4096, lanes by halving, blocks
+//    one after another: the bits do not depend on the ISA, and four vectors of 16 hide the latency of an addition.
+//  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
+//    digits.
+#pragma once
+
+#include "kernels/common/numeric.h"
+
+YOKE_KERNELS_BEGIN
+
+inline constexpr int kNormLanes = 16;  // in each of the four groups
+inline constexpr int64_t kNormBlock = 4096;
+
+// f(begin) + … + f(end - 1), at most a block of them.
+template <class C, class F>
+YOKE_HD C sum_block(int64_t begin, int64_t end, const F &f)
+{
+    constexpr int kLanes = kNormLanes;
+    C a[kLanes] = {}, b[kLanes] = {}, c[kLanes] = {}, d[kLanes] = {};
+    int64_t i = begin;
+    for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
+        YOKE_LANES
+        for (int k = 0; k < kLanes; ++k) a[k] += f(i + k);
+        YOKE_LANES
+        for (int k = 0; k < kLanes; ++k) b[k] += f(i + kLanes + k);
+        YOKE_LANES
+        for (int k = 0; k < kLanes; ++k) c[k] += f(i + 2 * kLanes + k);
+        YOKE_LANES
+        for (int k = 0; k < kLanes; ++k) d[k] += f(i + 3 * kLanes + k);
+    }
+    for (; i + kLanes <= end; i += kLanes) {
+        YOKE_LANES
+        for (int k = 0; k < kLanes; ++k) a[k] += f(i + k);
+    }
+    for (int64_t k = i; k < end; ++k) b[k - i] += f(k);
+    YOKE_LANES
+    for (int k = 0; k < kLanes; ++k) a[k] = (a[k] + b[k]) + (c[k] + d[k]);
+    for (int half = kLanes / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) a[k] += a[k + half];
+    return a[0];
+}
+
+// f(0) + … + f(n - 1).
+template <class C, class F>
+YOKE_HD C sum_of(int64_t n, const F &f)
+{
+    if (n <= kNormBlock) return sum_block<C>(0, n, f);
+    C total = (C)0;
+    for (int64_t begin = 0; begin < n; begin += kNormBlock)
+        total += sum_block<C>(begin, begin + kNormBlock < n ? begin + kNormBlock : n, f);
+    return total;
+}
+
+template <class C>
+YOKE_HD C mean_of(const C *x, int64_t n)
+{
+    return sum_of<C>(n, [=](int64_t i) { return x[i]; }) / (C)n;
+}
+
+template <class C>
+YOKE_HD C squared_deviations(const C *x, C mean, int64_t n)
+{
+    return sum_of<C>(n, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+}
+
+// ---- statistics ---------------------------------------------------------------------------------
+
+// Mean and sum of squared deviations of `count` values (T. Chan, G. Golub, R. LeVeque, 1979).
+template <class C>
+struct Moments {
+    C count;
+    C mean;
+    C squares;
+
+    YOKE_HD static Moments init() { return {(C)0, (C)0, (C)0}; }
+
+    YOKE_HD static Moments of(const C *x, int64_t n)
+    {
+        if (n == 0) return init();
+        C mean = mean_of(x, n);
+        return {(C)n, mean, squared_deviations(x, mean, n)};
+    }
+
+    YOKE_HD static Moments combine(Moments a, Moments b)
+    {
+        C count = a.count + b.count;
+        C share = select(count > (C)0, b.count / select(count > (C)0, count, (C)1), (C)0);
+        C difference = b.mean - a.mean;
+        return {count, a.mean + difference * share,
+                a.squares + b.squares + difference * difference * a.count * share};
+    }
+
+    // Divided by the count; NaN of nothing.
+    YOKE_HD C variance() const { return squares / count; }
+};
+
+// 1 / sqrt(x + eps) in two correctly rounded steps.
+YOKE_HD float inverse_root(float x, float eps)
+{
+    return 1.0f / __builtin_sqrtf(x + eps);
+}
+YOKE_HD double inverse_root(double x, double eps)
+{
+    return 1.0 / __builtin_sqrt(x + eps);
+}
+
+// The sums that a gradient needs over one set of values: of g, and of g times the normalised x.
+template <class C>
+struct GradientSums {
+    C g;
+    C g_normal;
+
+    YOKE_HD static GradientSums init() { return {(C)0, (C)0}; }
+    YOKE_HD static GradientSums combine(GradientSums a, GradientSums b)
+    {
+        return {a.g + b.g, a.g_normal + b.g_normal};
+    }
+};
+
+// ---- one element --------------------------------------------------------------------------------
+
+template <class C>
+YOKE_HD C normalized(C x, C mean, C rstd)
+{
+    return (x - mean) * rstd;
+}
+
+// dx = rstd (g - mean(g) - normal mean(g normal)), where g already has the weight in it.
+template <class C>
+YOKE_HD C norm_backward(C g, C normal, C rstd, C mean_g, C mean_g_normal)
+{
+    return rstd * (g - mean_g - normal * mean_g_normal);
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,178 @@
+// Losses of two numbers, a prediction x and a target, with their slopes in both.
+//
+// Contract
+//  * A functor gives value, of_x and of_target (the derivatives) in the computing type, float or double.
+//  * NaN passes. Where a limit has a value it is taken: 0 log 0 is 0, log(1 + exp(x)) does not overflow.
+#pragma once
+
+#include "kernels/common/math.h"
+#include "kernels/common/numeric.h"
+
+YOKE_KERNELS_BEGIN
+
+// log(1 + y) for y >= -1: the rounding of 1 + y is undone by the quotient (W. Kahan).
+template <class C>
+YOKE_HD C log_one_plus(C y)
+{
+    C u = (C)1 + y, step = u - (C)1;
+    C ratio = y / select(step == (C)0, (C)1, step);
+    return select(step == (C)0, y, kernels::log(u) * ratio);
+}
+
+// -1, 0 or 1, and NaN of NaN.
+template <class C>
+YOKE_HD C slope_of_absolute(C d)
+{
+    C sign = select(d > (C)0, (C)1, select(d < (C)0, (C)-1, (C)0));
+    return select(d != d, d, sign);
+}
+
+template <class C>
+YOKE_HD C size_of(C d)
+{
+    return select(d < (C)0, -d, d);
+}
+
+struct SquaredError {
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        return (x - t) * (x - t);
+    }
+    template <class C>
+    YOKE_HD C of_x(C x, C t) const
+    {
+        return (C)2 * (x - t);
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C t) const
+    {
+        return (C)2 * (t - x);
+    }
+};
+
+struct AbsoluteError {
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        return size_of(x - t);
+    }
+    template <class C>
+    YOKE_HD C of_x(C x, C t) const
+    {
+        return slope_of_absolute(x - t);
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C t) const
+    {
+        return slope_of_absolute(t - x);
+    }
+};
+
+// A parabola below beta, lines above (R. Girshick, "Fast R-CNN", 2015); with beta 0 the absolute error.
+struct SmoothL1 {
+    double beta;
+
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        C size = size_of(x - t), b = (C)beta;
+        return select(size < b, (C)0.5 * size * size / b, size - (C)0.5 * b);
+    }
+    template <class C>
+    YOKE_HD C of_x(C x, C t) const
+    {
+        C d = x - t, b = (C)beta;
+        return select(size_of(d) < b, d / b, slope_of_absolute(d));
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C t) const
+    {
+        return -of_x(x, t);
+    }
+};
+
+// -(t log s + (1 - t) log(1 - s)) with s = sigmoid(x).
+struct LogitCrossEntropy {
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        C positive = select(x < (C)0, (C)0, x);
+        return (positive - x * t) + log_one_plus(kernels::exp(-size_of(x)));
+    }
+    template <class C>
+    YOKE_HD C of_x(C x, C t) const
+    {
+        return (C)1 / ((C)1 + kernels::exp(-x)) - t;
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C) const
+    {
+        return -x;
+    }
+};
+
+// The same of a probability x, with logarithms held above -100 so that a certain mistake has a finite loss.
+struct BinaryCrossEntropy {
+    template <class C>
+    YOKE_HD static C held(C logarithm)
+    {
+        return select(logarithm < (C)-100, (C)-100, logarithm);
+    }
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        return (t - (C)1) * held(log_one_plus(-x)) - t * held(kernels::log(x));
+    }
+    template <class C>
+    YOKE_HD C of_x(C x, C t) const
+    {
+        C spread = ((C)1 - x) * x;
+        return (x - t) / select(spread < (C)1e-12, (C)1e-12, spread);
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C) const
+    {
+        return held(log_one_plus(-x)) - held(kernels::log(x));
+    }
+};
+
+// t (log t - x) of a log-probability x and a probability t.
+struct KlDivergence {
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        return select(t == (C)0, (C)0, t * (kernels::log(t) - x));
+    }
+    template <class C>
+    YOKE_HD C of_x(C, C t) const
+    {
+        return -t;
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C t) const
+    {
+        return kernels::log(t) + (C)1 - x;
+    }
+};
+
+// The same with the logarithm of the target given.
+struct KlDivergenceOfLogs {
+    template <class C>
+    YOKE_HD C value(C x, C t) const
+    {
+        return select(t == -(C)kInfinity, (C)0, kernels::exp(t) * (t - x));
+    }
+    template <class C>
+    YOKE_HD C of_x(C, C t) const
+    {
+        return -kernels::exp(t);
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C t) const
+    {
+        return select(t == -(C)kInfinity, (C)0, kernels::exp(t) * (t - x + (C)1));
+    }
+};
+
+YOKE_KERNELS_END

@@ -1,0 +1,219 @@
+// What attention's forward and backward kernels share: the operands of a launch as heads, blocks of their rows in the
+// computing type, and masks.
+#pragma once
+
+#include "kernels/common/attention.h"
+#include "kernels/common/philox.h"
+#include "kernels/common/span.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/tile.h"
+
+YOKE_SIMD_BEGIN
+
+// Queries or keys taken together: a multiple of every kWidth.
+constexpr int64_t kKeyBlock = 64;
+// Below this many multiplications a call stays in its thread.
+constexpr double kAttentionGrain = 1 << 17;
+
+// The parameters that both ops end with.
+struct AttentionParams {
+    bool causal;
+    double scale, dropout;
+    uint64_t seed, offset;
+
+    explicit AttentionParams(const yoke_arg *p)
+        : causal(p[0].v.i != 0),
+          scale(float_param(p[1])),
+          dropout(float_param(p[2])),
+          seed((uint64_t)p[3].v.i),
+          offset((uint64_t)p[4].v.i)
+    {
+    }
+};
+
+// Leading axes are `heads` in row-major order; the last two, or the last of a vector, belong to each.
+struct AttentionSizes {
+    int64_t heads, queries, keys, width, value_width;
+
+    AttentionSizes(const yoke_operand &query, const yoke_operand &key, const yoke_operand &value)
+        : heads(1),
+          queries(query.shape[query.ndim - 2]),
+          keys(key.shape[key.ndim - 2]),
+          width(query.shape[query.ndim - 1]),
+          value_width(value.shape[value.ndim - 1])
+    {
+        for (int axis = 0; axis < query.ndim - 2; axis++) heads *= query.shape[axis];
+    }
+
+    double products() const
+    {
+        return (double)heads * (double)queries * (double)keys * (double)(width + value_width);
+    }
+};
+
+// Where head `head` of an operand begins; its leading axes broadcast to those of `query`.
+inline Matrix head_of(const yoke_operand &o, const yoke_operand &query, int64_t head)
+{
+    char *data = data_of<char>(o);
+    for (int axis = query.ndim - 3; axis >= 0; axis--) {
+        int own = axis - (query.ndim - o.ndim);
+        int64_t at = head % query.shape[axis];
+        head /= query.shape[axis];
+        if (own >= 0 && o.shape[own] != 1) data += at * o.strides[own] * dtype_size(o.dtype);
+    }
+    bool rows = o.shape[o.ndim - 2] != 1, columns = o.shape[o.ndim - 1] != 1;
+    return {data, 0, rows ? o.strides[o.ndim - 2] : 0, columns ? o.strides[o.ndim - 1] : 0};
+}
+
+// Rows [first, first + count) of `m`, each padded with zeros to `padded` elements; so are rows up to
+// `rows`.
+template <class T, class C>
+inline void load_rows(const Matrix &m, int64_t first, int64_t count, int64_t rows, int64_t columns,
+                      int64_t padded, C *to)
+{
+    for (int64_t r = 0; r < rows; r++, to += padded) {
+        int64_t filled = r < count ? columns : 0;
+        const T *from = (const T *)m.data + (first + r) * m.row_stride;
+        if (r >= count) {
+        } else if (m.column_stride == 1) {
+            kernels::convert_span(from, columns, to);
+        } else {
+            for (int64_t d = 0; d < columns; d++) to[d] = load<T>(from[d * m.column_stride]);
+        }
+        for (int64_t d = filled; d < padded; d++) to[d] = (C)0;
+    }
+}
+
+template <class T, class C>
+inline void store_row(const Matrix &m, int64_t row, const C *from, int64_t columns)
+{
+    T *to = (T *)m.data + row * m.row_stride;
+    if (m.column_stride == 1)
+        kernels::convert_span(from, columns, to);
+    else
+        for (int64_t d = 0; d < columns; d++) to[d * m.column_stride] = store<T>(from[d]);
+}
+
+template <class C>
+using Four [[gnu::vector_size(4 * sizeof(C)), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
+
+// A square of four, by shuffles.
+template <class C>
+YOKE_HD void transpose_square(const C *from, int64_t from_step, C scale, C *to, int64_t to_step)
+{
+    using V = Four<C>;
+    V a = *(const V *)from * scale, b = *(const V *)(from + from_step) * scale;
+    V c = *(const V *)(from + 2 * from_step) * scale,
+      d = *(const V *)(from + 3 * from_step) * scale;
+    V ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+      ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    V cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+      cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(V *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    *(V *)(to + to_step) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    *(V *)(to + 2 * to_step) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(V *)(to + 3 * to_step) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+// to[column][row] = from[row][column] * scale.
+template <class C>
+inline void transpose_block(const C *from, int64_t from_step, int64_t rows, int64_t columns,
+                            C scale, C *to, int64_t to_step)
+{
+    int64_t whole_rows = rows & ~(int64_t)3, whole_columns = columns & ~(int64_t)3;
+    for (int64_t d = 0; d < whole_columns; d += 4)
+        for (int64_t r = 0; r < whole_rows; r += 4)
+            transpose_square(from + r * from_step + d, from_step, scale, to + d * to_step + r,
+                             to_step);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = r < whole_rows ? whole_columns : 0; d < columns; d++)
+            to[d * to_step + r] = from[r * from_step + d] * scale;
+}
+
+// Deals out one piece of memory; without memory it only counts.
+template <class C>
+struct Dealer {
+    C *base;
+    int64_t dealt = 0;
+
+    C *take(int64_t elements)
+    {
+        C *part = base ? base + dealt : nullptr;
+        dealt += round_up(elements, 16);
+        return part;
+    }
+};
+
+// ---- masks ------------------------------------------------------------------------------------------------------
+
+// What the mask adds to one score: 0 or -infinity for a bool.
+template <class C, class M>
+inline C mask_term(M value)
+{
+    if constexpr (std::is_same_v<M, bool>)
+        return value ? (C)0 : -(C)kernels::kInfinity;
+    else
+        return load<M>(value);
+}
+
+// scores[r * row_step + l] += the mask at row `row` + r and lane `lane` + l, steps in elements.
+template <class C, class M>
+inline void add_mask_as(const M *mask, int64_t row_stride, int64_t lane_stride, C *scores,
+                        int64_t row_step, int64_t rows, int64_t lanes)
+{
+    for (int64_t r = 0; r < rows; r++, mask += row_stride, scores += row_step)
+        for (int64_t l = 0; l < lanes; l++) scores[l] += mask_term<C>(mask[l * lane_stride]);
+}
+
+// f.operator()<M>() for the dtype of a mask: bool, or that of the scores' operands.
+template <class T, class F>
+inline void for_mask(const yoke_operand &mask, const F &f)
+{
+    if (mask.dtype == YOKE_BOOL)
+        f.template operator()<bool>();
+    else
+        f.template operator()<T>();
+}
+
+// Dropout's factors for `queries` (at most kKeyBlock) from `query` on and one key: 0, or what keeps the mean.
+template <class C>
+struct AttentionDropout {
+    kernels::Keep keep;
+    C factor;
+    uint64_t seed, offset;
+
+    explicit AttentionDropout(const AttentionParams &p)
+        : keep(kernels::Keep::dropping(p.dropout)),
+          factor(p.dropout < 1 ? (C)(1 / (1 - p.dropout)) : (C)0),
+          seed(p.seed),
+          offset(p.offset)
+    {
+    }
+
+    void draw(const AttentionSizes &s, int64_t head, int64_t key, int64_t query, int64_t queries,
+              C *factors) const
+    {
+        bool kept[kKeyBlock];
+        int64_t first = kernels::attention_draw(head, key, query, s.keys, s.queries);
+        kernels::random_fill<bool>(keep, seed, offset + (uint64_t)(first / kernels::Keep::kLanes),
+                                   0, queries, kept);
+        for (int64_t i = 0; i < queries; i++) factors[i] = kept[i] ? factor : (C)0;
+    }
+};
+
+// f(share, begin, end) for equal shares of `items`, one a thread. An item's result does not depend on the cut.
+template <class F>
+inline void share_items(int64_t items, int64_t shares, const F &f)
+{
+    parallel_items(shares, [&](int64_t share) {
+        f(share, items * share / shares, items * (share + 1) / shares);
+    });
+}
+
+inline int64_t shares_of(const AttentionSizes &sizes, int64_t items)
+{
+    return sizes.products() < 2 * kAttentionGrain ? 1 : max(1, min(team_size(), items));
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,197 @@
+// Sums over everything but the channels of x [N, C, ...], and maps by channel: the engine of batch_norm and group_norm.
+//
+// Contract
+//  * A plane is what shares one result: all values of a channel (batch_norm), or those of one sample and channel
+//    (group_norm). Planes are numbered row-major by [N, C] or [C].
+//  * The order in which values are combined depends on shapes and strides alone, never on the number of threads.
+//    Planes whose values lie together are taken in items of a fixed length; where channels are neighbours in memory
+//    (NHWC), columns of them are taken side by side.
+//  * State has static init and combine (a before b).
+#pragma once
+
+#include "kernels/common/span.h"
+#include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/share.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kPlaneItem = 65536;
+constexpr int64_t kPlaneChunk = 1024;   // values that are loaded at a time
+constexpr int64_t kPlaneColumns = 128;  // channels side by side
+constexpr int64_t kPlaneRows = 64;      // rows of them at a time, so that they stay in a near cache
+
+template <int N>
+struct Planes {
+    Loop<N> kept;     // channels, and samples if each has its own statistics; in row-major order
+    Loop<N> reduced;  // the other axes
+    bool by_columns;
+
+    Planes(const yoke_operand *const (&operands)[N], bool per_sample)
+    {
+        const yoke_operand &x = *operands[0];
+        kept.ndim = reduced.ndim = 0;
+        kept.numel = reduced.numel = 1;
+        for (int i = 0; i < N; i++) kept.data[i] = reduced.data[i] = data_of<char>(*operands[i]);
+        for (int axis = x.ndim - 1; axis >= 0; axis--) {
+            int64_t strides[N];
+            for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, x.ndim);
+            bool is_kept = axis == 1 || (axis == 0 && per_sample);
+            add_axis<N>(is_kept ? kept : reduced, x.shape[axis], strides);
+        }
+        if (kept.ndim == 0) finish_loop<N>(kept);
+        join_axes<N>(kept);
+        finish_loop<N>(reduced);
+        by_columns = are_columns();
+    }
+
+    bool are_columns() const
+    {
+        int64_t along_kept = kept.stride[0][0], along_reduced = reduced.stride[0][0];
+        if (kept.shape[0] < 4) return false;
+        if (reduced.numel == 1) return true;
+        int64_t kept_size = along_kept < 0 ? -along_kept : along_kept;
+        return along_kept != 0 && kept_size < (along_reduced < 0 ? -along_reduced : along_reduced);
+    }
+
+    // Values that one item of a plane (or of a column) covers.
+    int64_t item_length() const
+    {
+        if (!by_columns) return kPlaneItem;
+        return kPlaneRows * max(1, divide_up(kPlaneItem / kPlaneRows, kept.shape[0]));
+    }
+};
+
+// n values of T, `stride` bytes apart, as a dense run of C: where they are, or in the buffer.
+template <class T, class C>
+inline const C *load_run(const char *from, int64_t stride, int64_t n, C *buffer)
+{
+    if (stride == sizeof(T)) {
+        if constexpr (std::is_same_v<T, C>) return (const C *)from;
+        kernels::convert_span((const T *)from, n, buffer);
+        return buffer;
+    }
+    for (int64_t i = 0; i < n; i++) buffer[i] = load<T>(*(const T *)(from + i * stride));
+    return buffer;
+}
+
+// Values [begin, end) of one plane, a chunk after another: sum(in[N], count) gives a chunk's state.
+template <class T, class State, int N, class Sum>
+inline State sum_plane(const Planes<N> &planes, const Cursor<N> &plane, int64_t begin, int64_t end,
+                       const Sum &sum)
+{
+    using C = compute_type<T>;
+    State total = State::init();
+    Loop<N> values = planes.reduced;
+    for (int i = 0; i < N; i++) values.data[i] = plane.data[i];
+    walk<N>(values, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+        for (int64_t first = 0; first < n; first += kPlaneChunk) {
+            C buffer[N][kPlaneChunk];
+            const C *in[N];
+            int64_t count = min(kPlaneChunk, n - first);
+            for (int i = 0; i < N; i++)
+                in[i] = load_run<T>(data[i] + first * stride[i], stride[i], count, buffer[i]);
+            total = State::combine(total, sum(in, count));
+        }
+    });
+    return total;
+}
+
+// Values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
+// count, columns, states) gives a block's.
+template <class T, class State, int N, class Sum>
+inline void sum_columns(const Planes<N> &planes, const Cursor<N> &plane, int64_t begin, int64_t end,
+                        int64_t columns, State *states, const Sum &sum)
+{
+    using C = compute_type<T>;
+    C buffer[N * kPlaneRows * kPlaneColumns];
+    Loop<N> values = planes.reduced;
+    for (int i = 0; i < N; i++) values.data[i] = plane.data[i];
+    for (int64_t j = 0; j < columns; j++) states[j] = State::init();
+    Cursor<N> cursor(values, begin);
+    while (begin < end) {
+        const C *in[N][kPlaneRows];
+        State block[kPlaneColumns];
+        int64_t count = 0;
+        for (; count < kPlaneRows && begin < end; count++, begin++, cursor.advance(values, 0, 1))
+            for (int i = 0; i < N; i++)
+                in[i][count] = load_run<T>(cursor.data[i], planes.kept.stride[0][i], columns,
+                                           buffer + (i * kPlaneRows + count) * kPlaneColumns);
+        sum(in, count, columns, block);
+        for (int64_t j = 0; j < columns; j++) states[j] = State::combine(states[j], block[j]);
+    }
+}
+
+// The state of every plane. by_plane(plane number) and by_column(first plane number) give the functions above.
+template <class T, class State, int N, class ByPlane, class ByColumn>
+inline void sum_planes(const Planes<N> &planes, State *partial, State *out, const ByPlane &by_plane,
+                       const ByColumn &by_column)
+{
+    int64_t count = planes.kept.numel, length = planes.reduced.numel;
+    int64_t per_item = planes.item_length(), items = divide_up(length, per_item);
+    if (planes.by_columns) {
+        int64_t row = planes.kept.shape[0], tiles_a_row = divide_up(row, kPlaneColumns);
+        int64_t tiles = tiles_a_row * (count / row);
+        parallel_shares(tiles * items, max(1, kGrain / max(1, per_item * min(row, kPlaneColumns))),
+                        [&](int64_t begin, int64_t end) {
+                            for (int64_t unit = begin; unit < end; unit++) {
+                                int64_t tile = unit % tiles, item = unit / tiles;
+                                int64_t column = tile % tiles_a_row * kPlaneColumns;
+                                int64_t first = tile / tiles_a_row * row + column;
+                                sum_columns<T>(planes, Cursor<N>(planes.kept, first),
+                                               item * per_item, min(length, (item + 1) * per_item),
+                                               min(kPlaneColumns, row - column),
+                                               partial + item * count + first, by_column(first));
+                            }
+                        });
+    } else {
+        parallel_shares(count * items, max(1, kGrain / max(1, min(per_item, length))),
+                        [&](int64_t begin, int64_t end) {
+                            for (int64_t unit = begin; unit < end; unit++) {
+                                int64_t plane = unit % count, item = unit / count;
+                                partial[unit] = sum_plane<T, State>(
+                                    planes, Cursor<N>(planes.kept, plane), item * per_item,
+                                    min(length, (item + 1) * per_item), by_plane(plane));
+                            }
+                        });
+    }
+    for (int64_t plane = 0; plane < count; plane++) {
+        State total = State::init();
+        for (int64_t item = 0; item < items; item++)
+            total = State::combine(total, partial[item * count + plane]);
+        out[plane] = total;
+    }
+}
+
+// How many states sum_planes needs in `partial`.
+template <int N>
+inline int64_t partial_count(const Planes<N> &planes)
+{
+    return planes.kept.numel * divide_up(planes.reduced.numel, planes.item_length());
+}
+
+// ---- maps by channel ----------------------------------------------------------------------------------------------
+
+// An operand that broadcasts one number a plane over x: [N or 1, C, 1, ...].
+struct PerPlane {
+    yoke_operand operand{};
+    int64_t shape[YOKE_MAX_NDIM], strides[YOKE_MAX_NDIM];
+
+    PerPlane(const yoke_operand &x, bool per_sample, void *data, yoke_dtype dtype)
+    {
+        for (int axis = 0; axis < x.ndim; axis++) shape[axis] = 1, strides[axis] = 0;
+        shape[1] = x.shape[1];
+        strides[1] = 1;
+        shape[0] = per_sample ? x.shape[0] : 1;
+        strides[0] = x.shape[1];
+        operand.data = data;
+        operand.shape = shape;
+        operand.strides = strides;
+        operand.ndim = x.ndim;
+        operand.dtype = dtype;
+        operand.numel = shape[0] * shape[1];
+    }
+    PerPlane(const PerPlane &) = delete;
+    PerPlane &operator=(const PerPlane &) = delete;
+};
+
+YOKE_SIMD_END

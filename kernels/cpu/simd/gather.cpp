@@ -1,0 +1,161 @@
+// gather and scatter_add: elements by an index along one axis, every other coordinate being their own.
+//
+// Two elements of scatter_add meet only where all their other coordinates agree: along a line of the axis. Lines are
+// shared out among the team, or, where there are too few, the places of a line; either way what meets in one place is
+// added in the order of the index, whatever the number of threads.
+#include "kernels/common/elementwise.h"
+#include "kernels/cpu/simd/indices.h"
+
+YOKE_SIMD_BEGIN
+
+// Three operands walked in the shape of the index: all axes, or all but `without`.
+struct Walk {
+    const yoke_operand *operands[3];
+    int axis;  // the one that the index names
+
+    Loop<3> loop(int step_of_none, bool without_axis) const
+    {
+        Loop<3> loop;
+        loop.ndim = 0;
+        loop.numel = 1;
+        const yoke_operand &index = *operands[1];
+        for (int i = 0; i < 3; i++) loop.data[i] = data_of<char>(*operands[i]);
+        for (int i = index.ndim - 1; i >= 0; i--) {
+            if (without_axis && i == axis) continue;
+            int64_t steps[3];
+            for (int k = 0; k < 3; k++)
+                steps[k] = k == step_of_none && i == axis ? 0 : axis_step(*operands[k], i);
+            add_axis<3>(loop, index.shape[i], steps);
+        }
+        finish_loop<3>(loop);
+        return loop;
+    }
+};
+
+template <class T, class I>
+static void gather_elements(const Walk &walk_of, int64_t step, int64_t length)
+{
+    const Loop<3> loop = walk_of.loop(2, false);
+    parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+        walk<3>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+            for (int64_t i = 0; i < n; i++) {
+                int64_t at = kernels::resolved(*(const I *)(data[1] + i * stride[1]), length);
+                *(T *)(data[0] + i * stride[0]) = *(const T *)(data[2] + i * stride[2] + at * step);
+            }
+        });
+    });
+}
+
+YOKE_KERNEL(gather)
+{
+    const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
+                       &out = launch->operands[2];
+    int axis = (int)launch->params[0].v.i;
+    int64_t length = axis_length(x, axis);
+    if (yoke_status status = check_indices(launch, {index, "index", length, false})) return status;
+    const Walk walk_of = {{&out, &index, &x}, axis};
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
+            gather_elements<T, I>(walk_of, axis_step(x, axis), length);
+            return (yoke_status)YOKE_OK;
+        });
+    });
+}
+
+// What is added along lines: operands are sum (C), index (I) and src (T).
+template <class T, class C, class I>
+struct Adder {
+    Loop<3> lines;     // all axes but the one of the index
+    int64_t count;     // elements of a line
+    int64_t length;    // places of a line
+    int64_t sum_step;  // bytes from one place to the next
+    int64_t steps[3];  // bytes from one element of a line to the next; of sum 0
+
+    static void add(char *sum, const char *src)
+    {
+        *(C *)sum = kernels::Add()(*(const C *)sum, (C)load<T>(*(const T *)src));
+    }
+
+    // Lines [begin, end), element by element: for lines whose own elements are neighbours.
+    void by_lines(int64_t begin, int64_t end) const
+    {
+        Cursor<3> line(lines, begin);
+        for (; begin < end; begin++, line.advance(lines, 0, 1))
+            for (int64_t i = 0; i < count; i++) {
+                int64_t at = *(const I *)(line.data[1] + i * steps[1]);
+                add(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+            }
+    }
+
+    // The same lines abreast: for lines that are neighbours of each other.
+    void by_planes(int64_t begin, int64_t end) const
+    {
+        Loop<3> plane = lines;
+        for (int64_t i = 0; i < count; i++) {
+            for (int k = 1; k < 3; k++) plane.data[k] = lines.data[k] + i * steps[k];
+            walk<3>(plane, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+                for (int64_t j = 0; j < n; j++) {
+                    int64_t at = *(const I *)(data[1] + j * stride[1]);
+                    add(data[0] + j * stride[0] + at * sum_step, data[2] + j * stride[2]);
+                }
+            });
+        }
+    }
+
+    // The elements of one line that go to places [first, last).
+    void to_places(int64_t index, int64_t first, int64_t last) const
+    {
+        const Cursor<3> line(lines, index);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t at = *(const I *)(line.data[1] + i * steps[1]);
+            if (at < first || at >= last) continue;
+            add(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+        }
+    }
+
+    void run() const
+    {
+        if (lines.numel < team_size() && count >= kGrain) {
+            int64_t share = divide_up(length, team_size());
+            for (int64_t index = 0; index < lines.numel; index++)
+                parallel_items(divide_up(length, share), [&](int64_t i) {
+                    to_places(index, i * share, min(length, (i + 1) * share));
+                });
+            return;
+        }
+        int64_t along = steps[1] < 0 ? -steps[1] : steps[1];
+        int64_t across = lines.stride[0][1] < 0 ? -lines.stride[0][1] : lines.stride[0][1];
+        bool neighbours = lines.numel > 1 && across < along;
+        parallel_range(lines.numel, max(1, kGrain / max(1, count)),
+                       [&](int64_t begin, int64_t end) {
+                           neighbours ? by_planes(begin, end) : by_lines(begin, end);
+                       });
+    }
+};
+
+YOKE_KERNEL(scatter_add)
+{
+    const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
+                       &src = launch->operands[2], &out = launch->operands[3];
+    int axis = (int)launch->params[0].v.i;
+    int64_t length = axis_length(x, axis);
+    if (yoke_status status = check_indices(launch, {index, "index", length, false})) return status;
+    Sum sum(launch, out);
+    if (yoke_status status = sum.start(x)) return status;
+    if (index.numel == 0) return sum.finish();
+    const Walk walk_of = {{&sum.operand(), &index, &src}, axis};
+    yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+        return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
+            Adder<T, compute_type<T>, I>{walk_of.loop(0, true),
+                                         axis_length(index, axis),
+                                         length,
+                                         axis_step(sum.operand(), axis),
+                                         {0, axis_step(index, axis), axis_step(src, axis)}}
+                .run();
+            return (yoke_status)YOKE_OK;
+        });
+    });
+    return status ? status : sum.finish();
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,110 @@
+#include "kernels/cpu/simd/indices.h"
+
+#include <cstdio>
+
+YOKE_SIMD_BEGIN
+
+template <class I>
+static bool all_inside(const Indices &indices)
+{
+    Loop<1> loop;
+    plan_loop<1>(loop, {&indices.operand});
+    int outside = 0;
+    parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+        walk<1>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+            int bad = 0;
+#pragma omp simd reduction(| : bad)
+            for (int64_t i = 0; i < n; i++)
+                bad |= !kernels::is_inside((int64_t) * (const I *)(data[0] + i * stride[0]),
+                                           indices.length, indices.wraps);
+            if (bad) __atomic_store_n(&outside, 1, __ATOMIC_RELAXED);
+        });
+    });
+    return !outside;
+}
+
+// "[1, 2]" for a place in row-major order; "" in a tensor without axes.
+static void write_place(const yoke_operand &operand, int64_t place, char *text, size_t room)
+{
+    int64_t at[YOKE_MAX_NDIM];
+    for (int axis = operand.ndim - 1; axis >= 0; axis--) {
+        at[axis] = place % operand.shape[axis];
+        place /= operand.shape[axis];
+    }
+    size_t used = 0;
+    text[0] = 0;
+    for (int axis = 0; axis < operand.ndim && used + 32 < room; axis++)
+        used += (size_t)snprintf(text + used, room - used, "%s%lld", axis ? ", " : "[",
+                                 (long long)at[axis]);
+    if (operand.ndim) snprintf(text + used, room - used, "]");
+}
+
+template <class I>
+static yoke_status fail_first(const yoke_launch *launch, const Indices &indices)
+{
+    const yoke_operand &operand = indices.operand;
+    Loop<1> loop;
+    loop.ndim = 0;
+    loop.numel = 1;
+    loop.data[0] = data_of<char>(operand);
+    for (int axis = operand.ndim - 1; axis >= 0; axis--)
+        add_axis<1>(loop, operand.shape[axis], {axis_step(operand, axis)});
+    if (loop.ndim == 0) finish_loop<1>(loop);
+    Cursor<1> cursor(loop, 0);
+    int64_t place = 0, lowest = indices.wraps ? -indices.length : 0;
+    while (place + 1 < operand.numel &&
+           kernels::is_inside((int64_t) * (const I *)cursor.data[0], indices.length, indices.wraps))
+        place++, cursor.advance(loop, 0, 1);
+    const long long value = (long long)*(const I *)cursor.data[0];
+    const char *op = op_name(launch->op);
+    op += *op == '_';
+    char at[160];
+    write_place(operand, place, at, sizeof(at));
+    if (indices.length == 0)
+        return fail(YOKE_E_INDEX, "%s: %s%s is %lld, but the axis is empty", op, indices.name, at,
+                    value);
+    return fail(YOKE_E_INDEX, "%s: %s%s is %lld; along an axis of length %lld use %lld to %lld", op,
+                indices.name, at, value, (long long)indices.length, (long long)lowest,
+                (long long)indices.length - 1);
+}
+
+yoke_status check_indices(const yoke_launch *launch, const Indices &indices)
+{
+    if (indices.operand.numel == 0) return YOKE_OK;
+    return for_index_dtype(launch, indices.name, indices.operand.dtype, [&]<class I>() {
+        return all_inside<I>(indices) ? (yoke_status)YOKE_OK : fail_first<I>(launch, indices);
+    });
+}
+
+yoke_operand row_major(const yoke_operand &shape, void *data, yoke_dtype dtype,
+                       int64_t (&strides)[YOKE_MAX_NDIM])
+{
+    yoke_operand operand = shape;
+    operand.data = data;
+    operand.dtype = dtype;
+    operand.strides = strides;
+    operand.flags |= YOKE_OPERAND_CONTIGUOUS;
+    int64_t step = 1;
+    for (int axis = shape.ndim - 1; axis >= 0; axis--) {
+        strides[axis] = step;
+        step *= shape.shape[axis];
+    }
+    return operand;
+}
+
+yoke_status Sum::start(const yoke_operand &x)
+{
+    if (out_.dtype == YOKE_F16 || out_.dtype == YOKE_BF16) {
+        if (yoke_status status = scratch_.reserve((uint64_t)out_.numel * sizeof(float)))
+            return status;
+        sum_ = row_major(out_, scratch_.data(), YOKE_F32, strides_);
+    }
+    return sum_.data == x.data ? (yoke_status)YOKE_OK : copy_operand(launch_, sum_, x);
+}
+
+yoke_status Sum::finish()
+{
+    return sum_.data == out_.data ? (yoke_status)YOKE_OK : copy_operand(launch_, out_, sum_);
+}
+
+YOKE_SIMD_END

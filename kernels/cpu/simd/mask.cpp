@@ -1,0 +1,67 @@
+// masked_fill, tril and triu: elements that are kept or replaced.
+#include "kernels/cpu/simd/indices.h"
+
+#include <cstring>
+
+YOKE_SIMD_BEGIN
+
+YOKE_KERNEL(masked_fill)
+{
+    const yoke_operand &x = launch->operands[0], &mask = launch->operands[1],
+                       &out = launch->operands[2];
+    const yoke_arg &value = launch->params[0];
+    if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
+    return for_any(launch, "x", x.dtype, [&]<class T>() {
+        T fill = value.kind == YOKE_ARG_FLOAT ? convert<T>(value.v.f) : convert<T>(value.v.i);
+        return map<T, T, bool>(out, x, mask, kernels::MaskedFill<T>{fill});
+    });
+}
+
+// Row by row of the last axis: what the triangle keeps is copied, the rest is 0.
+template <class T, class Triangle>
+static void copy_triangle(const yoke_operand &out, const yoke_operand &x, int64_t diagonal)
+{
+    int64_t rows = x.shape[x.ndim - 2], columns = x.shape[x.ndim - 1];
+    Loop<2> lines;
+    lines.ndim = 0;
+    lines.numel = 1;
+    lines.data[0] = data_of<char>(out);
+    lines.data[1] = data_of<char>(x);
+    for (int axis = x.ndim - 2; axis >= 0; axis--)
+        add_axis<2>(lines, x.shape[axis], {axis_step(out, axis), axis_step(x, axis)});
+    if (lines.ndim == 0) finish_loop<2>(lines);
+    const int64_t steps[2] = {axis_step(out, x.ndim - 1), axis_step(x, x.ndim - 1)};
+    parallel_range(lines.numel, max(1, kGrain / max(1, columns)), [&](int64_t begin, int64_t end) {
+        Cursor<2> line(lines, begin);
+        for (; begin < end; begin++, line.advance(lines, 0, 1)) {
+            const kernels::Kept kept = Triangle()(begin % rows, columns, diagonal);
+            char *to = line.data[0];
+            char *part[2] = {to + kept.first * steps[0], line.data[1] + kept.first * steps[1]};
+            for (int64_t i = 0; i < kept.first; i++) *(T *)(to + i * steps[0]) = T(0);
+            map_run<T, T>(Converted<T, T>(), part, steps, kept.last - kept.first);
+            for (int64_t i = kept.last; i < columns; i++) *(T *)(to + i * steps[0]) = T(0);
+        }
+    });
+}
+
+template <class Triangle>
+static yoke_status triangle(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        copy_triangle<T, Triangle>(out, x, launch->params[0].v.i);
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+YOKE_KERNEL(tril)
+{
+    return triangle<kernels::LowerTriangle>(launch);
+}
+
+YOKE_KERNEL(triu)
+{
+    return triangle<kernels::UpperTriangle>(launch);
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,144 @@
+// Work over the tensors of a list in one launch: shared among the threads by elements, done on runs of float or double.
+//
+// Contract
+//  * Tensors of a list lie in place in the launch record; those of several lists correspond by number and have one shape
+//    for each number. Strides may differ.
+//  * f of for_runs gets dense arrays of the compute type. What is stored so already is worked on in place; the rest
+//    passes through a buffer, a tile at a time.
+#pragma once
+
+#include "kernels/common/span.h"
+#include "kernels/cpu/simd/iterate.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kTile = 512;  // elements: the buffers of a tile stay in the first-level cache
+
+// Elements [begin, end) of the tensors laid end to end: f(tensor, from, to) for each one that has a part in it.
+template <class F>
+inline void for_parts(const yoke_operand *tensors, int64_t count, int64_t begin, int64_t end,
+                      const F &f)
+{
+    int64_t first = 0;  // of this tensor, among all elements
+    for (int64_t i = 0; i < count && first < end; i++) {
+        int64_t n = tensors[i].numel, from = max(begin, first), to = min(end, first + n);
+        if (from < to) f(i, from - first, to - first);
+        first += n;
+    }
+}
+
+inline int64_t total_numel(const yoke_operand *tensors, int64_t count)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) total += tensors[i].numel;
+    return total;
+}
+
+// The same for all elements, shared among the threads.
+template <class F>
+inline void for_tensors(const yoke_operand *tensors, int64_t count, const F &f)
+{
+    parallel_range(total_numel(tensors, count), kGrain,
+                   [&](int64_t begin, int64_t end) { for_parts(tensors, count, begin, end, f); });
+}
+
+// How many operands from `first` on are written: a list of muts that a list of tensors follows.
+inline int64_t count_written(const yoke_launch *launch)
+{
+    int64_t n = 0;
+    while (n < launch->operand_count && (launch->operands[n].flags & YOKE_OPERAND_WRITE)) n++;
+    return n;
+}
+
+// ---- one tensor, run by run ---------------------------------------------------------------------------------------
+
+template <class C, class T>
+inline void gather(const char *data, int64_t stride, int64_t n, C *out)
+{
+    if (stride == (int64_t)sizeof(T)) return kernels::convert_span<C, T>((const T *)data, n, out);
+    for (int64_t i = 0; i < n; i++) out[i] = convert<C>(*(const T *)(data + i * stride));
+}
+
+template <class C, class T>
+inline void scatter(const C *from, int64_t n, char *data, int64_t stride)
+{
+    if (stride == (int64_t)sizeof(T)) return kernels::convert_span<T, C>(from, n, (T *)data);
+    for (int64_t i = 0; i < n; i++) *(T *)(data + i * stride) = convert<T>(from[i]);
+}
+
+#define YOKE_GATHER_CASE(value, type) \
+    case value:                       \
+        return gather<C, type>(data, stride, n, out);
+#define YOKE_SCATTER_CASE(value, type) \
+    case value:                        \
+        return scatter<C, type>(from, n, data, stride);
+
+template <class C>
+inline void gather_as(yoke_dtype dtype, const char *data, int64_t stride, int64_t n, C *out)
+{
+    switch (dtype) {
+        YOKE_FLOAT_TYPES(YOKE_GATHER_CASE)
+    }
+}
+
+template <class C>
+inline void scatter_as(yoke_dtype dtype, const C *from, int64_t n, char *data, int64_t stride)
+{
+    switch (dtype) {
+        YOKE_FLOAT_TYPES(YOKE_SCATTER_CASE)
+    }
+}
+
+#undef YOKE_GATHER_CASE
+#undef YOKE_SCATTER_CASE
+
+// f(arrays, n) over elements [begin, end) of N operands of one shape. Bit i of `reads` and `writes` says whether operand
+// i is read before f and written after it; f may point arrays[i] elsewhere, and that is what is written then. An
+// operand with neither bit only lends its shape.
+template <class C, int N, class F>
+inline void for_runs(const yoke_operand *const (&operands)[N], unsigned reads, unsigned writes,
+                     int64_t begin, int64_t end, const F &f)
+{
+    constexpr yoke_dtype kDense = sizeof(C) == 8 ? YOKE_F64 : YOKE_F32;
+    C buffers[N][kTile];
+    Loop<N> loop;
+    plan_loop<N>(loop, operands);
+    walk<N>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+        bool direct[N], all_direct = true;
+        int64_t step[N];
+        for (int i = 0; i < N; i++) {
+            step[i] = n == 1 ? dtype_size(operands[i]->dtype) : stride[i];
+            direct[i] = operands[i]->dtype == kDense && step[i] == (int64_t)sizeof(C);
+            all_direct &= direct[i] || !((reads | writes) >> i & 1u);
+        }
+        int64_t length = all_direct ? n : kTile;
+        for (int64_t at = 0; at < n; at += length) {
+            int64_t count = min(length, n - at);
+            C *arrays[N];
+            for (int i = 0; i < N; i++) {
+                char *place = data[i] + at * step[i];
+                arrays[i] = direct[i] ? (C *)place : buffers[i];
+                if (!direct[i] && (reads >> i & 1u))
+                    gather_as<C>(operands[i]->dtype, place, step[i], count, buffers[i]);
+            }
+            f(arrays, count);
+            for (int i = 0; i < N; i++) {
+                char *place = data[i] + at * step[i];
+                if ((writes >> i & 1u) && (char *)arrays[i] != place)
+                    scatter_as<C>(operands[i]->dtype, arrays[i], count, place, step[i]);
+            }
+        }
+    });
+}
+
+// f.operator()<C>() for the compute type of a floating dtype.
+template <class F>
+inline void with_compute_type(yoke_dtype dtype, F &&f)
+{
+    if (dtype == YOKE_F64)
+        f.template operator()<double>();
+    else
+        f.template operator()<float>();
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,317 @@
+// layer_norm and rms_norm over the last axes, and their gradients: one pass over memory, a row at a time. Gradients of
+// weight and bias come in two stages: sums over fixed runs of rows, then their sum in order.
+#include "kernels/common/norm.h"
+
+#include "kernels/cpu/simd/norm_rows.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kNormGrain = 8192;   // elements below which rows stay in the calling thread
+constexpr int64_t kRowItems = 64;      // at most so many runs of rows
+constexpr int64_t kLeastRowItem = 16;  // rows in each, at least
+
+// A parameter of n elements as a dense row of C, `value` throughout if it is absent.
+template <class T>
+static void gather_parameter(const yoke_operand &p, int64_t n, compute_type<T> value,
+                             compute_type<T> *to)
+{
+    using C = compute_type<T>;
+    if (!is_present(p)) {
+        for (int64_t i = 0; i < n; i++) to[i] = value;
+        return;
+    }
+    NormRows<1> row({&p}, 0);
+    char *at[1] = {row.outer.data[0]};
+    gather_norm_rows<T, C, 1>(row, 0, at, 1, to);
+}
+
+// out[i] = f(i), past the caches if `streamed`: made in a piece that stays near, then moved as a whole. Meanwhile what
+// is read next is fetched from `next`: the sums of a row begin as soon as this one is written.
+template <class C, class F>
+static void write_row(C *out, int64_t n, bool streamed, const char *next, const F &f)
+{
+    constexpr int64_t kPiece = 256;
+    if (!streamed) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) out[i] = f(i);
+        return;
+    }
+    constexpr int64_t kFetched =
+        65536;  // bytes of a row beyond which it would only push others out
+    bool fetches = n * (int64_t)sizeof(C) <= kFetched;
+    alignas(64) C piece[kPiece];
+    for (int64_t begin = 0; begin < n; begin += kPiece) {
+        int64_t count = min(kPiece, n - begin);
+        for (int64_t at = 0; fetches && at < count * (int64_t)sizeof(C); at += 64)
+            __builtin_prefetch(next + begin * (int64_t)sizeof(C) + at, 0, 2);
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) piece[i] = f(begin + i);
+        stream_copy(out + begin, piece, count * (int64_t)sizeof(C));
+    }
+}
+
+template <class C>
+static void apply_row(const C *x, C mean, C rstd, const C *weight, const C *bias, C *out, int64_t n,
+                      bool streamed, const char *next)
+{
+    if (weight)
+        write_row(
+            out, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
+                return kernels::normalized(x[i], mean, rstd) * weight[i] + bias[i];
+            });
+    else
+        write_row(
+            out, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
+                return kernels::normalized(x[i], mean, rstd);
+            });
+}
+
+// Rows [begin, end) of the team's share, told of a buffer that could not be had.
+static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t length)
+{
+    if (!failed) return YOKE_OK;
+    return fail(YOKE_E_OOM, "%s: no memory for rows of %lld elements", op_name(launch->op),
+                (long long)length);
+}
+
+// Normalises each row by what statistics(block, mean, rstd) finds for a block of them. Bias may be absent, weight too.
+template <class T, class Statistics>
+static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &rows,
+                                  const yoke_operand &weight, const yoke_operand *bias,
+                                  const Statistics &statistics)
+{
+    using C = compute_type<T>;
+    int64_t n = rows.length;
+    bool affine = is_present(weight) || (bias && is_present(*bias));
+    Scratch scratch(launch);
+    C *w = nullptr, *b = nullptr;
+    if (affine) {
+        if (yoke_status status = scratch.reserve((uint64_t)(n * 2 + 1) * sizeof(C))) return status;
+        w = static_cast<C *>(scratch.data());
+        b = w + n;
+        gather_parameter<T>(weight, n, (C)1, w);
+        gather_parameter<T>(bias ? *bias : yoke_operand{}, n, (C)0, b);
+    }
+    bool streamed = rows.template is_streamed_as<T>(), failed = false;
+    parallel_shares(rows.count, max(1, kNormGrain / max(1, n)), [&](int64_t begin, int64_t end) {
+        bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<2, C> &block) {
+            C mean[kNormRows], rstd[kNormRows];
+            statistics(block, mean, rstd);
+            for (int r = 0; r < block.count; r++)
+                apply_row(block.in[0][r], mean[r], rstd[r], w, b, block.in[1][r], n, streamed,
+                          block.next + r * n * (int64_t)sizeof(T));
+        });
+        if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+        if (streamed) stream_end();
+    });
+    return row_status(launch, failed, n);
+}
+
+YOKE_KERNEL(layer_norm)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &x = o[0], &out = o[3];
+    NormRows<2> rows({&x, &out}, x.ndim - launch->params[0].count);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        C *means = data_of<C>(o[4]), *rstds = data_of<C>(o[5]);
+        C eps = (C)float_param(launch->params[1]);
+        int64_t n = rows.length;
+        auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
+            for (int r = 0; r < block.count; r++) mean[r] = kernels::mean_of(block.in[0][r], n);
+            for (int r = 0; r < block.count; r++)
+                rstd[r] = kernels::squared_deviations(block.in[0][r], mean[r], n);
+            for (int r = 0; r < block.count; r++) {
+                means[block.first + r] = mean[r];
+                rstds[block.first + r] = rstd[r] = kernels::inverse_root(rstd[r] / (C)n, eps);
+            }
+        };
+        return normalize_rows<T>(launch, rows, o[1], &o[2], statistics);
+    });
+}
+
+static double epsilon_of(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_F64:
+            return 0x1p-52;
+        case YOKE_F16:
+            return 0x1p-10;
+        case YOKE_BF16:
+            return 0x1p-7;
+        default:
+            return 0x1p-23;
+    }
+}
+
+YOKE_KERNEL(rms_norm)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &x = o[0], &out = o[2];
+    const yoke_arg &given = launch->params[1];
+    NormRows<2> rows({&x, &out}, x.ndim - launch->params[0].count);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        C *rstds = data_of<C>(o[3]);
+        C eps = (C)(given.kind == YOKE_ARG_NONE ? epsilon_of(x.dtype) : float_param(given));
+        int64_t n = rows.length;
+        auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
+            for (int r = 0; r < block.count; r++) {
+                const C *in = block.in[0][r];
+                mean[r] = (C)0;
+                rstd[r] = kernels::sum_of<C>(n, [=](int64_t i) { return in[i] * in[i]; });
+            }
+            for (int r = 0; r < block.count; r++)
+                rstds[block.first + r] = rstd[r] = kernels::inverse_root(rstd[r] / (C)n, eps);
+        };
+        return normalize_rows<T>(launch, rows, o[1], nullptr, statistics);
+    });
+}
+
+// ---- gradients --------------------------------------------------------------------------------------------------
+
+// What one row's gradient needs.
+template <class C>
+struct NormRow {
+    C mean, rstd;
+    const C *weight;  // dense; ones if the op had none
+    bool centred;     // layer_norm, not rms_norm
+    int64_t n;
+};
+
+template <class C>
+static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, bool streamed,
+                         const char *next)
+{
+    const C *w = row.weight;
+    int64_t n = row.n;
+    C mean = row.mean, rstd = row.rstd;
+    C mean_g = (C)0;
+    if (row.centred) mean_g = kernels::sum_of<C>(n, [=](int64_t i) { return g[i] * w[i]; }) / (C)n;
+    auto product = [=](int64_t i) { return g[i] * w[i] * kernels::normalized(x[i], mean, rstd); };
+    C mean_g_normal = kernels::sum_of<C>(n, product) / (C)n;
+    write_row(
+        dx, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
+            return kernels::norm_backward(g[i] * w[i], kernels::normalized(x[i], mean, rstd), rstd,
+                                          mean_g, mean_g_normal);
+        });
+}
+
+template <class C>
+static void add_to_weight(const NormRow<C> &row, const C *g, const C *x, C *dweight, C *dbias)
+{
+    C mean = row.mean, rstd = row.rstd;
+#pragma omp simd
+    for (int64_t i = 0; i < row.n; i++) {
+        dweight[i] += g[i] * kernels::normalized(x[i], mean, rstd);
+        dbias[i] += g[i];
+    }
+}
+
+// The operands of either gradient; rms_norm has neither mean nor bias.
+struct NormGradient {
+    const yoke_operand *grad, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
+    int axis;
+    bool of_x, of_weight;
+};
+
+// A statistic as the op saved it, row-major and dense.
+template <class C>
+static C statistic(const yoke_operand *s, int64_t row)
+{
+    return s ? data_of<C>(*s)[row] : (C)0;
+}
+
+// Stage two: the runs' sums, one after another, into the results.
+template <class T>
+static void add_runs(const NormGradient &o, const compute_type<T> *sums, int64_t items, int64_t n)
+{
+    using C = compute_type<T>;
+    parallel_range(n, kNormGrain / 8, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            C dweight = (C)0, dbias = (C)0;
+            for (int64_t item = 0; item < items; item++) {
+                dweight += sums[item * 2 * n + i];
+                dbias += sums[item * 2 * n + n + i];
+            }
+            data_of<T>(*o.dweight)[i] = store<T>(dweight);
+            if (o.dbias) data_of<T>(*o.dbias)[i] = store<T>(dbias);
+        }
+    });
+}
+
+// Rows [begin, end): dx, and the sums of the weight's gradient.
+template <class T>
+static bool run_gradient(const NormGradient &o, const NormRows<3> &rows, int64_t begin, int64_t end,
+                         const compute_type<T> *weight, compute_type<T> *sums)
+{
+    using C = compute_type<T>;
+    int64_t n = rows.length;
+    for (int64_t i = 0; sums && i < 2 * n; i++) sums[i] = (C)0;
+    bool streamed = rows.template is_streamed_as<T>();
+    bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<3, C> &block) {
+        for (int r = 0; r < block.count; r++) {
+            const C *g = block.in[0][r], *x = block.in[1][r];
+            int64_t number = block.first + r;
+            NormRow<C> row{statistic<C>(o.mean, number), statistic<C>(o.rstd, number), weight,
+                           o.mean != nullptr, n};
+            if (sums) add_to_weight(row, g, x, sums, sums + n);
+            if (o.of_x)
+                row_gradient(row, g, x, block.in[2][r], streamed,
+                             block.next + r * n * (int64_t)sizeof(T));
+        }
+    });
+    if (streamed) stream_end();
+    return done;
+}
+
+template <class T>
+static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &o)
+{
+    using C = compute_type<T>;
+    NormRows<3> rows({o.grad, o.x, o.of_x ? o.dx : o.grad}, o.axis);
+    rows.written = o.of_x;
+    int64_t n = rows.length, per_item = max(kLeastRowItem, divide_up(rows.count, kRowItems));
+    int64_t items = divide_up(rows.count, per_item);
+    Scratch scratch(launch);
+    uint64_t sums_size = o.of_weight ? (uint64_t)(items * 2 * n) : 0;
+    if (yoke_status status = scratch.reserve((sums_size + (uint64_t)n + 1) * sizeof(C)))
+        return status;
+    C *weight = static_cast<C *>(scratch.data()), *sums = weight + n;
+    gather_parameter<T>(*o.weight, n, (C)1, weight);
+    bool failed = false;
+    auto run = [&](int64_t item) {
+        int64_t end = min(rows.count, (item + 1) * per_item);
+        if (!run_gradient<T>(o, rows, item * per_item, end, weight,
+                             o.of_weight ? sums + item * 2 * n : nullptr))
+            __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    };
+    if (rows.count * n < 2 * kNormGrain)
+        for (int64_t item = 0; item < items; item++) run(item);
+    else
+        parallel_items(items, run);
+    if (o.of_weight && !failed) add_runs<T>(o, sums, items, n);
+    return row_status(launch, failed, n);
+}
+
+YOKE_KERNEL(_layer_norm_backward)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_arg *p = launch->params;
+    NormGradient gradient{&o[0], &o[1], &o[2],         &o[3],         &o[4],        &o[5],
+                          &o[6], &o[7], (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
+    return for_float(launch, "x", o[1].dtype,
+                     [&]<class T>() { return norm_gradient<T>(launch, gradient); });
+}
+
+YOKE_KERNEL(_rms_norm_backward)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_arg *p = launch->params;
+    NormGradient gradient{&o[0], &o[1],   &o[2],         nullptr,       &o[3],        &o[4],
+                          &o[5], nullptr, (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
+    return for_float(launch, "x", o[1].dtype,
+                     [&]<class T>() { return norm_gradient<T>(launch, gradient); });
+}
+
+YOKE_SIMD_END

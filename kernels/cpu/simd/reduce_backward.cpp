@@ -1,0 +1,211 @@
+// Gradients of reductions: of amax and amin, prod, var, norm and logsumexp.
+//
+// In all of them grad (and out, or mean) have x's axes, of which the reduced ones are of length 1.
+#include "kernels/common/moments.h"
+#include "kernels/common/vector_norm.h"
+#include "kernels/cpu/simd/iterate.h"
+
+YOKE_SIMD_BEGIN
+
+// ---- elementwise ones: from x, the gradient and one more value a result -----------------------------------------
+
+// f(g, x, y) by element; g and y are in the computing type.
+template <class T, class F>
+static void map_gradient_run(const F &f, char *const *data, const int64_t *stride, int64_t n)
+{
+    using C = compute_type<T>;
+    T *out = (T *)data[0];
+    const T *x = (const T *)data[1];
+    const C *g = (const C *)data[2], *y = (const C *)data[3];
+    bool dense = stride[0] == sizeof(T) && stride[1] == sizeof(T);
+    if (dense && stride[2] == 0 && stride[3] == 0) {
+        C grad = *g, value = *y;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) out[i] = store<T>(f(grad, load<T>(x[i]), value));
+    } else if (dense && stride[2] == sizeof(C) && stride[3] == sizeof(C)) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) out[i] = store<T>(f(g[i], load<T>(x[i]), y[i]));
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            *(T *)(data[0] + i * stride[0]) =
+                store<T>(f(*(const C *)(data[2] + i * stride[2]),
+                           load<T>(*(const T *)(data[1] + i * stride[1])),
+                           *(const C *)(data[3] + i * stride[3])));
+    }
+}
+
+template <class T, class F>
+static yoke_status map_gradient(const yoke_launch *launch, const F &f)
+{
+    const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
+    const yoke_operand &y = launch->operands[2], &out = launch->operands[3];
+    Loop<4> loop;
+    plan_loop<4>(loop, {&out, &x, &grad, &y});
+    parallel_range(out.numel, kGrain / 4, [&](int64_t begin, int64_t end) {
+        walk<4>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+            map_gradient_run<T>(f, data, stride, n);
+        });
+    });
+    return YOKE_OK;
+}
+
+YOKE_KERNEL(_var_backward)
+{
+    return for_float(launch, "x", launch->operands[1].dtype,
+                     [&]<class T>() { return map_gradient<T>(launch, kernels::VarBackward()); });
+}
+
+YOKE_KERNEL(_logsumexp_backward)
+{
+    return for_float(launch, "x", launch->operands[1].dtype, [&]<class T>() {
+        return map_gradient<T>(launch, kernels::LogSumExpBackward());
+    });
+}
+
+// ---- those that look at all elements of a result first ----------------------------------------------------------
+
+// The axes that `top` keeps and those it does not: N operands of the first kind, out and x of the second.
+template <int N>
+struct KeptAndReduced {
+    Loop<N> kept = {};
+    Loop<2> reduced = {};
+
+    KeptAndReduced(const yoke_operand *const (&operands)[N], const yoke_operand &top)
+    {
+        const yoke_operand &x = *operands[1];
+        kept.numel = reduced.numel = 1;
+        for (int axis = x.ndim - 1; axis >= 0; axis--) {
+            int64_t steps[N];
+            for (int i = 0; i < N; i++) steps[i] = step_of(*operands[i], axis, x.ndim);
+            int own = axis - (x.ndim - top.ndim);
+            if (own >= 0 && top.shape[own] == x.shape[axis])
+                add_axis<N>(kept, x.shape[axis], steps);
+            else
+                add_axis<2>(reduced, x.shape[axis], {steps[0], steps[1]});
+        }
+        for (int i = 0; i < N; i++) kept.data[i] = data_of<char>(*operands[i]);
+        finish_loop<N>(kept);
+        finish_loop<2>(reduced);
+    }
+
+    // f(elements of the result, pointers to its other values) for every result.
+    template <class F>
+    void for_each(const F &f) const
+    {
+        parallel_range(kept.numel, max(1, kGrain / reduced.numel), [&](int64_t begin, int64_t end) {
+            Cursor<N> cursor(kept, begin);
+            for (; begin < end; begin++, cursor.advance(kept, 0, 1)) {
+                Loop<2> row = reduced;
+                row.data[0] = cursor.data[0];
+                row.data[1] = cursor.data[1];
+                f(row, cursor.data + 2);
+            }
+        });
+    }
+};
+
+// take(out, x) for every element of a result.
+template <class T, class F>
+static void for_elements(const Loop<2> &row, const F &take)
+{
+    walk<2>(row, 0, row.numel, [&](char *const *data, const int64_t *stride, int64_t n) {
+        for (int64_t i = 0; i < n; i++)
+            take(*(T *)(data[0] + i * stride[0]), load<T>(*(const T *)(data[1] + i * stride[1])));
+    });
+}
+
+template <class C>
+static bool is_same(C a, C b)
+{
+    return (a == b) | ((a != a) & (b != b));
+}
+
+// A result's elements of extreme value share its gradient evenly.
+template <class T>
+static void share_extreme(const Loop<2> &row, compute_type<T> g, compute_type<T> top)
+{
+    using C = compute_type<T>;
+    int64_t count = 0;
+    for_elements<T>(row, [&](T &, C x) { count += is_same(x, top); });
+    T share = store<T>(g / (C)max(1, count));
+    for_elements<T>(row, [&](T &out, C x) { out = is_same(x, top) ? share : store<T>((C)0); });
+}
+
+YOKE_KERNEL(_amax_backward)
+{
+    const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
+    const yoke_operand &top = launch->operands[2], &out = launch->operands[3];
+    if (x.numel == 0) return YOKE_OK;
+    KeptAndReduced<4> axes({&out, &x, &grad, &top}, top);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        axes.for_each([](const Loop<2> &row, char *const *more) {
+            share_extreme<T>(row, load<T>(*(const T *)more[0]), load<T>(*(const T *)more[1]));
+        });
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+// The same by magnitude, for norms of infinite order: the sign of x is its slope.
+template <class T>
+static void share_magnitude(const Loop<2> &row, compute_type<T> g, compute_type<T> top)
+{
+    using C = compute_type<T>;
+    int64_t count = 0;
+    for_elements<T>(row, [&](T &, C x) { count += is_same(kernels::magnitude(x), top); });
+    C share = g / (C)max(1, count);
+    for_elements<T>(row, [&](T &out, C x) {
+        C slope = x > 0 ? share : x < 0 ? -share : x == 0 ? (C)0 : x;
+        out = store<T>(is_same(kernels::magnitude(x), top) ? slope : (C)0);
+    });
+}
+
+YOKE_KERNEL(_norm_backward)
+{
+    const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
+    const yoke_operand &norm = launch->operands[2], &out = launch->operands[3];
+    if (x.numel == 0) return YOKE_OK;
+    double p = float_param(launch->params[0]);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        if (p - p == 0) return map_gradient<T>(launch, kernels::NormBackward{p});
+        KeptAndReduced<4>({&out, &x, &grad, &norm}, norm)
+            .for_each([](const Loop<2> &row, char *const *more) {
+                share_magnitude<T>(row, *(const C *)more[0], *(const C *)more[1]);
+            });
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+// g times the product of all other elements. With one 0 among them that is not 0 there alone, with two nowhere. The
+// product is taken in double, where no product of a few halves or floats leaves the range.
+template <class T>
+static void spread_product(const Loop<2> &row, double g)
+{
+    using C = compute_type<T>;
+    int64_t zeros = 0;
+    double product = 1;
+    for_elements<T>(row, [&](T &, C x) {
+        zeros += x == 0;
+        product *= x == 0 ? 1.0 : (double)x;
+    });
+    for_elements<T>(row, [&](T &out, C x) {
+        double others = x == 0 ? (zeros == 1 ? product : 0.0) : zeros ? 0.0 : product / (double)x;
+        out = convert<T>(g * others);
+    });
+}
+
+YOKE_KERNEL(_prod_backward)
+{
+    const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
+    const yoke_operand &out = launch->operands[2];
+    if (x.numel == 0) return YOKE_OK;
+    KeptAndReduced<3> axes({&out, &x, &grad}, grad);
+    return for_float(launch, "x", x.dtype, [&]<class T>() {
+        axes.for_each([](const Loop<2> &row, char *const *more) {
+            spread_product<T>(row, (double)*(const compute_type<T> *)more[0]);
+        });
+        return (yoke_status)YOKE_OK;
+    });
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,238 @@
+// Reductions in which neighbours in memory belong to different results: those are accumulated side by side, so that
+// every row of memory is read once and from end to end.
+//
+// Contract
+//  * Rows of a block are taken one after another, blocks of an item likewise, and items are joined by pairs. Blocks
+//    and items follow from the shape alone.
+//  * A two-pass op (kernels/common/moments.h) goes over a block twice; a block is small enough to stay in the cache.
+#pragma once
+
+#include "kernels/cpu/simd/reduce_axes.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kRowsAtATime = 4;  // rows between two visits to the states
+
+template <class Op>
+constexpr bool kTwoPass = requires(const Op &op)
+{
+    op.first_init();
+};
+
+// Columns of a tile and rows of a block: states of a tile stay in the first cache, a block of two passes in the second.
+template <class Op>
+constexpr int64_t kTileColumns = kTwoPass<Op> ? 256 : 1024;
+template <class Op>
+constexpr int64_t kBlockRows = kTwoPass<Op> ? 64 : 128;
+
+// The next rows of a tile, as pointers to T with a step of its own, f16 widened into a buffer: its conversion is an
+// instruction for whole runs alone.
+template <class T, int64_t kColumns>
+struct RowReader {
+    static constexpr bool kWidens = std::is_same_v<T, f16>;
+    using Element = std::conditional_t<kWidens, float, T>;
+    Element buffer[kWidens ? kRowsAtATime * kColumns : 1];
+    const char *row[kRowsAtATime];
+    int64_t step;
+
+    RowReader(int64_t x_step) : step(x_step) {}
+
+    void read(Cursor<1> &cursor, const Loop<1> &rows, int64_t count, int64_t n)
+    {
+        for (int64_t r = 0; r < count; r++, cursor.advance(rows, 0, 1)) {
+            row[r] = cursor.data[0];
+            if constexpr (kWidens) {
+                float *wide = buffer + r * kColumns;
+                if (step == sizeof(T))
+                    kernels::convert_span((const T *)row[r], n, wide);
+                else
+                    for (int64_t j = 0; j < n; j++)
+                        wide[j] = load<T>(*(const T *)(row[r] + j * step));
+                row[r] = (const char *)wide;
+            }
+        }
+    }
+
+    bool is_dense() const { return kWidens || step == sizeof(T); }
+    int64_t element_step() const { return kWidens ? (int64_t)sizeof(float) : step; }
+};
+
+// f(j, x) for every element of `count` rows, column by column in the order of the rows.
+template <class E, class F>
+inline void for_columns(const char *const *row, int64_t count, int64_t step, bool dense, int64_t n,
+                        const F &f)
+{
+    if (dense && count == kRowsAtATime) {
+        const E *a = (const E *)row[0], *b = (const E *)row[1];
+        const E *c = (const E *)row[2], *d = (const E *)row[3];
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            f(j, load<E>(a[j]), load<E>(b[j]), load<E>(c[j]), load<E>(d[j]));
+    } else if (dense) {
+        for (int64_t r = 0; r < count; r++) {
+            const E *a = (const E *)row[r];
+#pragma omp simd
+            for (int64_t j = 0; j < n; j++) f(j, load<E>(a[j]));
+        }
+    } else {
+        for (int64_t r = 0; r < count; r++)
+            for (int64_t j = 0; j < n; j++) f(j, load<E>(*(const E *)(row[r] + j * step)));
+    }
+}
+
+// A pass over rows [begin, end) of n columns: acc[j] = step(acc[j], x, j) in the order of the rows.
+template <class T, int64_t kColumns, class Acc, class Step>
+inline void pass_over_rows(const Loop<1> &rows, int64_t x_step, int64_t n, int64_t begin,
+                           int64_t end, Acc *acc, const Step &take)
+{
+    RowReader<T, kColumns> reader(x_step);
+    using E = typename RowReader<T, kColumns>::Element;
+    Cursor<1> cursor(rows, begin);
+    for (; begin < end; begin += kRowsAtATime) {
+        int64_t count = min(kRowsAtATime, end - begin);
+        reader.read(cursor, rows, count, n);
+        for_columns<E>(
+            reader.row, count, reader.element_step(), reader.is_dense(),
+            n, [&](int64_t j, auto... x) __attribute__((always_inline)) {
+                Acc value = acc[j];
+                ((value = take(value, x, j)), ...);
+                acc[j] = value;
+            });
+    }
+}
+
+template <class T, class Op>
+inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int64_t n,
+                         int64_t begin, int64_t end, typename Op::State *states)
+{
+    constexpr int64_t kColumns = kTileColumns<Op>;
+    if constexpr (kTwoPass<Op>) {
+        using C = typename Op::C;
+        C first[kColumns], centre[kColumns], a[kColumns], b[kColumns];
+        for (int64_t j = 0; j < n; j++) first[j] = op.first_init();
+        pass_over_rows<T, kColumns>(rows, x_step, n, begin, end, first,
+                                    [&](C s, C x, int64_t) { return op.first(s, x); });
+        for (int64_t j = 0; j < n; j++) {
+            centre[j] = op.centre(first[j], end - begin);
+            a[j] = b[j] = (C)0;
+        }
+        pass_over_rows<T, kColumns>(rows, x_step, n, begin, end, a, [&](C s, C x, int64_t j) {
+            return s + op.second_a(x, centre[j]);
+        });
+        if constexpr (Op::kHasSecondB)
+            pass_over_rows<T, kColumns>(rows, x_step, n, begin, end, b, [&](C s, C x, int64_t j) {
+                return s + op.second_b(x, centre[j]);
+            });
+        for (int64_t j = 0; j < n; j++)
+            states[j] = op.combine(states[j], op.state(end - begin, first[j], a[j], b[j]));
+    } else {
+        typename Op::State block[kColumns];
+        for (int64_t j = 0; j < n; j++) block[j] = op.init();
+        using C = compute_type<T>;
+        pass_over_rows<T, kColumns>(
+            rows, x_step, n, begin, end, block,
+            [&](typename Op::State s, C x, int64_t) { return op.reduce(s, x, 0); });
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++) states[j] = op.combine(states[j], block[j]);
+    }
+}
+
+// Rows [begin, end) of n neighbouring results into states[n].
+template <class T, class Op>
+inline void reduce_columns(const Op &op, const Axes &axes, const char *x, int64_t n, int64_t begin,
+                           int64_t end, typename Op::State *states)
+{
+    Loop<1> rows = axes.reduced;
+    rows.data[0] = const_cast<char *>(x);
+    for (int64_t j = 0; j < n; j++) states[j] = op.init();
+    for (; begin < end; begin += kBlockRows<Op>)
+        reduce_block<T>(op, rows, axes.kept.stride[0][1], n, begin,
+                        min(end, begin + kBlockRows<Op>), states);
+}
+
+// One tile of results: where it begins, and how many.
+struct Tile {
+    const char *x;
+    char *out;
+    int64_t count, first;
+
+    Tile(const Loop<2> &kept, int64_t index, int64_t columns)
+    {
+        int64_t per_row = divide_up(kept.shape[0], columns);
+        int64_t row = index / per_row, column = index % per_row * columns;
+        first = row * kept.shape[0] + column;
+        count = min(columns, kept.shape[0] - column);
+        Cursor<2> cursor(kept, first);
+        out = cursor.data[0];
+        x = cursor.data[1];
+    }
+};
+
+// states[0] of `items` rows of states becomes what all of them amount to, by pairs of neighbours.
+template <class Op>
+inline void join_items(const Op &op, typename Op::State *states, int64_t items, int64_t width)
+{
+    for (int64_t step = 1; step < items; step *= 2) {
+        for (int64_t item = 0; item + step < items; item += 2 * step) {
+            typename Op::State *left = states + item * width, *right = left + step * width;
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++) left[j] = op.combine(left[j], right[j]);
+        }
+    }
+}
+
+// Each tile by one thread.
+template <class T, class Op, class Put>
+inline yoke_status reduce_whole_tiles(const Op &op, const Axes &axes, int64_t tiles, const Put &put)
+{
+    const Loop<2> &kept = axes.kept;
+    int64_t rows = axes.reduced.numel, step = kept.stride[0][0], columns = kTileColumns<Op>;
+    int64_t grain = max(1, kGrain / max(1, rows * min(columns, kept.shape[0])));
+    auto run = [&](int64_t index) {
+        typename Op::State states[kTileColumns<Op>];
+        Tile tile(kept, index, columns);
+        reduce_columns<T>(op, axes, tile.x, tile.count, 0, rows, states);
+        for (int64_t j = 0; j < tile.count; j++) put(tile.out + j * step, states[j]);
+    };
+    if (tiles < 2 * grain)
+        for (int64_t i = 0; i < tiles; i++) run(i);
+    else
+        parallel_items(tiles, run);
+    return YOKE_OK;
+}
+
+template <class T, class Op, class Put>
+inline yoke_status reduce_by_columns(const yoke_launch *launch, const Op &op, const Axes &axes,
+                                     const Put &put)
+{
+    using State = typename Op::State;
+    const Loop<2> &kept = axes.kept;
+    int64_t rows = axes.reduced.numel, columns = kTileColumns<Op>;
+    int64_t tiles = divide_up(kept.shape[0], columns) * (kept.numel / kept.shape[0]);
+    // Rows are cut where tiles alone would leave the team idle; the cut depends on the shape alone.
+    int64_t least = max(kBlockRows<Op>, divide_up(kItem, kept.shape[0]));
+    int64_t item_rows = tiles >= 16 ? rows : max(least, divide_up(rows, 64));
+    int64_t items = divide_up(rows, item_rows);
+    if (items <= 1) return reduce_whole_tiles<T>(op, axes, tiles, put);
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)(items * kept.numel) * sizeof(State)))
+        return status;
+    State *states = static_cast<State *>(scratch.data());
+    parallel_items(items, [&](int64_t item) {
+        for (int64_t index = 0; index < tiles; index++) {
+            Tile tile(kept, index, columns);
+            reduce_columns<T>(op, axes, tile.x, tile.count, item * item_rows,
+                              min(rows, (item + 1) * item_rows),
+                              states + item * kept.numel + tile.first);
+        }
+    });
+    join_items(op, states, items, kept.numel);
+    for (int64_t index = 0; index < tiles; index++) {
+        Tile tile(kept, index, columns);
+        for (int64_t j = 0; j < tile.count; j++)
+            put(tile.out + j * kept.stride[0][0], states[tile.first + j]);
+    }
+    return YOKE_OK;
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,178 @@
+/* Adam, loss scaling, clipping, averages and schedules from C. */
+#include <math.h>
+
+#include "check.h"
+
+static const int64_t two[1] = {2};
+
+static yoke_tensor *leaf(void)
+{
+    const float values[2] = {1.0f, 2.0f};
+    yoke_tensor *x = floats(values, two, 1);
+    OK(yoke_tensor_set_requires_grad(x, 1));
+    return x;
+}
+
+static void set_grad(yoke_tensor *x, float a, float b)
+{
+    const float values[2] = {a, b};
+    yoke_tensor *grad = floats(values, two, 1);
+    OK(yoke_tensor_set_grad(x, grad));
+    yoke_tensor_release(grad);
+}
+
+/* scale(sum(x · factor)), backward. */
+static void scaled_backward(yoke_grad_scaler *scaler, yoke_tensor *x, double factor)
+{
+    const yoke_scalar number = {YOKE_ARG_FLOAT, 0, {.f = factor}};
+    yoke_tensor *product = NULL, *loss = NULL, *scaled = NULL;
+    OK(yoke_tensor_zero_grad(x, 1));
+    OK(yoke_mul_scalar(x, &number, &product));
+    OK(yoke_sum(product, NULL, 0, 0, YOKE_NONE, &loss));
+    OK(yoke_grad_scaler_scale(scaler, loss, &scaled));
+    OK(yoke_backward(scaled, NULL, 0));
+    yoke_tensor_release(product);
+    yoke_tensor_release(loss);
+    yoke_tensor_release(scaled);
+}
+
+static void adam_steps_and_keeps_named_state(void)
+{
+    const float moved[2] = {0.5f, 1.5f};
+    yoke_adam_options options = {sizeof options, 0, 0.5, 0.5, 0.75, 0, 0};
+    yoke_optimizer *adam = NULL, *adamw = NULL;
+    yoke_tensor *x = leaf(), *state = NULL;
+    double step = 0;
+    OK(yoke_adam_create(&options, &adam));
+    OK(yoke_adam_add_group(adam, &x, 1, NULL));
+    set_grad(x, 3.0f, 5.0f);
+    OK(yoke_optimizer_step(adam));
+    check_floats(x, moved, 2);
+    OK(yoke_optimizer_get_state(adam, 0, 0, "step", &state));
+    OK(yoke_tensor_item_f64(state, &step));
+    CHECK(step == 1);
+    yoke_tensor_release(state);
+    CHECK(strcmp(yoke_optimizer_state_name(adam, 0), "exp_avg") == 0);
+    CHECK(strcmp(yoke_optimizer_state_name(adam, 3), "master") == 0);
+    CHECK(yoke_optimizer_state_name(adam, 4) == NULL);
+    options.weight_decay = 0.25;
+    OK(yoke_adam_set_options(adam, 0, &options));
+    options.weight_decay = 0;
+    OK(yoke_adam_get_options(adam, 0, &options));
+    CHECK(options.weight_decay == 0.25);
+    options.beta2 = 1;
+    FAILS(yoke_adam_set_options(adam, 0, &options), YOKE_E_VALUE, "'betas' is (0.5, 1)");
+    FAILS(yoke_adamw_create(&options, &adamw), YOKE_E_VALUE, "AdamW");
+    FAILS(yoke_sgd_add_group(adam, &x, 1, NULL), YOKE_E_TYPE, "the optimizer is Adam");
+    yoke_tensor_release(x);
+    yoke_optimizer_release(adam);
+}
+
+static void the_scaler_skips_steps_on_overflow_and_follows_its_rule(void)
+{
+    const float start[2] = {1.0f, 2.0f}, moved[2] = {0.0f, 1.0f};
+    yoke_grad_scaler_options state = {sizeof state, 0, 1024, 2, 0.5, 2, 0};
+    const yoke_sgd_options options = {sizeof options, 0, 1, 0, 0, 0, 0};
+    yoke_grad_scaler *scaler = NULL;
+    yoke_optimizer *sgd = NULL;
+    yoke_tensor *x = leaf();
+    OK(yoke_grad_scaler_create(&state, &scaler));
+    OK(yoke_sgd_create(&options, &sgd));
+    OK(yoke_sgd_add_group(sgd, &x, 1, NULL));
+    FAILS(yoke_grad_scaler_step(scaler, sgd), YOKE_E_STATE, "nothing has been scaled yet");
+    scaled_backward(scaler, x, INFINITY);
+    OK(yoke_grad_scaler_step(scaler, sgd));
+    check_floats(x, start, 2);
+    OK(yoke_grad_scaler_update(scaler));
+    scaled_backward(scaler, x, 1);
+    OK(yoke_grad_scaler_unscale(scaler, sgd));
+    FAILS(yoke_grad_scaler_unscale(scaler, sgd), YOKE_E_STATE, "already been called");
+    OK(yoke_grad_scaler_step(scaler, sgd));
+    check_floats(x, moved, 2);
+    OK(yoke_grad_scaler_update(scaler));
+    OK(yoke_grad_scaler_get_state(scaler, &state));
+    CHECK(state.scale == 512 && state.growth_tracker == 1 && state.disabled == 0);
+    FAILS(yoke_grad_scaler_update(scaler), YOKE_E_STATE, "no gradients have been looked at");
+    OK(yoke_grad_scaler_set_rule(scaler, 4, 0.25, 9));
+    state.scale = 8;
+    OK(yoke_grad_scaler_set_state(scaler, &state));
+    yoke_tensor_release(x);
+    yoke_optimizer_release(sgd);
+    yoke_grad_scaler_release(scaler);
+}
+
+static void a_disabled_scaler_gives_back_what_it_gets(void)
+{
+    const yoke_grad_scaler_options options = {sizeof options, 1, 65536, 2, 0.5, 2000, 0};
+    yoke_grad_scaler *scaler = NULL;
+    yoke_tensor *x = leaf(), *same = NULL;
+    OK(yoke_grad_scaler_create(&options, &scaler));
+    OK(yoke_grad_scaler_scale(scaler, x, &same));
+    CHECK(same == x);
+    OK(yoke_grad_scaler_update(scaler));
+    yoke_tensor_release(same);
+    yoke_tensor_release(x);
+    yoke_grad_scaler_release(scaler);
+}
+
+static void gradients_are_clipped_by_their_common_norm(void)
+{
+    const float factor = (float)(1.0 / (5 + 1e-6)), clipped[2] = {3.0f * factor, 4.0f * factor};
+    yoke_tensor *x = leaf(), *grad = NULL, *norm = NULL;
+    double value = 0;
+    set_grad(x, 3.0f, 4.0f);
+    OK(yoke_clip_grad_norm(&x, 1, 1.0, 2.0, &norm));
+    OK(yoke_tensor_item_f64(norm, &value));
+    CHECK(value == 5);
+    OK(yoke_tensor_grad(x, &grad));
+    check_floats(grad, clipped, 2);
+    yoke_tensor_release(norm);
+    FAILS(yoke_clip_grad_norm(&x, 1, -1.0, 2.0, &norm), YOKE_E_VALUE, "'max_norm' is -1");
+    yoke_tensor_release(grad);
+    yoke_tensor_release(x);
+}
+
+static void averages_follow_their_parameters(void)
+{
+    const float start[2] = {1.0f, 2.0f}, zeros[2] = {0.0f, 0.0f}, half[2] = {0.5f, 1.0f};
+    yoke_tensor *x = floats(start, two, 1), *average = NULL;
+    const yoke_scalar zero = {YOKE_ARG_FLOAT, 0, {.f = 0}};
+    yoke_ema *ema = NULL;
+    OK(yoke_ema_create(&x, 1, 0.5, &ema));
+    OK(yoke_fill_(x, &zero));
+    OK(yoke_ema_update(ema));
+    OK(yoke_ema_average(ema, 0, &average));
+    check_floats(average, half, 2);
+    OK(yoke_ema_swap(ema));
+    check_floats(x, half, 2);
+    check_floats(average, zeros, 2);
+    OK(yoke_ema_copy_to_params(ema));
+    check_floats(x, zeros, 2);
+    yoke_tensor_release(average);
+    FAILS(yoke_ema_average(ema, 1, &average), YOKE_E_INDEX, "average 1");
+    yoke_ema_release(ema);
+    FAILS(yoke_ema_create(&x, 1, 2, &ema), YOKE_E_VALUE, "'decay' is 2");
+    yoke_tensor_release(x);
+}
+
+static void schedules_are_plain_arithmetic(void)
+{
+    CHECK(yoke_schedule_constant(2, 0.25, 3, 2) == 0.5);
+    CHECK(yoke_schedule_constant(2, 0.25, 3, 3) == 2);
+    CHECK(yoke_schedule_step(1, 2, 0.5, 5) == 0.25);
+    CHECK(fabs(yoke_schedule_cosine(1, 0, 10, 0, 5) - 0.5) < 1e-12);
+    CHECK(yoke_schedule_cosine(1, 0, 10, 3, 1) == 0.5);
+    CHECK(fabs(yoke_schedule_one_cycle(1, 10, 0.3, 25, 1e4, 0) - 0.04) < 1e-12);
+    CHECK(yoke_schedule_one_cycle(1, 10, 0.3, 25, 1e4, 2) == 1);
+}
+
+int main(void)
+{
+    RUN(adam_steps_and_keeps_named_state);
+    RUN(the_scaler_skips_steps_on_overflow_and_follows_its_rule);
+    RUN(a_disabled_scaler_gives_back_what_it_gets);
+    RUN(gradients_are_clipped_by_their_common_norm);
+    RUN(averages_follow_their_parameters);
+    RUN(schedules_are_plain_arithmetic);
+    return report();
+}

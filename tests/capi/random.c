@@ -1,0 +1,84 @@
+/* Random numbers from C: seeds, and places in a stream that are kept, put back and exchanged. */
+#include "check.h"
+
+static const int64_t five[1] = {5};
+
+static void draw(float *values)
+{
+    yoke_tensor *x = NULL;
+    OK(yoke_rand(five, 1, YOKE_F32, NULL, &x));
+    OK(yoke_tensor_copy_to_host(x, values, 5 * sizeof(float)));
+    yoke_tensor_release(x);
+}
+
+static void check_same(const float *a, const float *b)
+{
+    CHECK(memcmp(a, b, 5 * sizeof(float)) == 0);
+}
+
+static void a_place_that_is_put_back_gives_the_same_numbers_again(void)
+{
+    float first[5], second[5], again[5];
+    uint64_t seed = 0, offset = 0, later = 0;
+    OK(yoke_manual_seed(17));
+    draw(first);
+    OK(yoke_get_rng_state(&seed, &offset));
+    CHECK(seed == 17 && offset > 0);
+    draw(second);
+    OK(yoke_get_rng_state(&seed, &later));
+    CHECK(seed == 17 && later > offset);
+    OK(yoke_set_rng_state(seed, offset));
+    draw(again);
+    check_same(second, again);
+    OK(yoke_set_rng_state(17, 0));
+    draw(again);
+    check_same(first, again);
+}
+
+static void two_streams_are_kept_apart_by_exchanging_their_places(void)
+{
+    float of_one[2][5], of_two[5], got[5];
+    uint64_t seed = 0, offset = 0;
+    OK(yoke_manual_seed(2));
+    draw(of_two);
+    OK(yoke_manual_seed(1));
+    draw(of_one[0]);
+    draw(of_one[1]);
+    OK(yoke_manual_seed(1));
+    draw(got);
+    check_same(got, of_one[0]);
+    OK(yoke_get_rng_state(&seed, &offset));
+    OK(yoke_set_rng_state(2, 0));
+    draw(got);
+    check_same(got, of_two);
+    OK(yoke_set_rng_state(seed, offset));
+    draw(got);
+    check_same(got, of_one[1]);
+}
+
+static void a_missing_place_is_named(void)
+{
+    uint64_t seed = 0;
+    FAILS(yoke_get_rng_state(NULL, &seed), YOKE_E_VALUE, "'seed'");
+    FAILS(yoke_get_rng_state(&seed, NULL), YOKE_E_VALUE, "'offset'");
+}
+
+static void threads_are_counted_and_set_for_the_calling_thread(void)
+{
+    const int32_t before = yoke_get_num_threads();
+    CHECK(before >= 1);
+    OK(yoke_set_num_threads(1));
+    CHECK(yoke_get_num_threads() == 1);
+    OK(yoke_set_num_threads(0));
+    CHECK(yoke_get_num_threads() == before);
+    FAILS(yoke_set_num_threads(-1), YOKE_E_VALUE, "-1");
+}
+
+int main(void)
+{
+    RUN(a_place_that_is_put_back_gives_the_same_numbers_again);
+    RUN(two_streams_are_kept_apart_by_exchanging_their_places);
+    RUN(a_missing_place_is_named);
+    RUN(threads_are_counted_and_set_for_the_calling_thread);
+    return report();
+}

@@ -1,0 +1,102 @@
+"""Samples of reductions, cumsum, sort and topk, and their references in NumPy."""
+import numpy as np
+
+from op_samples import Case, axes_of, call, reduction, values
+from op_table import FLOATS
+
+
+def over(function):
+    """A reduction of NumPy's under our names: `axis` may be a list, and () reduces nothing."""
+    def reference(x, axis=None, keepdim=False, **named):
+        return function(x, axis=axes_of(axis), keepdims=keepdim, **named)
+    return reference
+
+
+def np_var(x, axis=None, keepdim=False, correction=1):
+    with np.errstate(all="ignore"):
+        count = np.sum(np.ones_like(x), axis=axes_of(axis), keepdims=True)
+        mean = np.sum(x, axis=axes_of(axis), keepdims=True) / count
+        squares = np.sum((x - mean) ** 2, axis=axes_of(axis), keepdims=keepdim)
+        return squares / np.maximum(0, count.reshape(squares.shape) - correction)
+
+
+def np_norm(x, p=2.0, axis=None, keepdim=False):
+    size, named = np.abs(x), {"axis": axes_of(axis), "keepdims": keepdim}
+    if p == 0:
+        return np.sum(size != 0, **named).astype(np.float64)
+    if np.isinf(p):
+        return np.max(size, **named) if p > 0 else np.min(size, **named)
+    return np.sum(size**p, **named) ** (1 / p)
+
+
+def np_logsumexp(x, axis=None, keepdim=False):
+    x = np.asarray(x, dtype=np.float64)
+    top = np.max(x, axis=axes_of(axis), keepdims=True, initial=-np.inf)
+    shift = np.where(np.isinf(top), 0, top)
+    total = np.log(np.sum(np.exp(x - shift), axis=axes_of(axis), keepdims=True)) + shift
+    return total if keepdim else total.reshape(np.sum(x, axis=axes_of(axis)).shape)
+
+
+def np_cumsum(x, axis):
+    return np.cumsum(x, axis=axis) if x.ndim else x
+
+
+def np_order(x, axis=-1, descending=False):
+    """Stable: where it descends, the first of equals is found by sorting the negated ranks."""
+    if x.ndim == 0:
+        return np.zeros((), np.int64)
+    ranks = np.unique(x, return_inverse=True)[1].reshape(x.shape)
+    return np.argsort(-ranks if descending else ranks, axis=axis, kind="stable")
+
+
+def np_sort(x, axis=-1, descending=False):
+    return np.take_along_axis(x, np_order(x, axis, descending), axis) if x.ndim else x
+
+
+def np_topk(x, k, axis=-1, largest=True, sorted=True):
+    return np.take(np_sort(x, axis, largest), np.arange(k), axis) if x.ndim else x
+
+
+# Products that neither vanish nor overflow in any dtype.
+NEAR_ONE = np.where(values(273, 257) > 0, 1.0, -1.0)
+
+CASES = {
+    "amin": reduction(over(lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims) if axis != () else x),
+                      keep_empty=False),
+    "argmin": reduction(lambda x, axis=None, keepdim=False: np.argmin(x, axis=axis, keepdims=keepdim), keep_empty=False,
+                        takes_lists=False, result="index"),
+    "all": reduction(over(np.all), result="bool"),
+    "any": reduction(over(np.any), result="bool"),
+    "prod": reduction(over(np.prod), result="sum"),
+    "var": reduction(np_var, dtypes=FLOATS),
+    "std": reduction(lambda *args, **named: np.sqrt(np_var(*args, **named)), dtypes=FLOATS),
+    "norm": reduction(np_norm, dtypes=FLOATS, ulps=8),
+    "logsumexp": reduction(np_logsumexp, result="floating"),
+    "cumsum": Case(np_cumsum, [call(values(3, 5), 0), call(values(3, 5), axis=-1), call(values(2, 3, 4), 1), call(values(7), 0),
+                               call(values(), 0), call(values(1, 1), 1)],
+                   empty=[call(values(0, 3), 0), call(values(3, 0), 0), call(values(2, 0, 3), 2)],
+                   large=call(values(273, 257), 0), result="sum", absolute=True),
+    "sort": Case(np_sort, [call(values(3, 5)), call(values(3, 5), 0), call(values(2, 3, 4), axis=1, descending=True),
+                           call(values(300)), call(values(300), -1, True), call(values()), call(values(1, 1))],
+                 empty=[call(values(0, 3)), call(values(3, 0)), call(values(2, 0, 3), 0)], large=call(values(273, 257), 0)),
+    "argsort": Case(np_order, [call(values(3, 5)), call(values(3, 5), 0), call(values(2, 3, 4), axis=1, descending=True),
+                               call(values(300)), call(values(300), -1, True), call(values()), call(values(1, 1))],
+                    empty=[call(values(0, 3)), call(values(3, 0)), call(values(2, 0, 3), 0)], large=call(values(273, 257), 0),
+                    result="index"),
+    "topk": Case(np_topk, [call(values(3, 5), 2), call(values(3, 5), 3, 0), call(values(2, 3, 4), 1, axis=1, largest=False),
+                           call(values(300), 7), call(values(300), 290, largest=False), call(values(), 1),
+                           call(values(3, 4), 4, -1, True, False)],
+                 empty=[call(values(0, 3), 2), call(values(3, 4), 0), call(values(2, 0, 3), 2, 2)],
+                 large=call(values(273, 257), 5)),
+}
+for name in ("var", "std"):
+    # One element leaves nothing to divide by: test_ops_reduce.py. Here every slice has at least two.
+    CASES[name].calls = [c for c in CASES[name].calls if c.args[0].size > 1 and c.named.get("axis") != ()]
+    CASES[name].calls = [c for c in CASES[name].calls if c.args[0].shape != (3, 1, 2)]
+    CASES[name].calls += [call(values(3, 5), correction=0), call(values(4, 6), 0, True, 2), call(values(), correction=0)]
+CASES["std"].calls = CASES["std"].calls[:-1]  # the root has no slope at 0
+for p in (0.0, 1, 3.5, 0.5, -1.0, float("inf"), -float("inf")):
+    # No two of one magnitude: ties are for test_ops_reduce.py.
+    CASES["norm"].calls += [call(values(3, 5, low=-1.7), p), call(values(2, 3, 4, low=-1.7), p, (0, 2), True)]
+CASES["norm"].empty += [call(values(3, 0), 1.0, axis=0), call(values(3, 0), 0.0)]
+CASES["prod"].large = call(NEAR_ONE, axis=0)

@@ -1,0 +1,216 @@
+"""The layers of yoke.nn against the ops under them and against formulas, their state and their wrong input."""
+
+import math
+
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn
+
+
+def floats(*shape, seed=0):
+    return yoke.tensor(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def close(tensor, expected, tolerance=1e-5):
+    np.testing.assert_allclose(tensor.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_norms_normalise_and_then_scale_and_shift():
+    x = floats(4, 6, 5)
+    values = x.numpy()
+    mean, var = values.mean(-1, keepdims=True), values.var(-1, keepdims=True)
+    layer = nn.LayerNorm(5)
+    layer.load_state_dict({"weight": yoke.full(5, 2.0), "bias": yoke.full(5, 3.0)})
+    close(layer(x), (values - mean) / np.sqrt(var + 1e-5) * 2 + 3)
+    close(nn.RMSNorm(5, eps=1e-6)(x), values / np.sqrt((values**2).mean(-1, keepdims=True) + 1e-6))
+    groups = values.reshape(4, 2, 15)
+    want = (groups - groups.mean(-1, keepdims=True)) / np.sqrt(groups.var(-1, keepdims=True) + 1e-5)
+    close(nn.GroupNorm(2, 6)(x), want.reshape(4, 6, 5))
+    assert nn.LayerNorm((6, 5)).weight.shape == (6, 5) and nn.LayerNorm(5, bias=False).bias is None
+    assert list(nn.LayerNorm(5, elementwise_affine=False).parameters()) == []
+    assert [n for n, _ in nn.RMSNorm(5).named_parameters()] == ["weight"]
+
+
+@pytest.mark.parametrize("make, shape", [(nn.BatchNorm1d, (8, 3)), (nn.BatchNorm1d, (8, 3, 2)),
+                                         (nn.BatchNorm2d, (4, 3, 2, 5))])
+def test_batch_norm_learns_statistics_and_uses_them_later(make, shape):
+    layer, x = make(3, momentum=0.25), floats(*shape)
+    values, axes = x.numpy(), tuple(i for i in range(len(shape)) if i != 1)
+    column = (1, 3) + (1,) * (len(shape) - 2)
+    mean, var = values.mean(axes), values.var(axes)
+    close(layer(x), (values - mean.reshape(column)) / np.sqrt(var.reshape(column) + 1e-5))
+    close(layer.running_mean, 0.25 * mean)
+    close(layer.running_var, 0.75 + 0.25 * values.var(axes, ddof=1))
+    assert layer.num_batches_tracked.item() == 1
+    layer.eval()
+    scale = np.sqrt(layer.running_var.numpy() + 1e-5).reshape(column)
+    close(layer(x), (values - layer.running_mean.numpy().reshape(column)) / scale)
+    assert layer.num_batches_tracked.item() == 1
+    assert sorted(layer.state_dict()) == ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]
+
+
+def test_batch_norm_without_momentum_averages_all_batches():
+    layer = nn.BatchNorm1d(2, momentum=None)
+    batches = [floats(6, 2, seed=i) for i in range(3)]
+    for x in batches:
+        layer(x)
+    close(layer.running_mean, np.mean([x.numpy().mean(0) for x in batches], axis=0))
+    bare = nn.BatchNorm1d(2, track_running_stats=False).eval()
+    close(bare(batches[0]).mean(axis=0), np.zeros(2), 1e-6)
+
+
+def test_embedding_gives_rows_and_padding_learns_nothing():
+    yoke.manual_seed(5)
+    layer = nn.Embedding(6, 3, padding_idx=-1)
+    yoke.manual_seed(5)
+    want = yoke.randn((6, 3)).numpy().copy()
+    want[5] = 0
+    np.testing.assert_array_equal(layer.weight.detach().numpy(), want)
+    y = layer(yoke.tensor([[1, 5], [1, 2]]))
+    assert y.shape == (2, 2, 3)
+    y.sum().backward()
+    assert layer.weight.grad[:, 0].tolist() == [0, 2, 1, 0, 0, 0]
+
+
+def test_activations_are_the_ops():
+    x = floats(3, 4)
+    assert nn.Sigmoid()(x).tolist() == yoke.sigmoid(x).tolist()
+    close(nn.SiLU()(x), x.numpy() / (1 + np.exp(-x.numpy())))
+
+
+def attention(q, k, v, causal):
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@pytest.mark.parametrize("causal", [False, True])
+def test_multihead_attention_is_attention_of_each_head(kv_heads, causal):
+    layer, x = nn.MultiheadAttention(32, 4, kv_heads, causal=causal), floats(2, 5, 32)
+    values = x.numpy()
+    w, b = layer.qkv.weight.detach().numpy(), layer.qkv.bias.detach().numpy()
+    heads = (values @ w.T + b).reshape(2, 5, 4 + 2 * kv_heads, 8).swapaxes(1, 2)
+    k, v = (np.repeat(heads[:, i:i + kv_heads], 4 // kv_heads, axis=1) for i in (4, 4 + kv_heads))
+    y = attention(heads[:, :4], k, v, causal).swapaxes(1, 2).reshape(2, 5, 32)
+    close(layer(x), y @ layer.out.weight.detach().numpy().T + layer.out.bias.detach().numpy(), 1e-4)
+
+
+def test_a_transformer_block_is_its_formula_and_learns():
+    block, x = nn.TransformerBlock(16, 2, causal=True), floats(2, 3, 16)
+    middle = x + block.attention(block.norm1(x))
+    want = middle + block.down(yoke.gelu(block.up(block.norm2(middle))))
+    close(block(x), want.detach().numpy(), 1e-5)
+    block(x).sum().backward()
+    assert all(p.grad is not None for p in block.parameters()) and block.up.weight.shape == (64, 16)
+    later = yoke.cat([x[:, :2], x[:, 2:] * 2], 1)
+    close(block(later)[:, :2], block(x)[:, :2].detach().numpy(), 1e-6)
+
+
+def test_dropout_in_a_block_works_while_training_alone():
+    block, x = nn.TransformerBlock(16, 2, dropout=0.5), floats(2, 3, 16)
+    assert block(x).tolist() != block(x).tolist()
+    block.eval()
+    assert block(x).tolist() == block(x).tolist()
+
+
+LOSSES = [
+    (nn.MSELoss, yoke.mse_loss, {}), (nn.L1Loss, yoke.l1_loss, {"reduction": "sum"}),
+    (nn.SmoothL1Loss, yoke.smooth_l1_loss, {"beta": 0.5}), (nn.KLDivLoss, yoke.kl_div, {"reduction": "batchmean"}),
+    (nn.BCEWithLogitsLoss, yoke.binary_cross_entropy_with_logits, {"pos_weight": yoke.tensor([1.0, 2, 3])}),
+]
+
+
+@pytest.mark.parametrize("make, op, options", LOSSES, ids=lambda v: getattr(v, "__name__", ""))
+def test_losses_are_the_ops(make, op, options):
+    x, target = floats(4, 3), yoke.sigmoid(floats(4, 3, seed=1))
+    assert make(**options)(x, target).tolist() == op(x, target, **options).tolist()
+
+
+def test_nll_loss_of_log_softmax_is_cross_entropy():
+    x, target = floats(4, 3), yoke.tensor([0, 2, 1, -100])
+    close(nn.NLLLoss()(nn.LogSoftmax()(x), target), nn.CrossEntropyLoss()(x, target).item())
+
+
+def test_module_lists_hold_modules_in_order():
+    blocks = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+    blocks.append(nn.ReLU()).extend([nn.Tanh()])
+    assert len(blocks) == 5 and isinstance(blocks[-1], nn.Tanh) and [*blocks][3] is blocks[3]
+    assert "2.weight" in blocks.state_dict()
+    with pytest.raises(yoke.TypeError, match="ModuleList.*int"):
+        nn.ModuleList([1])
+
+
+class Buffers(nn.Module):
+    def __init__(self):
+        self.register_buffer("steps", yoke.zeros((), dtype=yoke.int64))
+        self.register_buffer("table", yoke.ones(2), persistent=False)
+        self.weight = nn.Parameter(yoke.ones(3))
+
+
+def test_buffers_move_and_are_saved_but_not_trained():
+    module = Buffers()
+    assert [n for n, _ in module.named_buffers()] == ["steps", "table"] and len(list(module.buffers())) == 2
+    assert [n for n, _ in module.named_parameters()] == ["weight"]
+    assert sorted(module.state_dict()) == ["steps", "weight"]
+    module.steps += 1
+    module.table = yoke.zeros(2)
+    assert module.steps.item() == 1 and len(list(module.buffers())) == 2
+    module.to(dtype=yoke.float64)
+    assert (module.weight.dtype, module.table.dtype, module.steps.dtype) == (yoke.float64, yoke.float64, yoke.int64)
+    with pytest.raises(yoke.TypeError, match="'table' is a buffer.*int"):
+        module.table = 3
+    with pytest.raises(yoke.TypeError, match="'tensor' must be a tensor or None, not list"):
+        module.register_buffer("bad", [1])
+    del module.table
+    assert not hasattr(module, "table") and len(list(module.buffers())) == 1
+
+
+def test_state_dict_lists_shared_tensors_under_every_name():
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    net[1].weight = net[0].weight
+    state = net.state_dict()
+    assert sorted(state) == ["0.bias", "0.weight", "1.bias", "1.weight"] and len(list(net.parameters())) == 3
+    net.load_state_dict(state)
+
+
+def test_loading_says_all_that_is_wrong_and_returns_what_was_passed_over():
+    net = nn.Linear(2, 3)
+    with pytest.raises(yoke.ValueError) as caught:
+        net.load_state_dict({"weight": yoke.zeros((2, 2)), "extra": yoke.zeros(1)})
+    for part in ("missing ['bias']", "unexpected ['extra']", "'weight' has shape (2, 2), the module's has (3, 2)"):
+        assert part in str(caught.value)
+    with pytest.raises(yoke.TypeError, match="'bias' must be a tensor, not list"):
+        net.load_state_dict({"weight": net.weight, "bias": [0, 0, 0]})
+    result = net.load_state_dict({"bias": yoke.ones(3), "extra": yoke.zeros(1)}, strict=False)
+    assert (result.missing, result.unexpected) == (["weight"], ["extra"]) and net.bias.tolist() == [1, 1, 1]
+    net.load_state_dict({"weight": yoke.zeros((3, 2), dtype=yoke.float64), "bias": yoke.zeros(3)})
+    assert net.weight.dtype is yoke.float32
+
+
+def test_apply_reaches_children_before_their_parent():
+    names = []
+    net = nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh())
+    assert net.apply(lambda m: names.append(type(m).__name__)) is net
+    assert names == ["ReLU", "Sequential", "Tanh", "Sequential"]
+
+
+@pytest.mark.parametrize("make, error, said", [
+    (lambda: nn.GroupNorm(4, 6), yoke.ValueError, "num_channels is 6 and num_groups 4"),
+    (lambda: nn.BatchNorm1d(0), yoke.ValueError, "num_features is 0"),
+    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"\(2, 3\); \[N, C, H, W\]"),
+    (lambda: nn.Embedding(0, 3), yoke.ValueError, "num_embeddings is 0"),
+    (lambda: nn.Embedding(4, 3, padding_idx=4), yoke.IndexError, "padding_idx is 4, but there are 4 rows"),
+    (lambda: nn.Embedding(4, 3)(yoke.tensor([4])), yoke.IndexError, "4"),
+    (lambda: nn.MultiheadAttention(10, 3), yoke.ValueError, "embed_dim is 10 and num_heads 3"),
+    (lambda: nn.MultiheadAttention(12, 6, 4), yoke.ValueError, "num_kv_heads is 4 and num_heads 6"),
+    (lambda: nn.TransformerBlock(8, 2, activation="swoosh")(yoke.ones((1, 2, 8))), yoke.ValueError, "swoosh"),
+    (lambda: nn.MSELoss("median")(yoke.ones(2), yoke.ones(2)), yoke.ValueError, "median"),
+])
+def test_wrong_input_is_named(make, error, said):
+    with pytest.raises(error, match=said):
+        make()

@@ -1,0 +1,99 @@
+"""Losses beyond the table: halves, limits, broadcast, gradients of targets, bad input."""
+import numpy as np
+import pytest
+
+import yoke
+from op_table import to_numpy, to_yoke
+
+
+def refused(kind, *words):
+    return pytest.raises(kind, match="".join(f"(?=.*{w})" for w in words))
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss"])
+def test_the_mean_of_halves_does_not_overflow_on_the_way(name):
+    x, target = yoke.full((1000,), 250.0, dtype=yoke.float16), yoke.zeros(1000, dtype=yoke.float16)
+    got = getattr(yoke, name)(x, target).item()
+    assert got == {"mse_loss": 62_500 - 4, "l1_loss": 250, "smooth_l1_loss": 249.5}[name]  # 62500 as float16
+
+
+def test_the_batch_mean_of_halves_does_not_overflow_on_the_way():
+    x, target = yoke.full((100, 100), -30.0, dtype=yoke.float16), yoke.ones((100, 100), dtype=yoke.float16)
+    assert yoke.kl_div(x, target, "batchmean").item() == 3000
+    assert yoke.cross_entropy(x * 0, yoke.zeros(100, dtype=yoke.int64)).item() == pytest.approx(np.log(100), rel=1e-3)
+
+
+def test_large_logits_have_finite_losses():
+    x = to_yoke(np.array([1000.0, -1000.0, 1000.0, -1000.0], np.float32), requires_grad=True)
+    loss = yoke.binary_cross_entropy_with_logits(x, yoke.tensor([1.0, 0.0, 0.0, 1.0]), reduction="none")
+    np.testing.assert_array_equal(to_numpy(loss), [0, 0, 1000, 1000])
+    yoke.sum(loss).backward()
+    np.testing.assert_array_equal(to_numpy(x.grad), [0, 0, 1, -1])
+    tiny = yoke.binary_cross_entropy_with_logits(yoke.tensor([20.0]), yoke.tensor([1.0])).item()
+    assert tiny == pytest.approx(np.log1p(np.exp(-20.0)), rel=1e-5)
+
+
+def test_a_certain_mistake_costs_a_hundred_and_a_target_of_zero_nothing():
+    x = yoke.tensor([0.0, 1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(
+        to_numpy(yoke.binary_cross_entropy(x, yoke.tensor([1.0, 0.0, 0.0, 1.0]), reduction="none")), [100, 100, 0, 0])
+    np.testing.assert_array_equal(to_numpy(yoke.kl_div(yoke.tensor([-np.inf, -1.0]), yoke.tensor([0.0, 1.0]), "none")), [0, 1])
+
+
+def test_kinks_have_a_slope_of_zero_and_nan_passes():
+    x = to_yoke(np.array([1.0, np.nan], np.float32), requires_grad=True)
+    yoke.l1_loss(x, yoke.tensor([1.0, 0.0]), "sum").backward()
+    np.testing.assert_array_equal(to_numpy(x.grad), [0, np.nan])
+    assert np.isnan(yoke.mse_loss(x, x, "sum").item())
+
+
+def test_shapes_that_broadcast_give_the_losses_of_all_pairs():
+    x, target = to_yoke(np.zeros((4, 1), np.float32), requires_grad=True), yoke.tensor([1.0, 2.0, 3.0])
+    loss = yoke.mse_loss(x, target)
+    assert loss.item() == pytest.approx(14 / 3)
+    loss.backward()
+    np.testing.assert_allclose(to_numpy(x.grad), np.full((4, 1), -1), rtol=1e-6)
+
+
+def test_dtypes_that_differ_are_promoted_and_each_gets_a_gradient_of_its_own():
+    x = to_yoke(np.ones(3, np.float32), "bfloat16", requires_grad=True)
+    target = to_yoke(np.zeros(3, np.float32), requires_grad=True)
+    loss = yoke.mse_loss(x, target, "sum")
+    assert loss.dtype == yoke.float32
+    loss.backward()
+    assert x.grad.dtype == yoke.bfloat16 and to_numpy(target.grad).tolist() == [-2, -2, -2]
+    assert yoke.l1_loss(x, yoke.tensor([1, 2, 3])).item() == 1.0
+
+
+def test_the_mean_of_nothing_is_nan_and_its_sum_zero():
+    nothing = yoke.zeros((0, 3))
+    assert np.isnan(yoke.mse_loss(nothing, nothing).item()) and yoke.mse_loss(nothing, nothing, "sum").item() == 0
+    assert np.isnan(yoke.nll_loss(yoke.zeros((2, 3)), yoke.tensor([-100, -100])).item())
+
+
+def test_bad_arguments_name_the_op_the_argument_and_the_values():
+    x, y = yoke.zeros((2, 3)), yoke.zeros((2, 4))
+    for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div"):
+        with refused(yoke.ValueError, name, r"\[2, 3\]", r"\[2, 4\]"):
+            getattr(yoke, name)(x, y)
+    for name in ("binary_cross_entropy", "binary_cross_entropy_with_logits"):
+        with refused(yoke.ValueError, name, r"\[2, 3\]", r"\[3\]"):
+            getattr(yoke, name)(x, yoke.zeros(3))
+        with refused(yoke.ValueError, name, "weight", r"\[2\]"):
+            getattr(yoke, name)(x, x, yoke.ones(2))
+    with refused(yoke.ValueError, "mse_loss", "reduction", "batchmean", "mean"):
+        yoke.mse_loss(x, x, "batchmean")
+    with refused(yoke.ValueError, "kl_div", "reduction", "average", "batchmean"):
+        yoke.kl_div(x, x, "average")
+    with refused(yoke.ValueError, "kl_div", "batchmean", "no axis"):
+        yoke.kl_div(yoke.tensor(1.0), yoke.tensor(1.0), "batchmean")
+    with refused(yoke.ValueError, "smooth_l1_loss", "beta", "-1"):
+        yoke.smooth_l1_loss(x, x, beta=-1)
+    with refused(yoke.TypeError, "mse_loss", "int64"):
+        yoke.mse_loss(yoke.tensor([1]), yoke.tensor([2]))
+    with refused(yoke.ValueError, "binary_cross_entropy", "1.5", "between 0 and 1"):
+        yoke.binary_cross_entropy(yoke.tensor([0.5, 1.5]), yoke.tensor([0.0, 1.0]))
+    with refused(yoke.ValueError, "nll_loss", r"\[2, 3\]", r"\[3\]"):
+        yoke.nll_loss(x, yoke.tensor([0, 1, 2]))
+    with refused(yoke.IndexError, "nll_loss", r"target\[1\] is 3", "0 to 2"):
+        yoke.nll_loss(x, yoke.tensor([0, 3]))

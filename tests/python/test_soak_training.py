@@ -1,0 +1,52 @@
+"""Mixed precision trains as well as float32 does: whole runs of the examples, which `./dev soak` alone has time for."""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+pytestmark = [
+    pytest.mark.skipif("YOKE_SOAK" not in os.environ, reason="takes minutes; ./dev soak runs it"),
+    pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="is about numbers; memory is watched in shorter runs"),
+]
+
+
+def trained(example, *options):
+    """The lines "name: value" that an example prints."""
+    command = [sys.executable, str(EXAMPLES / example), *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stderr
+    print(" ".join(command), done.stdout, sep="\n")
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+
+
+@pytest.fixture(scope="module")
+def plain_accuracies():
+    return [float(trained("fashion_mnist.py", "--seed", seed)["test accuracy"]) for seed in range(3)]
+
+
+@pytest.mark.parametrize("amp", ["bf16", "f16"])
+def test_fashion_mnist_is_at_most_half_a_point_less_accurate(amp, plain_accuracies):
+    mixed = [float(trained("fashion_mnist.py", "--seed", seed, "--amp", amp)["test accuracy"]) for seed in range(3)]
+    lost = statistics.mean(plain - other for plain, other in zip(plain_accuracies, mixed))
+    assert lost <= 0.005, (plain_accuracies, mixed)
+
+
+def gpt_loss(amp):
+    """The mean loss of the last 20 steps of 200, of a GPT half as deep as the example's."""
+    lines = trained("gpt.py", "--amp", amp, "--layers", 3, "--steps", 200, "--sample", 0, "--losses")
+    return statistics.mean(float.fromhex(x) for x in lines["losses"].split()[-20:])
+
+
+@pytest.fixture(scope="module")
+def plain_loss():
+    return gpt_loss("off")
+
+
+@pytest.mark.parametrize("amp", ["bf16", "f16"])
+def test_the_loss_of_gpt_agrees_within_one_percent(amp, plain_loss):
+    assert gpt_loss(amp) == pytest.approx(plain_loss, rel=0.01)
