@@ -141,11 +141,16 @@ struct MinimumBackward {
     }
 };
 
-// Bounds that are absent are the ends of the type. Where low > high, high wins.
+// Bounds that are absent are the ends of the type. Where low > high, high wins; a bound of NaN makes all NaN.
 template <class T>
 struct Clamp {
     T low, high;
-    YOKE_HD T operator()(T x) const { return Minimum()(Maximum()(x, low), high); }
+    YOKE_HD T operator()(T x) const
+    {
+        T raised = select(x < low, low, x);
+        T held = select(raised > high, high, raised);
+        return select(low != low, low, select(high != high, high, held));
+    }
 };
 
 // On a bound itself the gradient passes.
