@@ -1,6 +1,7 @@
 // arrange.cpp: tensors joined, cut, repeated, mirrored and padded: shape rules and vjps. What is made of views and one
 // copy has no kernel, and its gradient is theirs.
 #include "core/ops/family.h"
+#include "core/ops/scalar.h"
 
 #include <algorithm>
 #include <vector>
@@ -319,6 +320,7 @@ Tensor compose_pad(PadArgs a)
              "pad: argument 'padding' is %s; for shape %s it is up to %d pairs (before, after), "
              "the last axis first",
              to_string(padding).c_str(), to_string(x.shape()).c_str(), int{x.ndim});
+    check_scalar_fits(a.value(), x.dtype, "pad", "value");
     Tensor result = Tensor::share(const_cast<yoke_tensor *>(&x));
     for (size_t i = 0; i < padding.size() / 2; ++i)
         result = pad_axis(result, x.ndim - 1 - static_cast<int>(i), padding[2 * i],

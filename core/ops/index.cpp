@@ -3,6 +3,7 @@
 // gather, scatter_add and index_select take indices from 0 on, as in PyTorch; _index and _index_put, on which x[…] is
 // built, take negative ones too, as in NumPy. Indices themselves are checked by the kernels, before anything is written.
 #include "core/ops/family.h"
+#include "core/ops/scalar.h"
 
 #include <vector>
 
@@ -154,6 +155,7 @@ Tensor compose_masked_select(MaskedSelectArgs a)
 void infer_masked_fill(MaskedFillArgs a, Plan &plan)
 {
     check_mask(a.mask(), plan.name());
+    check_scalar_fits(a.value(), a.x().dtype, plan.name(), "value");
     if (!broadcasts_to(a.mask().shape(), a.x().shape()))
         fail(YOKE_E_VALUE, "%s: argument 'mask' of shape %s does not broadcast to shape %s of 'x'",
              plan.name(), to_string(a.mask().shape()).c_str(), to_string(a.x().shape()).c_str());

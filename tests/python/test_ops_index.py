@@ -125,3 +125,11 @@ def test_a_diagonal_far_out_is_a_whole_triangle_or_none():
     x = yoke.ones((3, 3))
     assert x.tril(2**62).sum().item() == 9 and x.tril(-(2**62)).sum().item() == 0
     assert x.triu(2**62).sum().item() == 0 and x.triu(-(2**62)).sum().item() == 9
+
+
+@pytest.mark.parametrize("name, call", [("masked_fill", lambda x: yoke.masked_fill(x, x > 0, 300)),
+                                        ("masked_fill_", lambda x: x.masked_fill_(x > 0, 300)),
+                                        ("pad", lambda x: yoke.pad(x, (1, 1), value=300))])
+def test_a_value_that_the_dtype_does_not_hold_is_refused(name, call):
+    with pytest.raises(yoke.ValueError, match=rf"{name}: .*'value'.*300.*uint8"):
+        call(yoke.tensor([1, 2], dtype="uint8"))
