@@ -36,6 +36,17 @@ yoke_autocast *yoke_autocast_swap(yoke_autocast *region)
     return to_handle(set_autocast(from_handle(region)));
 }
 
+yoke_autocast *yoke_autocast_current(void)
+{
+    return to_handle(current_autocast());
+}
+
+yoke_autocast *yoke_autocast_retain(yoke_autocast *region)
+{
+    if (region) from_handle(region)->retain();
+    return region;
+}
+
 void yoke_autocast_release(yoke_autocast *region)
 {
     if (region) from_handle(region)->release();

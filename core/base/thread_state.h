@@ -25,7 +25,7 @@ struct RandomState {
 struct ThreadState {
     // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
     int32_t grad_disabled;  // 0: the tape records
-    void *autocast;         // the region in force (core/ops/autocast.h), borrowed; null: none
+    void *autocast;         // the region in force (core/ops/autocast.h), one reference; null: none
     int32_t host_threads;   // threads for CPU work as set by this thread; 0: the process default
     yoke_device *device;    // null: the process default
     RandomState random;     // valid if random_epoch equals the process's seeding epoch

@@ -280,7 +280,11 @@ void check_reach(const yoke_tensor &x, int axis, int64_t count, std::string_view
 Tensor pad_axis(const Tensor &x, int axis, int64_t before, int64_t after, const PadArgs &a)
 {
     const int64_t length = x->shape_[axis];
-    if (before < -length || after < -length || before + after < -length)
+    int64_t more = 0;
+    if (__builtin_add_overflow(before, after, &more) || __builtin_add_overflow(more, length, &more))
+        fail(YOKE_E_VALUE, "pad: padding (%lld, %lld) makes axis %d longer than memory can address",
+             static_cast<long long>(before), static_cast<long long>(after), axis);
+    if (before < -length || after < -length || more < 0)
         fail(YOKE_E_VALUE, "pad: padding (%lld, %lld) takes away more than axis %d of shape %s has",
              static_cast<long long>(before), static_cast<long long>(after), axis,
              to_string(x->shape()).c_str());

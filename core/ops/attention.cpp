@@ -185,6 +185,7 @@ Tensor composed(const Attention &a)
 {
     Tensor scores = ops::matmul(ops::mul(a.query, a.scale), ops::transpose(a.key, -2, -1));
     scores = ops::add(scores, a.mask);
+    if (scores->shape_[scores->ndim - 1] == 0) return ops::matmul(scores, a.value);
     const int64_t last = -1;
     const IntList axis(&last, 1);
     Tensor empty;

@@ -91,7 +91,10 @@ Tensor Autocast::low(const yoke_tensor &x, yoke_dtype dtype) const
 
 Autocast *set_autocast(Autocast *region) noexcept
 {
-    return static_cast<Autocast *>(std::exchange(thread_state().autocast, region));
+    if (region) region->retain();
+    auto *before = static_cast<Autocast *>(std::exchange(thread_state().autocast, region));
+    if (before) before->release();
+    return before;
 }
 
 Autocast *current_autocast() noexcept

@@ -38,7 +38,8 @@ private:
 // The half that suits a device: f16 on cuda, bf16 elsewhere.
 yoke_dtype default_autocast_dtype(const Device &device);
 
-// Puts a region (or none) in force in the calling thread; returns the one before. Borrowed.
+// Puts a region (or none) in force in the calling thread, which keeps it alive meanwhile; returns the one before, which
+// lives on only if someone else holds it.
 Autocast *set_autocast(Autocast *region) noexcept;
 Autocast *current_autocast() noexcept;
 

@@ -50,6 +50,7 @@ struct PairLoss {
         if (of_one_shape && !same(x.shape(), target.shape()))
             fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be the same", call,
                  to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
+        if (!of_one_shape) broadcast(x.shape(), target.shape(), call);  // raises in the loss's name
     }
 
     // "batchmean" divides by the length of x's first axis, "mean" by the number of elements.
@@ -138,9 +139,11 @@ void infer_pair_loss(PairLossArgs a, Plan &plan)
     const yoke_dtype dtype = promote(a.x().dtype, a.target().dtype);
     plan.cast(a.kX, dtype);
     plan.cast(a.kTarget, dtype);
+    const bool alike = same(a.x().shape(), a.target().shape());
+    const Dims shape = alike ? Dims{} : broadcast(a.x().shape(), a.target().shape(), plan.name());
     if (a.reduce()) return plan.result({}, dtype);
-    if (same(a.x().shape(), a.target().shape())) return plan.result_like(a.x(), dtype);
-    plan.result(broadcast(a.x().shape(), a.target().shape(), plan.name()), dtype);
+    if (alike) return plan.result_like(a.x(), dtype);
+    plan.result(shape, dtype);
 }
 
 void vjp_pair_loss(PairLossArgs a, Backward &b)

@@ -143,8 +143,12 @@ void OpNode::free_node() noexcept
 
 void OpNode::release_saved() noexcept
 {
-    for (int i = 0; i < tensor_count_ + result_count_; ++i) remembered_[i].storage = nullptr;
-    freed_ = true;
+    // A node that kept nothing has lost nothing: it may be walked again, as the cast of a weight is by every product
+    // that shares it.
+    for (int i = 0; i < tensor_count_ + result_count_; ++i) {
+        freed_ |= remembered_[i].storage.present();
+        remembered_[i].storage = nullptr;
+    }
 }
 
 void OpNode::backward(std::span<Tensor> gradients, std::span<Tensor> out)

@@ -299,16 +299,16 @@ void Call::take_history(yoke_tensor &x)
     std::copy_n(args_, op_.arg_count, args);
     // What the gradient will want to see as it was before.
     Tensor held[kMaxArgs];
-    const bool saves = std::any_of(op.saves, op.saves + op.arg_count, [](uint32_t s) { return s; });
-    for (int i = 0; saves && i < op.arg_count; ++i)
-        if (args[i].kind == YOKE_ARG_TENSOR && args[i].v.tensor->storage.get() == x.storage.get())
+    uint32_t saved = 0;
+    for (int i = 0; i < op.arg_count; ++i)
+        if (needs_ >> i & 1) saved |= op.saves[i];
+    for (int i = 0; i < op.arg_count; ++i)
+        if ((saved >> i & 1) && args[i].kind == YOKE_ARG_TENSOR &&
+            args[i].v.tensor->storage.get() == x.storage.get())
             args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
     const NoAutocast as_given;  // what is written has its dtype already
     Tensor made;
-    {
-        const NoAutocast no_autocast;  // x keeps its dtype
-        run(op_.in_place_of, args, &made);
-    }
+    run(op_.in_place_of, args, &made);
     plan_.result(made->shape(), made->dtype);
     check_result_fits(x);
     made = ops::cast(*made, x.dtype);

@@ -58,10 +58,15 @@ void yoke_ema::copy_to_params()
 void yoke_ema::swap()
 {
     NoGrad no_grad;
-    std::vector<Tensor> before;  // all of them first: a shortage of memory must change nothing
-    for (const Tensor &param : params_) before.push_back(ops::clone(param));
-    copy_to_params();
-    for (size_t i = 0; i < params_.size(); ++i) ops::copy_(averages_[i], before[i]);
+    if (kept_.empty()) {
+        std::vector<Tensor> before;  // all of them first: a shortage of memory must change nothing
+        for (const Tensor &param : params_) before.push_back(ops::clone(param));
+        copy_to_params();
+        kept_ = std::move(before);
+    } else {
+        for (size_t i = 0; i < params_.size(); ++i) ops::copy_(params_[i], kept_[i]);
+        kept_.clear();
+    }
 }
 
 const Tensor &yoke_ema::average(int64_t index) const

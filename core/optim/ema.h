@@ -16,7 +16,8 @@ struct yoke_ema final : public yoke::RefCounted {
     void update();
     // Puts the averages into the parameters.
     void copy_to_params();
-    // Exchanges averages and parameters: before an evaluation, and after it once more.
+    // Puts the averages into the parameters, and the next time the parameters back as they were: before an evaluation,
+    // and after it. The averages stay as they are.
     void swap();
 
     size_t count() const { return params_.size(); }
@@ -26,5 +27,7 @@ struct yoke_ema final : public yoke::RefCounted {
 
 private:
     std::vector<yoke::Tensor> params_, averages_;
+    std::vector<yoke::Tensor>
+        kept_;  // the parameters' own values while the averages stand in their place
     double decay_;
 };

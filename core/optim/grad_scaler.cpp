@@ -10,12 +10,28 @@ using namespace yoke;
 
 namespace yoke {
 
+namespace {
+
+void check_rule(const ScalerOptions &o);
+
+}  // namespace
+
 void check_options(const ScalerOptions &o)
 {
     constexpr const char *call = "GradScaler";
-    if (!(o.init_scale > 0) || std::isinf(o.init_scale))
-        fail(YOKE_E_VALUE, "%s: option 'init_scale' is %g; it must be finite and above 0", call,
+    // The scale is a float32 on the device.
+    if (const auto scale = static_cast<float>(o.init_scale); !(scale > 0) || std::isinf(scale))
+        fail(YOKE_E_VALUE,
+             "%s: option 'init_scale' is %g; it must be above 0 and finite as a float32", call,
              o.init_scale);
+    check_rule(o);
+}
+
+namespace {
+
+void check_rule(const ScalerOptions &o)
+{
+    constexpr const char *call = "GradScaler";
     if (!(o.growth_factor > 1) || std::isinf(o.growth_factor))
         fail(YOKE_E_VALUE, "%s: option 'growth_factor' is %g; it must be finite and above 1", call,
              o.growth_factor);
@@ -30,8 +46,6 @@ void check_options(const ScalerOptions &o)
              "%s: the growth tracker is %lld; it must be at least 0 and fit in 32 bits", call,
              static_cast<long long>(o.growth_tracker));
 }
-
-namespace {
 
 // The same value on another device.
 Tensor on_device(const Tensor &x, Device &device)
@@ -119,7 +133,7 @@ void yoke_grad_scaler::set_rule(double growth_factor, double backoff_factor,
 void yoke_grad_scaler::set_state(const ScalerOptions &state)
 {
     if (!options_.enabled) return;
-    check_options(state);
+    check_rule(state);  // the scale may be any that a scaler comes to: overflows have no floor
     options_ = state;
     options_.enabled = true;
     if (!scale_.present()) return;

@@ -1,4 +1,5 @@
 """Autocast: every op's class against the lists that PyTorch's CUDA users know, and the rules of regions and kept casts."""
+import asyncio
 import gc
 import pathlib
 import re
@@ -285,3 +286,97 @@ def test_saved_tensors_tells_op_argument_dtype_shape_and_bytes():
     assert (saved.argument, saved.dtype, saved.shape, saved.nbytes) == ("x", yoke.bfloat16, (3, 4), 24)
     y.sum().backward()
     assert yoke.saved_tensors(y) == [] and yoke.saved_tensors(weight) == []
+
+
+# ---- regions that end in another order than they began ---------------------------------------------------------------
+
+
+def test_regions_may_end_in_any_order():
+    x = yoke.ones((2, 2))
+    outer, inner = yoke.autocast("bfloat16"), yoke.autocast("float16")
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    assert product(x, x) == "float16"
+    inner.__exit__(None, None, None)
+    assert product(x, x) == "float32" and not yoke.is_autocast_enabled()
+    with pytest.raises(yoke.StateError, match="not open in this thread"):
+        inner.__exit__(None, None, None)
+
+
+def test_tasks_and_generators_that_end_late_leave_nothing_in_force():
+    x = yoke.ones((2, 2))
+
+    async def task(dtype, start, end):
+        await asyncio.sleep(start)
+        with yoke.autocast(dtype):
+            await asyncio.sleep(end)
+            x @ x
+
+    async def both():
+        await asyncio.gather(task("bfloat16", 0, 0.02), task("float16", 0.005, 0.03), task("bfloat16", 0.01, 0.001))
+
+    asyncio.run(both())
+    assert product(x, x) == "float32"
+
+    def late():
+        with yoke.autocast("bfloat16"):
+            yield
+
+    generator = late()
+    with yoke.autocast("float16"):
+        next(generator)
+    gc.collect()
+    generator.close()
+    assert product(x, x) == "float32" and not yoke.is_autocast_enabled()
+
+
+def test_one_object_serves_two_threads():
+    x, region = yoke.ones((2, 2)), yoke.autocast("float16")
+    inside, leave, seen = threading.Event(), threading.Event(), []
+
+    def other():
+        with region:
+            inside.set()
+            leave.wait(10)
+            seen.append(product(x, x))
+        seen.append(product(x, x))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait(10)
+    with region:
+        assert product(x, x) == "float16"
+    assert product(x, x) == "float32"
+    leave.set()
+    thread.join()
+    assert seen == ["float16", "float32"]
+
+
+@pytest.mark.parametrize("cache_enabled", [True, False])
+def test_a_weight_serves_several_backward_passes_in_one_region(cache_enabled):
+    x, weight = yoke.ones((1, 2)), yoke.ones((2, 2), requires_grad=True)
+    with yoke.autocast(cache_enabled=cache_enabled):
+        for _ in range(2):
+            yoke.linear(x, weight).sum().backward()
+        first, second = (x @ weight).sum(), (x @ weight).sum()
+    first.backward()
+    second.backward()
+    assert weight.grad.tolist() == [[4, 4], [4, 4]]
+
+
+def test_einsum_and_attention_save_what_they_were_cast_to():
+    a, b = (yoke.ones((256, 256), requires_grad=True) for _ in range(2))
+    half, statistics = 256 * 256 * 2, 4 * 64 * 4  # bytes of a matrix, and of attention's log-sum-exp
+    heads = (1, 4, 64, 256)
+
+    def attention():
+        return yoke.scaled_dot_product_attention(a.reshape(heads), b.reshape(heads), b.reshape(heads), enable_gqa=True)
+
+    for call, kept in ((lambda: yoke.einsum("ij,jk->ki", [a, b]), 2 * half), (attention, 3 * half + statistics)):
+        gc.collect()
+        before = yoke.memory_allocated()
+        with yoke.autocast("bfloat16", cache_enabled=False):
+            y = call()
+        assert yoke.memory_allocated() - before == y.storage_nbytes() + kept
+        del y

@@ -332,3 +332,17 @@ def test_what_is_no_optimizer_is_refused():
     for call in (scaler.unscale_, scaler.step):
         with pytest.raises(yoke.TypeError, match="'optimizer' must be one of yoke.optim, not Linear"):
             call(nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-60, 1e40, float("inf"), float("nan")])
+def test_a_first_scale_that_float32_does_not_hold_is_refused(scale):
+    with pytest.raises(yoke.ValueError, match="GradScaler: option 'init_scale'"):
+        yoke.GradScaler(init_scale=scale)
+
+
+def test_a_state_whose_scale_has_shrunk_to_nothing_is_loaded():
+    state = yoke.GradScaler().state_dict()
+    state["scale"] = 0.0
+    scaler = yoke.GradScaler()
+    scaler.load_state_dict(state)
+    assert scaler.get_scale() == 0.0

@@ -97,3 +97,10 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
         yoke.nll_loss(x, yoke.tensor([0, 1, 2]))
     with refused(yoke.IndexError, "nll_loss", r"target\[1\] is 3", "0 to 2"):
         yoke.nll_loss(x, yoke.tensor([0, 3]))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "kl_div"])
+def test_shapes_that_do_not_broadcast_are_refused_in_every_reduction(name, reduction):
+    with pytest.raises(yoke.ValueError, match=rf"^{name}: .*\[64, 64\].*\[16, 64\]"):
+        getattr(yoke, name)(yoke.zeros((64, 64)), yoke.zeros((16, 64)), reduction=reduction)

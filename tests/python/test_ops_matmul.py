@@ -269,3 +269,11 @@ def test_a_wrong_call_says_what_is_wrong(what):
     wrong, error, message = ERRORS[what]
     with pytest.raises(error, match=message):
         wrong()
+
+
+def test_attention_without_keys_is_zero_where_the_mask_wants_a_gradient():
+    q, k = yoke.ones((1, 2, 4, 4)), yoke.ones((1, 2, 0, 4))
+    mask = yoke.zeros((4, 0)).requires_grad_(True)
+    y = yoke.scaled_dot_product_attention(q, k, k, mask)
+    assert y.shape == (1, 2, 4, 4) and (y == 0).all().item()
+    y.sum().backward()

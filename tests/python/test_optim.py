@@ -346,3 +346,17 @@ def test_a_schedule_goes_on_where_it_was(make):
 def test_schedules_refuse_wrong_numbers(make, words):
     with pytest.raises(yoke.ValueError, match=words):
         make(optim.schedule, optim.SGD([parameter([1.0])], lr=1.0))
+
+
+def test_averages_of_half_parameters_are_the_same_after_an_evaluation():
+    p = yoke.ones(3, dtype="bfloat16").requires_grad_(True)
+    ema = optim.EMA([p], decay=0.999)
+    with yoke.no_grad():
+        p.fill_(1.5)
+    ema.update()
+    before = ema.averages[0].tolist()
+    with ema.applied():
+        assert p.tolist() == [1.0] * 3  # the average, as the half has it
+        assert ema.averages[0].tolist() == before
+    assert ema.averages[0].tolist() == before and before[0] > 1.0
+    assert p.tolist() == [1.5] * 3

@@ -6,6 +6,8 @@
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
 
+#include <utility>
+
 namespace yoke_python {
 namespace {
 
@@ -78,32 +80,35 @@ py::list grad(const py::object &outputs, const py::object &inputs, const py::obj
     return wrap_all(grads);
 }
 
-// An autocast region in force in this thread until exit().
-class AutocastScope {
+// An autocast region, or what stands for none; which is in force when, yoke/_amp.py decides.
+class AutocastRegion {
 public:
-    AutocastScope(const py::object &dtype, const py::object &enabled, const py::object &cache)
+    // Nested in the one in force.
+    AutocastRegion(const py::object &dtype, const py::object &enabled, const py::object &cache)
     {
         yoke_dtype number = YOKE_NONE;
         const Place place{"autocast", "dtype"};
         require(to_dtype(dtype.ptr(), place, &number));
         check(yoke_autocast_create(need_bool(enabled, "autocast", "enabled"), number,
                                    need_bool(cache, "autocast", "cache_enabled"), &region_));
-        outer_ = yoke_autocast_swap(region_);
     }
-    ~AutocastScope() { exit(); }
-    AutocastScope(const AutocastScope &) = delete;
-    AutocastScope &operator=(const AutocastScope &) = delete;
-
-    void exit()
+    ~AutocastRegion() { yoke_autocast_release(region_); }
+    AutocastRegion(AutocastRegion &&other) noexcept : region_(std::exchange(other.region_, nullptr))
     {
-        if (!region_) return;
-        yoke_autocast_swap(outer_);
-        yoke_autocast_release(region_);
-        region_ = nullptr;
     }
+    AutocastRegion(const AutocastRegion &) = delete;
+    AutocastRegion &operator=(const AutocastRegion &) = delete;
+
+    // What is in force in this thread.
+    static AutocastRegion current()
+    {
+        return AutocastRegion(yoke_autocast_retain(yoke_autocast_current()));
+    }
+    void put_in_force() const { yoke_autocast_swap(region_); }
 
 private:
-    yoke_autocast *region_ = nullptr, *outer_ = nullptr;
+    explicit AutocastRegion(yoke_autocast *region) : region_(region) {}
+    yoke_autocast *region_ = nullptr;
 };
 
 py::list saved_tensors(const py::object &tensor)
@@ -136,9 +141,10 @@ void bind_autograd(py::module_ &module)
     module.def(
         "is_grad_enabled", [] { return yoke_is_grad_enabled() == 1; },
         "Whether this thread records ops for gradients.");
-    py::class_<AutocastScope>(module, "_AutocastScope")
+    py::class_<AutocastRegion>(module, "_AutocastRegion")
         .def(py::init<const py::object &, const py::object &, const py::object &>())
-        .def("exit", &AutocastScope::exit);
+        .def_static("current", &AutocastRegion::current)
+        .def("put_in_force", &AutocastRegion::put_in_force);
     module.def(
         "is_autocast_enabled", [] { return yoke_is_autocast_enabled() == 1; },
         "Whether ops of this thread are cast to the dtype that suits them.");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, TypeVar
 
@@ -15,18 +16,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
+class _Outer(threading.local):
+    """What a thread found in force where it entered an object's blocks, innermost last."""
+
+    def __init__(self) -> None:
+        self.modes: list[bool] = []
+
+
 class _GradMode:
     """A mode for the length of a `with` block or of a function's calls; may be nested and used again."""
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._outer: list[bool] = []
+        self._outer = _Outer()
 
     def __enter__(self) -> None:
-        self._outer.append(_yoke._set_grad_enabled(self._enabled))
+        self._outer.modes.append(_yoke._set_grad_enabled(self._enabled))
 
     def __exit__(self, *exception: object) -> None:
-        _yoke._set_grad_enabled(self._outer.pop())
+        _yoke._set_grad_enabled(self._outer.modes.pop())
 
     def __call__(self, function: F) -> F:
         """Decorates a function: the mode holds while it runs, in whichever thread."""
@@ -84,7 +92,7 @@ class set_grad_enabled(_GradMode):
         self._before = _yoke._set_grad_enabled(enabled)
 
     def __enter__(self) -> None:
-        self._outer.append(self._before)
+        self._outer.modes.append(self._before)
         self._before = _yoke._set_grad_enabled(self._enabled)
 
     def __call__(self, function: F) -> F:

@@ -27,9 +27,15 @@ YOKE_API yoke_status yoke_autocast_create(int32_t enabled, yoke_dtype dtype, int
                                           yoke_autocast **out);
 
 /* Puts a region (NULL: none) in force in the calling thread and returns the one before, so that a scope
- * can restore it. Both are borrowed: a region is kept until it is in force nowhere. A region serves one
- * thread at a time. [any-thread] */
+ * can restore it. A region lives while it is in force somewhere; the one that is returned lives on only
+ * if its maker has not released it. A region serves one thread at a time. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_swap(yoke_autocast *region);
+
+/* The region in force in the calling thread, or NULL; borrowed while it is in force. [any-thread] */
+YOKE_API yoke_autocast *yoke_autocast_current(void);
+
+/* One more reference; returns its argument, which may be NULL. [any-thread] */
+YOKE_API yoke_autocast *yoke_autocast_retain(yoke_autocast *region);
 
 /* The kept casts go with the last of the nested regions. [any-thread] */
 YOKE_API void yoke_autocast_release(yoke_autocast *region);

@@ -450,6 +450,8 @@ typedef struct yoke_api {
                                     yoke_tensor *values);
     yoke_status (*tensor_index_fill)(yoke_tensor *tensor, const yoke_index *items, int64_t count,
                                      const yoke_scalar *value);
+    yoke_autocast *(*autocast_current)(void);
+    yoke_autocast *(*autocast_retain)(yoke_autocast *region);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
