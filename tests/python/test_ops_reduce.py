@@ -158,7 +158,7 @@ def test_columns_add_up_exactly_where_every_order_is_exact(shape, dtype):
     for axis in range(len(shape) - 1):
         np.testing.assert_array_equal(to_numpy(yoke.sum(x, axis, dtype=yoke.float32)), whole.sum(axis))
         np.testing.assert_array_equal(to_numpy(yoke.amin(x, axis)), whole.min(axis))
-    np.testing.assert_allclose(to_numpy(yoke.var(x, 0)), whole.var(0, ddof=1), rtol=2 * EPSILON[dtype])
+    np.testing.assert_allclose(to_numpy(yoke.var(x, 0)), whole.var(0, ddof=1), rtol=4 * EPSILON[dtype])
 
 
 def test_a_long_cumsum_is_exact_to_its_last_element_in_every_dtype():
