@@ -174,7 +174,7 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
 
 ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 {
-    if (x.numel == 0) return {x.data, 0};
+    if (x.numel == 0 || !x.data) return {x.data, 0};  // or a tensor of which the tape has kept the shape alone
     int64_t lowest, highest;
     reach(x.shape(), x.strides_, &lowest, &highest);
     const auto size = static_cast<int64_t>(item_size(x.dtype));
