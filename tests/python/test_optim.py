@@ -248,7 +248,7 @@ def test_an_average_follows_its_parameters(dtype):
     with ema.applied():
         np.testing.assert_allclose(yoke.cast(p, yoke.float64).tolist(), want, rtol=1e-2)
     assert p.tolist() == [0.5, 0.5]
-    np.testing.assert_allclose(ema.averages[0].numpy(), want, rtol=1e-2 if dtype in HALVES else 1e-6)
+    np.testing.assert_allclose(ema.averages[0].numpy(), want, rtol=1e-6)
     ema.copy_to_params()
     np.testing.assert_allclose(yoke.cast(p, yoke.float64).tolist(), want, rtol=1e-2)
 

@@ -177,7 +177,7 @@ function EMA:update() self.handle:update() end
 --- Puts the averages into the parameters.
 function EMA:copy_to_params() self.handle:copy_to_params() end
 
---- Exchanges averages and parameters: once before an evaluation, once after it.
+--- Puts the averages into the parameters, and the next time the parameters back: once before an evaluation, once after it.
 function EMA:swap() self.handle:swap() end
 
 --- The averages, live, in the order of the parameters.

@@ -158,7 +158,8 @@ YOKE_API yoke_status yoke_ema_update(yoke_ema *ema);
 /* Puts the averages into the parameters. [any-thread] */
 YOKE_API yoke_status yoke_ema_copy_to_params(yoke_ema *ema);
 
-/* Exchanges averages and parameters: once before an evaluation, once after it. [any-thread] */
+/* Puts the averages into the parameters, and the next time the parameters back as they were: once before
+ * an evaluation, once after it. The averages stay as they are. [any-thread] */
 YOKE_API yoke_status yoke_ema_swap(yoke_ema *ema);
 
 /* The average of parameter `index`, live: it may be saved, and written. Errors: INDEX. [any-thread] */
