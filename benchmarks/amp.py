@@ -21,12 +21,7 @@ def share(parts, whole):
 def measure_calls(report, workers, number):
     for case in CASES:
         times = rounds({role: (worker, case) for role, worker in workers.items()}, number, 0.02)
-        print(f"\n{case}")
-        for name, seconds in times.items():
-            nanoseconds = [1e9 * s for s in seconds]
-            low, high = min(nanoseconds), max(nanoseconds)
-            report.result(f"{case}: {name}", statistics.median(nanoseconds), [low, high], "ns")
-            print(f"  {name:20} {statistics.median(nanoseconds):8.0f} ns  ({low:.0f} to {high:.0f})")
+        report.calls(case, times)
         for role in list(workers)[1:]:
             report.target(f"{case}: Yoke / {role}", ratio(times, "Yoke", role), CALL, at_most=True)
 

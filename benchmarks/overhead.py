@@ -3,7 +3,6 @@
     ./dev bench overhead [--json FILE] [--rounds N]
 """
 
-import statistics
 import sys
 
 from bench import BUILT, WORKERS, Report, Worker, ratio, rounds, torch_workers
@@ -28,12 +27,7 @@ def main():
         contestants = {language: (yoke[language], case) for language in targets}
         contestants |= {role: (worker, peer_case) for role, worker in torch.items()}
         times = rounds(contestants, report.options.rounds or 21, 0.02)
-        print(f"\n{case}")
-        for name, seconds in times.items():
-            nanoseconds = [1e9 * s for s in seconds]
-            low, high = min(nanoseconds), max(nanoseconds)
-            report.result(f"{case}: {name}", statistics.median(nanoseconds), [low, high], "ns")
-            print(f"  {name:20} {statistics.median(nanoseconds):8.0f} ns  ({low:.0f} to {high:.0f})")
+        report.calls(case, times)
         for role in torch:
             for language, wanted in targets.items():
                 report.target(f"{case}: {language} / {role}", ratio(times, language, role), wanted, at_most=True)

@@ -105,6 +105,15 @@ class Report:
         """One figure: its median, and the least and most of the rounds."""
         self.data["results"].append({"name": name, "value": value, "spread": spread, "unit": unit, **more})
 
+    def calls(self, case, times):
+        """The cost of a call, in nanoseconds, for each contestant of a case."""
+        print(f"\n{case}")
+        for name, seconds in times.items():
+            nanoseconds = [1e9 * s for s in seconds]
+            low, high = min(nanoseconds), max(nanoseconds)
+            self.result(f"{case}: {name}", statistics.median(nanoseconds), [low, high], "ns")
+            print(f"  {name:20} {statistics.median(nanoseconds):8.0f} ns  ({low:.0f} to {high:.0f})")
+
     def target(self, name, got, wanted, at_most, **more):
         """A ratio beside what it should be; `got` as ratio() gives it."""
         met = got["median"] <= wanted if at_most else got["median"] >= wanted

@@ -182,12 +182,6 @@ void ask_for_f32(const OpDef &op, yoke_arg *args, const yoke_tensor &first)
 
 }  // namespace
 
-bool autocasts(const OpDef &op) noexcept
-{
-    const Autocast *region = current_autocast();
-    return region && region->enabled() && op.autocast != AutocastClass::kNone;
-}
-
 void run_autocast(int32_t number, yoke_arg *args, Tensor *results)
 {
     const OpDef &op = kOps[number];

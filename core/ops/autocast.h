@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/base/refcount.h"
+#include "core/base/thread_state.h"
 #include "core/device/device.h"
 #include "core/ops/op_def.h"
 
@@ -43,8 +44,12 @@ yoke_dtype default_autocast_dtype(const Device &device);
 Autocast *set_autocast(Autocast *region) noexcept;
 Autocast *current_autocast() noexcept;
 
-// Whether a call of this op is to be cast.
-bool autocasts(const OpDef &op) noexcept;
+// Whether a call of this op is to be cast; every call of every op asks.
+inline bool autocasts(const OpDef &op) noexcept
+{
+    const auto *region = static_cast<const Autocast *>(thread_state().autocast);
+    return region && region->enabled() && op.autocast != AutocastClass::kNone;
+}
 // Runs such a call: casts its arguments, then goes on without a region.
 void run_autocast(int32_t number, yoke_arg *args, Tensor *results);
 

@@ -268,7 +268,7 @@ void Call::execute_in_place(Tensor *results)
     yoke_tensor &x = *args_[op_.mut_result].v.tensor;
     check_written();
     const OpDef &op = kOps[op_.in_place_of];
-    collect_tensors();
+    if (grad_enabled()) collect_tensors();  // which says whether a gradient is wanted
     if (needs_) {
         take_history(x);
     } else {

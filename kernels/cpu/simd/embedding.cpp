@@ -1,9 +1,9 @@
 // embedding and its gradient. The gradient goes row by row of the table: positions are sorted by the row that they name
 // (a counting sort, which keeps their order), and each row adds up its own. No two threads write one row, and the order
 // of additions is that of the index.
-#include <cstdio>
 #include <cstring>
 
+#include "kernels/cpu/simd/indices.h"
 #include "kernels/cpu/simd/norm_rows.h"
 
 YOKE_SIMD_BEGIN
@@ -33,22 +33,13 @@ struct Entries {
 // "embedding: index[2, 0] is 70; ..." for entry `i`.
 static yoke_status out_of_range(const yoke_operand &index, int64_t i, int64_t value, int64_t count)
 {
-    char at[YOKE_MAX_NDIM * 21 + 1];
-    int64_t place[YOKE_MAX_NDIM];
-    for (int axis = index.ndim - 1; axis >= 0; axis--) {
-        place[axis] = i % index.shape[axis];
-        i /= index.shape[axis];
-    }
-    int length = 0;
-    at[0] = 0;
-    for (int axis = 0; axis < index.ndim && length < 150; axis++)
-        length += snprintf(at + length, sizeof(at) - (size_t)length, "%s%lld", axis ? ", " : "",
-                           (long long)place[axis]);
+    char at[160];
+    write_place(index, i, at, sizeof(at));
     if (count == 0)
-        return fail(YOKE_E_INDEX, "embedding: index[%s] is %lld, but weight has no rows", at,
+        return fail(YOKE_E_INDEX, "embedding: index%s is %lld, but weight has no rows", at,
                     (long long)value);
-    return fail(YOKE_E_INDEX, "embedding: index[%s] is %lld; weight has %lld rows: use 0 to %lld",
-                at, (long long)value, (long long)count, (long long)count - 1);
+    return fail(YOKE_E_INDEX, "embedding: index%s is %lld; weight has %lld rows: use 0 to %lld", at,
+                (long long)value, (long long)count, (long long)count - 1);
 }
 
 // f(entry, value) for each entry in order, once all are known to name a row.

@@ -23,8 +23,7 @@ static bool all_inside(const Indices &indices)
     return !outside;
 }
 
-// "[1, 2]" for a place in row-major order; "" in a tensor without axes.
-static void write_place(const yoke_operand &operand, int64_t place, char *text, size_t room)
+void write_place(const yoke_operand &operand, int64_t place, char *text, size_t room)
 {
     int64_t at[YOKE_MAX_NDIM];
     for (int axis = operand.ndim - 1; axis >= 0; axis--) {

@@ -21,6 +21,9 @@ struct Indices {
 // YOKE_OK, or YOKE_E_INDEX naming the first index that is out of range, in row-major order.
 yoke_status check_indices(const yoke_launch *launch, const Indices &indices);
 
+// "[1, 2]" for the element at a place in row-major order; "" in a tensor without axes.
+void write_place(const yoke_operand &operand, int64_t place, char *text, size_t room);
+
 // The length of an axis, and the step in bytes along it; an operand without axes has one position.
 inline int64_t axis_length(const yoke_operand &operand, int axis)
 {
