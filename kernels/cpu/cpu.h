@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/backend/backend.h"
+#include "kernels/common/names.h"
 
 namespace yoke::cpu {
 
@@ -20,9 +20,8 @@ yoke_status fail(yoke_status status, const char *format, ...) __attribute__((for
 // The same with errno's number and text behind the message.
 yoke_status fail_errno(yoke_status status, const char *what, uint64_t bytes);
 
-const char *op_name(int32_t op);
-const char *dtype_name(yoke_dtype dtype);
-int64_t dtype_size(yoke_dtype dtype);  // bytes; 0 for what is no dtype
+using kernels::dtype_name;
+using kernels::op_name;
 
 // "softmax: x has dtype int64, which the CPU kernel does not take": reached only past a wrong shape rule.
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);

@@ -15,7 +15,6 @@
 #include <cstdint>
 
 #include "core/backend/backend.h"
-#include "core/backend/ops.inc"
 
 namespace yoke::cuda {
 
@@ -35,8 +34,10 @@ struct Device {
     int32_t index;    // among the usable ones: the N of cuda:N
     CUdevice number;  // CUDA's own
     uint64_t total_memory;
-    CUcontext context;  // null while it is not open
-    int32_t opens;      // device_open minus device_close
+    int32_t multiprocessors;
+    CUcontext context;    // null while it is not open
+    int32_t opens;        // device_open minus device_close
+    struct Fault *fault;  // what kernels tell of wrong values; see fault.h
 };
 
 // The status of a CUDA error; runtime and driver number their errors alike.

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/fault.h"
 
 namespace yoke::cuda {
 
@@ -44,6 +45,20 @@ static yoke_status retain(Device &device)
     return YOKE_OK;
 }
 
+static void release(Device &device)
+{
+    device.context = nullptr;
+    driver().call.cuDevicePrimaryCtxRelease(device.number);
+}
+
+static yoke_status make_ready(Device &device)
+{
+    if (const yoke_status status = retain(device)) return status;
+    const yoke_status status = make_fault(device);
+    if (status) release(device);
+    return status;
+}
+
 yoke_status device_open(int32_t index, void **device)
 {
     int32_t count = 0;
@@ -54,7 +69,7 @@ yoke_status device_open(int32_t index, void **device)
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &wanted = driver().devices[index];
     if (!wanted.context)
-        if (const yoke_status status = retain(wanted)) return status;
+        if (const yoke_status status = make_ready(wanted)) return status;
     ++wanted.opens;
     *device = &wanted;
     return YOKE_OK;
@@ -66,8 +81,8 @@ void device_close(void *device)
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &closing = *static_cast<Device *>(device);
     if (closing.opens == 0 || --closing.opens) return;
-    closing.context = nullptr;
-    driver().call.cuDevicePrimaryCtxRelease(closing.number);
+    drop_fault(closing);
+    release(closing);
 }
 
 static void format_uuid(const cudaUUID_t &uuid, char *text, size_t capacity)
@@ -117,7 +132,8 @@ yoke_status device_synchronize(void *device)
 {
     const Scope scope(device, "device_synchronize");
     if (scope.status()) return scope.status();
-    return scope.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const yoke_status status = scope.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return status ? status : take_fault(scope);
 }
 
 yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -193,14 +193,16 @@ void pass_over(Driver &driver, int number, CUdevice device, int major, int minor
 bool add_device(Driver &driver, int number)
 {
     constexpr CUdevice_attribute kMajor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+    constexpr CUdevice_attribute kMultiprocessors = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
     constexpr CUdevice_attribute kMinor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
     const DriverCalls &call = driver.call;
     CUdevice device = 0;
-    int major = 0, minor = 0;
+    int major = 0, minor = 0, multiprocessors = 0;
     size_t memory = 0;
     CUresult error = call.cuDeviceGet(&device, number);
     if (!error) error = call.cuDeviceGetAttribute(&major, kMajor, device);
     if (!error) error = call.cuDeviceGetAttribute(&minor, kMinor, device);
+    if (!error) error = call.cuDeviceGetAttribute(&multiprocessors, kMultiprocessors, device);
     if (!error) error = call.cuDeviceTotalMem(&memory, device);
     if (error) return give_up_on_error(driver, "asking a GPU for its properties", error);
     if (!archs_serve(YOKE_CUDA_ARCHS, major, minor, driver.version >= CUDART_VERSION)) {
@@ -208,7 +210,7 @@ bool add_device(Driver &driver, int number)
         return true;
     }
     const int32_t index = driver.device_count++;
-    driver.devices[index] = {index, device, memory, nullptr, 0};
+    driver.devices[index] = {index, device, memory, multiprocessors, nullptr, 0, nullptr};
     return true;
 }
 

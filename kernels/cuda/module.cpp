@@ -4,7 +4,9 @@
 // not written leaves a null entry: the reference to it is weak.
 #include <cstdio>
 
+#include "core/backend/ops.inc"
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/support.h"
 
 #define YOKE_DECLARE(op)                                   \
     extern "C" __attribute__((weak, visibility("hidden"))) \
@@ -30,6 +32,13 @@ static const char *build_info()
                  CUDART_VERSION % 1000 / 10, YOKE_CUDA_ARCHS);
     (void)written;
     return text;
+}
+
+// Every kernel runs inside the context of its device.
+static yoke_status launch_kernel(const yoke_launch *launch, yoke_kernel_fn kernel)
+{
+    const Scope scope(launch->device, op_name(launch->op));
+    return scope.status() ? scope.status() : kernel(launch);
 }
 
 static const yoke_backend kBackend = {
@@ -71,7 +80,7 @@ static const yoke_backend kBackend = {
     .kernels = kKernels,
     .kernel_count = YOKE_OP_COUNT,
     .reserved = 0,
-    .launch = nullptr,
+    .launch = launch_kernel,
     .comm = nullptr,
     .build_info = build_info,
     .after_fork = after_fork,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/fault.h"
 
 namespace yoke::cuda {
 
@@ -45,7 +46,9 @@ yoke_status stream_synchronize(void *device, void *stream)
 {
     const Scope scope(device, "stream_synchronize");
     if (scope.status()) return scope.status();
-    return scope.check(cudaStreamSynchronize(native_stream(stream)), "cudaStreamSynchronize");
+    const yoke_status status =
+        scope.check(cudaStreamSynchronize(native_stream(stream)), "cudaStreamSynchronize");
+    return status ? status : take_fault(scope);
 }
 
 // "Not ready" is an answer, not a failure; it must not be found behind a later launch either.
@@ -116,7 +119,9 @@ yoke_status event_synchronize(void *device, void *event)
 {
     const Scope scope(device, "event_synchronize");
     if (scope.status()) return scope.status();
-    return scope.check(cudaEventSynchronize(native_event(event)), "cudaEventSynchronize");
+    const yoke_status status =
+        scope.check(cudaEventSynchronize(native_event(event)), "cudaEventSynchronize");
+    return status ? status : take_fault(scope);
 }
 
 yoke_status event_elapsed(void *device, void *start, void *end, double *seconds)

@@ -1,9 +1,21 @@
-"""Shared by all Python tests: no test may leave a tensor behind."""
+"""Shared by all Python tests: no test may leave a tensor behind.
+
+YOKE_TEST_DEVICE=cuda runs them on that device: tensors are made there, and numpy(), which wants host memory, copies.
+"""
 
 import gc
+import os
 import sys
 
 import pytest
+
+DEVICE = os.environ.get("YOKE_TEST_DEVICE", "cpu")
+if DEVICE != "cpu":
+    os.environ["YOKE_DEVICE"] = DEVICE
+    import yoke
+
+    _numpy = yoke.Tensor.numpy
+    yoke.Tensor.numpy = lambda tensor: _numpy(tensor.cpu())
 
 
 def pytest_addoption(parser):

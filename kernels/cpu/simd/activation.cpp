@@ -5,14 +5,12 @@
 
 YOKE_SIMD_BEGIN
 
-YOKE_UNARY(relu, for_number, Relu, kGrain)
-YOKE_UNARY(tanh, for_float, Tanh, kCostlyGrain)
-YOKE_UNARY(sigmoid, for_float, Sigmoid, kCostlyGrain)
-YOKE_UNARY(silu, for_float, Silu, kCostlyGrain)
-YOKE_BINARY(_relu_backward, for_number, ReluBackward, kGrain)
-YOKE_BINARY(_tanh_backward, for_float, TanhBackward, kGrain)
-YOKE_BINARY(_sigmoid_backward, for_float, SigmoidBackward, kGrain)
-YOKE_BINARY(_silu_backward, for_float, SiluBackward, kCostlyGrain)
+// Those with parameters: a functor that holds them, made of the launch's.
+#define YOKE_ACTIVATION(name, F, grain, ...) \
+    YOKE_POINTWISE(name, for_float, grain, (unary<T>(launch, grain, kernels::F{__VA_ARGS__})))
+#define YOKE_ACTIVATION_BACKWARD(name, F, grain, ...) \
+    YOKE_POINTWISE(name, for_float, grain, (binary<T>(launch, grain, kernels::F{__VA_ARGS__})))
+YOKE_ACTIVATION_OPS(YOKE_UNARY, YOKE_BINARY, YOKE_ACTIVATION, YOKE_ACTIVATION_BACKWARD)
 
 static bool wants_tanh(const yoke_launch *launch)
 {
@@ -34,20 +32,5 @@ YOKE_KERNEL(_gelu_backward)
                                   : binary<T, kernels::GeluBackward>(launch, kCostlyGrain);
     });
 }
-
-// Those with parameters: a functor that holds them, made of the launch's.
-#define YOKE_ACTIVATION(name, F, grain, ...) \
-    YOKE_POINTWISE(name, for_float, grain, (unary<T>(launch, grain, kernels::F{__VA_ARGS__})))
-#define YOKE_ACTIVATION_BACKWARD(name, F, grain, ...) \
-    YOKE_POINTWISE(name, for_float, grain, (binary<T>(launch, grain, kernels::F{__VA_ARGS__})))
-#define YOKE_PARAM(i) float_param(launch->params[i])
-
-YOKE_ACTIVATION(leaky_relu, LeakyRelu, kGrain, YOKE_PARAM(0))
-YOKE_ACTIVATION(elu, Elu, kCostlyGrain, YOKE_PARAM(0))
-YOKE_ACTIVATION(softplus, Softplus, kCostlyGrain, YOKE_PARAM(0), YOKE_PARAM(1))
-YOKE_ACTIVATION_BACKWARD(_leaky_relu_backward, LeakyReluBackward, kGrain, YOKE_PARAM(0))
-YOKE_ACTIVATION_BACKWARD(_elu_backward, EluBackward, kCostlyGrain, YOKE_PARAM(0))
-YOKE_ACTIVATION_BACKWARD(_softplus_backward, SoftplusBackward, kCostlyGrain, YOKE_PARAM(0),
-                         YOKE_PARAM(1))
 
 YOKE_SIMD_END

@@ -3,18 +3,7 @@
 
 YOKE_SIMD_BEGIN
 
-YOKE_COMPARISON(eq, Equal)
-YOKE_COMPARISON(ne, NotEqual)
-YOKE_COMPARISON(lt, Less)
-YOKE_COMPARISON(le, LessEqual)
-YOKE_COMPARISON(gt, Greater)
-YOKE_COMPARISON(ge, GreaterEqual)
-YOKE_COMPARISON(logical_and, LogicalAnd)
-YOKE_COMPARISON(logical_or, LogicalOr)
-YOKE_COMPARISON(logical_xor, LogicalXor)
-YOKE_TEST(logical_not, LogicalNot)
-YOKE_TEST(isnan, IsNan)
-YOKE_TEST(isfinite, IsFinite)
+YOKE_COMPARISON_OPS(YOKE_COMPARISON, YOKE_TEST)
 
 // Only the size of an element matters.
 YOKE_KERNEL(where)

@@ -119,7 +119,7 @@ YOKE_KERNEL(fill_)
     const yoke_arg &value = launch->params[0];
     uint64_t bits = 0;
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
-        T element = value.kind == YOKE_ARG_FLOAT ? convert<T>(value.v.f) : convert<T>(value.v.i);
+        T element = kernels::value_of<T>(value);
         memcpy(&bits, &element, sizeof(element));
         return (yoke_status)YOKE_OK;
     });

@@ -12,7 +12,7 @@ YOKE_KERNEL(masked_fill)
     const yoke_arg &value = launch->params[0];
     if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
-        T fill = value.kind == YOKE_ARG_FLOAT ? convert<T>(value.v.f) : convert<T>(value.v.i);
+        T fill = kernels::value_of<T>(value);
         return map<T, T, bool>(out, x, mask, kernels::MaskedFill<T>{fill});
     });
 }

@@ -25,44 +25,19 @@ static void gather_parameter(const yoke_operand &p, int64_t n, compute_type<T> v
     gather_norm_rows<T, C, 1>(row, 0, at, 1, to);
 }
 
-// out[i] = f(i), past the caches if `streamed`: made in a piece that stays near, then moved as a whole. Meanwhile what
-// is read next is fetched from `next`: the sums of a row begin as soon as this one is written.
-template <class C, class F>
-static void write_row(C *out, int64_t n, bool streamed, const char *next, const F &f)
-{
-    constexpr int64_t kPiece = 256;
-    if (!streamed) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) out[i] = f(i);
-        return;
-    }
-    constexpr int64_t kFetched =
-        65536;  // bytes of a row beyond which it would only push others out
-    bool fetches = n * (int64_t)sizeof(C) <= kFetched;
-    alignas(64) C piece[kPiece];
-    for (int64_t begin = 0; begin < n; begin += kPiece) {
-        int64_t count = min(kPiece, n - begin);
-        for (int64_t at = 0; fetches && at < count * (int64_t)sizeof(C); at += 64)
-            __builtin_prefetch(next + begin * (int64_t)sizeof(C) + at, 0, 2);
-#pragma omp simd
-        for (int64_t i = 0; i < count; i++) piece[i] = f(begin + i);
-        stream_copy(out + begin, piece, count * (int64_t)sizeof(C));
-    }
-}
-
 template <class C>
 static void apply_row(const C *x, C mean, C rstd, const C *weight, const C *bias, C *out, int64_t n,
-                      bool streamed, const char *next)
+                      bool far)
 {
     if (weight)
-        write_row(
-            out, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
-                return kernels::normalized(x[i], mean, rstd) * weight[i] + bias[i];
+        finish_row(
+            out, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
+                out[i] = kernels::normalized(x[i], mean, rstd) * weight[i] + bias[i];
             });
     else
-        write_row(
-            out, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
-                return kernels::normalized(x[i], mean, rstd);
+        finish_row(
+            out, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
+                out[i] = kernels::normalized(x[i], mean, rstd);
             });
 }
 
@@ -92,17 +67,15 @@ static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &
         gather_parameter<T>(weight, n, (C)1, w);
         gather_parameter<T>(bias ? *bias : yoke_operand{}, n, (C)0, b);
     }
-    bool streamed = rows.template is_streamed_as<T>(), failed = false;
+    bool far = rows.template is_far_as<T>(), failed = false;
     parallel_shares(rows.count, max(1, kNormGrain / max(1, n)), [&](int64_t begin, int64_t end) {
         bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<2, C> &block) {
             C mean[kNormRows], rstd[kNormRows];
             statistics(block, mean, rstd);
             for (int r = 0; r < block.count; r++)
-                apply_row(block.in[0][r], mean[r], rstd[r], w, b, block.in[1][r], n, streamed,
-                          block.next + r * n * (int64_t)sizeof(T));
+                apply_row(block.in[0][r], mean[r], rstd[r], w, b, block.in[1][r], n, far);
         });
         if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
-        if (streamed) stream_end();
     });
     return row_status(launch, failed, n);
 }
@@ -180,8 +153,7 @@ struct NormRow {
 };
 
 template <class C>
-static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, bool streamed,
-                         const char *next)
+static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, bool far)
 {
     const C *w = row.weight;
     int64_t n = row.n;
@@ -190,10 +162,10 @@ static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, b
     if (row.centred) mean_g = kernels::sum_of<C>(n, [=](int64_t i) { return g[i] * w[i]; }) / (C)n;
     auto product = [=](int64_t i) { return g[i] * w[i] * kernels::normalized(x[i], mean, rstd); };
     C mean_g_normal = kernels::sum_of<C>(n, product) / (C)n;
-    write_row(
-        dx, n, streamed, next, [=](int64_t i) __attribute__((always_inline)) {
-            return kernels::norm_backward(g[i] * w[i], kernels::normalized(x[i], mean, rstd), rstd,
-                                          mean_g, mean_g_normal);
+    finish_row(
+        dx, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
+            dx[i] = kernels::norm_backward(g[i] * w[i], kernels::normalized(x[i], mean, rstd), rstd,
+                                           mean_g, mean_g_normal);
         });
 }
 
@@ -248,7 +220,7 @@ static bool run_gradient(const NormGradient &o, const NormRows<3> &rows, int64_t
     using C = compute_type<T>;
     int64_t n = rows.length;
     for (int64_t i = 0; sums && i < 2 * n; i++) sums[i] = (C)0;
-    bool streamed = rows.template is_streamed_as<T>();
+    bool far = rows.template is_far_as<T>();
     bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<3, C> &block) {
         for (int r = 0; r < block.count; r++) {
             const C *g = block.in[0][r], *x = block.in[1][r];
@@ -256,12 +228,9 @@ static bool run_gradient(const NormGradient &o, const NormRows<3> &rows, int64_t
             NormRow<C> row{statistic<C>(o.mean, number), statistic<C>(o.rstd, number), weight,
                            o.mean != nullptr, n};
             if (sums) add_to_weight(row, g, x, sums, sums + n);
-            if (o.of_x)
-                row_gradient(row, g, x, block.in[2][r], streamed,
-                             block.next + r * n * (int64_t)sizeof(T));
+            if (o.of_x) row_gradient(row, g, x, block.in[2][r], far);
         }
     });
-    if (streamed) stream_end();
     return done;
 }
 

@@ -10,7 +10,6 @@
 #include "kernels/common/span.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/share.h"
-#include "kernels/cpu/simd/stream.h"
 
 YOKE_SIMD_BEGIN
 
@@ -18,24 +17,6 @@ YOKE_SIMD_BEGIN
 constexpr int kNormRows = 16;
 // Elements of short rows that are taken together: with a weight and a bias they stay in the first-level cache.
 constexpr int64_t kNormBlockLength = 2048;
-
-// A loop over axes [first, last) in row-major order.
-template <int N>
-inline void plan_ordered(Loop<N> &loop, const yoke_operand *const (&operands)[N], int first,
-                         int last)
-{
-    int ndim = operands[0]->ndim;
-    loop.ndim = 0;
-    loop.numel = 1;
-    for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
-    for (int axis = last - 1; axis >= first; axis--) {
-        int64_t strides[N];
-        for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, ndim);
-        add_axis<N>(loop, operands[0]->shape[axis], strides);
-    }
-    if (loop.ndim == 0) finish_loop<N>(loop);
-    join_axes<N>(loop);
-}
 
 // N operands of one shape, of which the last is written (if any is); rows are over the axes from `axis` on.
 template <int N>
@@ -53,12 +34,12 @@ struct NormRows {
         length = inner.numel;
     }
 
-    // Whether the last operand is large and lies so that its rows can be streamed.
+    // Whether the last operand's rows are written where they lie, and are many.
     template <class T>
-    bool is_streamed_as() const
+    bool is_far_as() const
     {
         return written && std::is_same_v<T, compute_type<T>> && is_dense(N - 1, sizeof(T)) &&
-               is_streamed(count * length * (int64_t)sizeof(T));
+               is_far(count * length * (int64_t)sizeof(T));
     }
 
     bool is_dense(int i, int64_t size) const
@@ -115,7 +96,6 @@ struct RowBlock {
     int64_t first;  // number of the first
     int count;
     C *in[N][kNormRows];
-    const char *next;  // the first row of operand 0 that comes after the block, for prefetching
 };
 
 // How many rows are taken at a time. Short ones go together, since what one row waits for (its sums) another can fill.
@@ -144,7 +124,7 @@ inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, c
         return false;
     Cursor<N> cursor(rows.outer, begin);
     while (begin < end) {
-        RowBlock<N, C> block{begin, (int)min(at_once, end - begin), {}, nullptr};
+        RowBlock<N, C> block{begin, (int)min(at_once, end - begin), {}};
         char *at[N][kNormRows] = {};
         for (int r = 0; r < block.count; r++, cursor.advance(rows.outer, 0, 1))
             for (int i = 0; i < N; i++) {
@@ -152,7 +132,6 @@ inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, c
                 block.in[i][r] =
                     in_place[i] ? (C *)at[i][r] : buffer + ((int64_t)i * at_once + r) * n;
             }
-        block.next = begin + block.count < end ? cursor.data[0] : at[0][0];
         for (int i = 0; i < N - (int)rows.written; i++)
             if (!in_place[i])
                 gather_norm_rows<T, C, N>(rows, i, at[i], block.count, block.in[i][0]);

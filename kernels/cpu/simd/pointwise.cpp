@@ -3,56 +3,18 @@
 
 YOKE_SIMD_BEGIN
 
-YOKE_BINARY(add, for_any, Add, kGrain)
-YOKE_BINARY(sub, for_any, Sub, kGrain)
-YOKE_BINARY(mul, for_any, Mul, kGrain)
-YOKE_BINARY(div, for_float, Div, kGrain)
-YOKE_BINARY(maximum, for_any, Maximum, kGrain)
-YOKE_BINARY(minimum, for_any, Minimum, kGrain)
-YOKE_UNARY(neg, for_number, Neg, kGrain)
-YOKE_UNARY(abs, for_number, Abs, kGrain)
-YOKE_UNARY(sign, for_number, Sign, kGrain)
-YOKE_UNARY(floor, for_number, Floor, kGrain)
-YOKE_UNARY(ceil, for_number, Ceil, kGrain)
-YOKE_UNARY(round, for_number, Round, kGrain)
-
-YOKE_UNARY(exp, for_float, Exp, kCostlyGrain)
-YOKE_UNARY(log, for_float, Log, kCostlyGrain)
-YOKE_UNARY(sqrt, for_float, Sqrt, kCostlyGrain)
-YOKE_UNARY(rsqrt, for_float, Rsqrt, kCostlyGrain)
-YOKE_UNARY(reciprocal, for_float, Reciprocal, kGrain)
-YOKE_UNARY(sin, for_float, Sin, kCostlyGrain)
-YOKE_UNARY(cos, for_float, Cos, kCostlyGrain)
-YOKE_UNARY(erf, for_float, Erf, kCostlyGrain)
-
-YOKE_BINARY(_abs_backward, for_float, AbsBackward, kGrain)
-YOKE_BINARY(_sqrt_backward, for_float, SqrtBackward, kGrain)
-YOKE_BINARY(_rsqrt_backward, for_float, RsqrtBackward, kGrain)
-YOKE_BINARY(_reciprocal_backward, for_float, ReciprocalBackward, kGrain)
-YOKE_BINARY(_sin_backward, for_float, SinBackward, kCostlyGrain)
-YOKE_BINARY(_cos_backward, for_float, CosBackward, kCostlyGrain)
-YOKE_BINARY(_erf_backward, for_float, ErfBackward, kCostlyGrain)
+YOKE_ARITHMETIC_OPS(YOKE_UNARY, YOKE_BINARY)
 
 // ---- bounds ----------------------------------------------------------------------------------------------------
-
-// A bound as T, or the end of T where there is none, or none within reach.
-template <class T>
-static compute_type<T> bound(const yoke_arg &arg, bool is_upper)
-{
-    if (arg.kind == YOKE_ARG_FLOAT) return load<T>(convert<T>(arg.v.f));
-    if (arg.kind == YOKE_ARG_NONE && is_float<T>)
-        return (compute_type<T>)(is_upper ? __builtin_inf() : -__builtin_inf());
-    if (arg.kind == YOKE_ARG_NONE) return load<T>(convert<T>(is_upper ? 1e30 : -1e30));
-    if (is_float<T> || sizeof(T) == 8) return load<T>(convert<T>(arg.v.i));
-    return load<T>(convert<T>((double)arg.v.i));  // a double beyond the ends of T gives the end
-}
 
 YOKE_KERNEL(clamp)
 {
     return for_number(launch, "x", launch->operands[0].dtype, [&]<class T>() {
         using C = kernels::Clamp<compute_type<T>>;
         const yoke_arg *params = launch->params;
-        return unary<T>(launch, kGrain, C{bound<T>(params[0], false), bound<T>(params[1], true)});
+        return unary<T>(
+            launch, kGrain,
+            C{kernels::bound_of<T>(params[0], false), kernels::bound_of<T>(params[1], true)});
     });
 }
 
@@ -61,7 +23,9 @@ YOKE_KERNEL(_clamp_backward)
     return for_float(launch, "x", launch->operands[1].dtype, [&]<class T>() {
         using C = kernels::ClampBackward<compute_type<T>>;
         const yoke_arg *params = launch->params;
-        return binary<T>(launch, kGrain, C{bound<T>(params[0], false), bound<T>(params[1], true)});
+        return binary<T>(
+            launch, kGrain,
+            C{kernels::bound_of<T>(params[0], false), kernels::bound_of<T>(params[1], true)});
     });
 }
 

@@ -1,13 +1,12 @@
 // How elementwise kernels are written: one line an op over a functor of kernels/common.
 //
 // Contract
-//  * YOKE_UNARY(op, types, Functor, grain), YOKE_BINARY and YOKE_COMPARISON define the kernel of an op whose results
-//    follow its operands; the dtype of operand 0 is that of all.
+//  * YOKE_UNARY, YOKE_BINARY, YOKE_COMPARISON and YOKE_TEST define the kernel of a line of pointwise_ops.h.
 //  * map_many takes three or four inputs. It works in blocks: inputs that are not runs are gathered into one, so that a
 //    single loop becomes vectors whatever is broadcast.
 #pragma once
 
-#include "kernels/common/elementwise.h"
+#include "kernels/common/pointwise_ops.h"
 #include "kernels/cpu/simd/iterate.h"
 
 YOKE_SIMD_BEGIN

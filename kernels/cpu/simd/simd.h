@@ -7,7 +7,7 @@
 //  * Kernels rely on what backend.h promises of a launch: shapes and parameters are settled.
 #pragma once
 
-#include "kernels/common/numeric.h"
+#include "kernels/common/operand.h"
 #include "kernels/cpu/cpu.h"
 
 #define YOKE_SIMD_BEGIN   \
@@ -22,17 +22,22 @@ YOKE_SIMD_BEGIN
 using kernels::bf16;
 using kernels::compute_type;
 using kernels::convert;
+using kernels::data_of;
+using kernels::dtype_size;
 using kernels::f16;
+using kernels::float_param;
+using kernels::is_contiguous;
 using kernels::is_float;
 using kernels::is_half;
+using kernels::is_present;
 using kernels::load;
 using kernels::store;
 
 // A kernel, declared and defined at once: only the table knows the list of ops, so a new op rebuilds no kernel file.
-#define YOKE_KERNEL(name)                              \
-    namespace entry {                                  \
-    yoke_status name(const yoke_launch *launch);       \
-    }                                                  \
+#define YOKE_KERNEL(name)                        \
+    namespace entry {                            \
+    yoke_status name(const yoke_launch *launch); \
+    }                                            \
     yoke_status entry::name(const yoke_launch *launch)
 
 inline int64_t min(int64_t a, int64_t b)
@@ -50,36 +55,8 @@ inline int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-// ---- dtypes -----------------------------------------------------------------------------------------------------
-
-#define YOKE_FLOAT_TYPES(CASE) \
-    CASE(YOKE_F32, float) CASE(YOKE_BF16, bf16) CASE(YOKE_F16, f16) CASE(YOKE_F64, double)
-#define YOKE_NUMBER_TYPES(CASE) \
-    YOKE_FLOAT_TYPES(CASE)      \
-    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
-#define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) CASE(YOKE_BOOL, bool)
-// For what only moves elements: any type of the same size serves.
-#define YOKE_SIZE_TYPES(CASE) CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
-
-#define YOKE_TYPE_CASE(value, type) \
-    case value:                     \
-        return f.template operator()<type>();
-
-// Each calls f.operator()<T>() for the type that `dtype` names; `operand` is for the error.
-#define YOKE_DISPATCHER(name, TYPES)                                                              \
-    template <class F>                                                                            \
-    inline yoke_status name(const yoke_launch *launch, const char *operand, int64_t dtype, F &&f) \
-    {                                                                                             \
-        switch (dtype) {                                                                          \
-            TYPES(YOKE_TYPE_CASE)                                                                 \
-            default:                                                                              \
-                return bad_dtype(launch, operand, (yoke_dtype)dtype);                             \
-        }                                                                                         \
-    }
-YOKE_DISPATCHER(for_float, YOKE_FLOAT_TYPES)
-YOKE_DISPATCHER(for_number, YOKE_NUMBER_TYPES)
-YOKE_DISPATCHER(for_any, YOKE_ALL_TYPES)
-YOKE_DISPATCHER(for_size, YOKE_SIZE_TYPES)
+// for_float, for_number, for_any, for_size: f.operator()<T>() for the type that a dtype names.
+YOKE_DISPATCHERS
 
 // ---- threads ----------------------------------------------------------------------------------------------------
 
@@ -104,30 +81,6 @@ inline void parallel_range(int64_t n, int64_t grain, const F &f)
     int64_t shares = min(team_size(), n / grain);
     int64_t share = divide_up(divide_up(n, shares), 64) * 64;
     parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
-}
-
-// ---- operands ---------------------------------------------------------------------------------------------------
-
-template <class T>
-inline T *data_of(const yoke_operand &operand)
-{
-    return static_cast<T *>(operand.data);
-}
-
-// Row-major without gaps, as one run of numel elements.
-inline bool is_contiguous(const yoke_operand &operand)
-{
-    return (operand.flags & YOKE_OPERAND_CONTIGUOUS) || operand.numel <= 1;
-}
-
-inline bool is_present(const yoke_operand &operand)
-{
-    return operand.flags != 0;
-}
-
-inline double float_param(const yoke_arg &arg)
-{
-    return arg.kind == YOKE_ARG_FLOAT ? arg.v.f : (double)arg.v.i;
 }
 
 YOKE_SIMD_END

@@ -8,38 +8,44 @@ YOKE_SIMD_BEGIN
 // out = exp(x - max) in the pass that sums, then one pass of products: one exp an element. Where all are -infinity, or
 // one is infinity, the differences are NaN and so is the row.
 template <class C>
-static void softmax_row(const C *x, C *out, int64_t n)
+static void softmax_row(const C *x, C *out, int64_t n, bool far)
 {
     C scale = (C)1 / kernels::row_sum_exp<true>(x, n, kernels::row_max(x, n), out);
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) out[i] *= scale;
+    finish_row(
+        out, x, n, far, [=](int64_t i) __attribute__((always_inline)) { out[i] *= scale; });
 }
 
 template <class C>
-static void log_softmax_row(const C *x, C *out, int64_t n)
+static void log_softmax_row(const C *x, C *out, int64_t n, bool far)
 {
     auto state = kernels::softmax_state(x, 1, n);
     C log_sum = kernels::log(state.sum);
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) out[i] = (x[i] - state.max) - log_sum;
+    finish_row(
+        out, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
+            out[i] = (x[i] - state.max) - log_sum;
+        });
 }
 
 template <class C>
-static void softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
+static void softmax_backward_row(const C *g, const C *y, C *out, int64_t n, bool far)
 {
     C dot = kernels::row_sum<C>(
         n, [=](int64_t i) __attribute__((always_inline)) { return g[i] * y[i]; });
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) out[i] = kernels::softmax_backward(g[i], y[i], dot);
+    finish_row(
+        out, g, n, far, [=](int64_t i) __attribute__((always_inline)) {
+            out[i] = kernels::softmax_backward(g[i], y[i], dot);
+        });
 }
 
 template <class C>
-static void log_softmax_backward_row(const C *g, const C *y, C *out, int64_t n)
+static void log_softmax_backward_row(const C *g, const C *y, C *out, int64_t n, bool far)
 {
     C sum = kernels::row_sum<C>(
         n, [=](int64_t i) __attribute__((always_inline)) { return g[i]; });
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) out[i] = kernels::log_softmax_backward(g[i], y[i], sum);
+    finish_row(
+        out, g, n, far, [=](int64_t i) __attribute__((always_inline)) {
+            out[i] = kernels::log_softmax_backward(g[i], y[i], sum);
+        });
 }
 
 YOKE_KERNEL(softmax)
@@ -48,8 +54,9 @@ YOKE_KERNEL(softmax)
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         using C = compute_type<T>;
-        return for_each_row<T>(
-            launch, rows, [](const C *const *in, C *y, int64_t n) { softmax_row(in[0], y, n); });
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *y, int64_t n, bool far) {
+            softmax_row(in[0], y, n, far);
+        });
     });
 }
 
@@ -59,8 +66,8 @@ YOKE_KERNEL(log_softmax)
     Rows<2> rows({&x, &out}, (int)launch->params[0].v.i);
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         using C = compute_type<T>;
-        return for_each_row<T>(launch, rows, [](const C *const *in, C *y, int64_t n) {
-            log_softmax_row(in[0], y, n);
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *y, int64_t n, bool far) {
+            log_softmax_row(in[0], y, n, far);
         });
     });
 }
@@ -71,8 +78,8 @@ YOKE_KERNEL(_softmax_backward)
     Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
     return for_float(launch, "grad", o[0].dtype, [&]<class T>() {
         using C = compute_type<T>;
-        return for_each_row<T>(launch, rows, [](const C *const *in, C *dx, int64_t n) {
-            softmax_backward_row(in[0], in[1], dx, n);
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *dx, int64_t n, bool far) {
+            softmax_backward_row(in[0], in[1], dx, n, far);
         });
     });
 }
@@ -83,8 +90,8 @@ YOKE_KERNEL(_log_softmax_backward)
     Rows<3> rows({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
     return for_float(launch, "grad", o[0].dtype, [&]<class T>() {
         using C = compute_type<T>;
-        return for_each_row<T>(launch, rows, [](const C *const *in, C *dx, int64_t n) {
-            log_softmax_backward_row(in[0], in[1], dx, n);
+        return for_each_row<T>(launch, rows, [](const C *const *in, C *dx, int64_t n, bool far) {
+            log_softmax_backward_row(in[0], in[1], dx, n, far);
         });
     });
 }

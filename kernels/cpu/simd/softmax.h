@@ -68,7 +68,7 @@ inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t 
             *(T *)(to[r] + i * step) = store<T>(from[r * length + i]);
 }
 
-// f(in[N - 1] rows, out row, length) for every row, in the computing type. Rows that lie densely in that type are used
+// f(in[N - 1] rows, out row, length, far) for every row, in the computing type; `far` if the tensor is no cache's. Rows that lie densely in that type are used
 // where they are; others pass through a buffer.
 template <class T, int N, class F>
 inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, const F &f)
@@ -76,7 +76,7 @@ inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, 
     using C = compute_type<T>;
     int64_t n = rows.length, count = rows.outer.numel;
     if (n == 0 || count == 0) return YOKE_OK;
-    bool dense = std::is_same_v<T, C>;
+    bool dense = std::is_same_v<T, C>, far = is_far(n * count * (int64_t)sizeof(T));
     for (int i = 0; i < N; i++) dense &= n == 1 || rows.step[i] == (int64_t)sizeof(T);
     int64_t grain = max(1, kSoftmaxGrain / n);
     if (dense) {
@@ -85,7 +85,7 @@ inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, 
             for (; begin < end; begin++, cursor.advance(rows.outer, 0, 1)) {
                 const C *in[N];
                 for (int i = 0; i < N; i++) in[i] = (const C *)cursor.data[i];
-                f(in, (C *)cursor.data[N - 1], n);
+                f(in, (C *)cursor.data[N - 1], n, far);
             }
         });
         return YOKE_OK;
@@ -110,7 +110,7 @@ inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, 
             for (int64_t r = 0; r < taken; r++) {
                 const C *in[N];
                 for (int i = 0; i < N; i++) in[i] = buffer + (i * kRowsAtOnce + r) * n;
-                f(in, out + r * n, n);
+                f(in, out + r * n, n, false);
             }
             scatter_rows<T>(at[N - 1], out, taken, rows.step[N - 1], n);
         }

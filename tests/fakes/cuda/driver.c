@@ -119,6 +119,8 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
         *value = major;
     else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
         *value = minor;
+    else if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        *value = 132;
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;

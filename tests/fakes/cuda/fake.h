@@ -30,4 +30,16 @@ static inline int fake_fault(const char *call)
     return 0;
 }
 
+/* Work that a stream does in its turn: `work` gives a CUDA error number, `drop` frees its context. The call takes the
+ * context over whether it succeeds or not. */
+#include <driver_types.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
+                         void (*drop)(void *), void *context);
+#ifdef __cplusplus
+}
+#endif
+
 #endif

@@ -220,6 +220,17 @@ static cudaError_t check_stream(cudaStream_t stream)
                                                         : cudaSuccess;
 }
 
+cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
+                         void (*drop)(void *), void *context)
+{
+    int error = fake_fault(call);
+    if (!error && current_device() < 0) error = cudaErrorDeviceUninitialized;
+    if (!error) error = check_stream(stream);
+    if (!error) error = work(context);
+    drop(context);
+    return end((cudaError_t)error);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     ENTER();

@@ -1,0 +1,141 @@
+// The axes of a launch as one loop nest: sorted, joined, with a stride for each operand.
+//
+// Contract
+//  * plan_loop drops axes of length 1, puts the axis with the smallest strides innermost and joins axes that lie end
+//    to end, so that a contiguous or merely permuted tensor becomes one run. Broadcast axes have stride 0.
+//  * Host code: a device gets the finished Loop.
+#pragma once
+
+#include "kernels/common/operand.h"
+
+YOKE_KERNELS_BEGIN
+
+template <int N>
+struct Loop {
+    int ndim;                          // at least 1
+    int64_t shape[YOKE_MAX_NDIM];      // axis 0 is the innermost
+    int64_t stride[YOKE_MAX_NDIM][N];  // bytes
+    char *data[N];
+    int64_t numel;
+};
+
+// Whether axis a should be inside axis b: the first operand whose two strides differ decides.
+template <int N>
+inline bool is_inner(const int64_t (&a)[N], const int64_t (&b)[N])
+{
+    for (int i = 0; i < N; i++) {
+        int64_t size_a = a[i] < 0 ? -a[i] : a[i], size_b = b[i] < 0 ? -b[i] : b[i];
+        if (size_a && size_b && size_a != size_b) return size_a < size_b;
+    }
+    return false;
+}
+
+// Whether axis `outer` continues where the innermost `inner` ends, for every operand.
+template <int N>
+inline bool continues(const Loop<N> &loop, int inner, int outer)
+{
+    for (int i = 0; i < N; i++)
+        if (loop.stride[outer][i] != loop.stride[inner][i] * loop.shape[inner]) return false;
+    return true;
+}
+
+template <int N>
+inline void sort_axes(Loop<N> &loop)
+{
+    for (int i = 1; i < loop.ndim; i++) {
+        for (int j = i; j > 0 && is_inner<N>(loop.stride[j], loop.stride[j - 1]); j--) {
+            int64_t length = loop.shape[j];
+            loop.shape[j] = loop.shape[j - 1];
+            loop.shape[j - 1] = length;
+            for (int k = 0; k < N; k++) {
+                int64_t stride = loop.stride[j][k];
+                loop.stride[j][k] = loop.stride[j - 1][k];
+                loop.stride[j - 1][k] = stride;
+            }
+        }
+    }
+}
+
+template <int N>
+inline void join_axes(Loop<N> &loop)
+{
+    int last = 0;
+    for (int axis = 1; axis < loop.ndim; axis++) {
+        if (continues<N>(loop, last, axis)) {
+            loop.shape[last] *= loop.shape[axis];
+            continue;
+        }
+        last++;
+        loop.shape[last] = loop.shape[axis];
+        for (int k = 0; k < N; k++) loop.stride[last][k] = loop.stride[axis][k];
+    }
+    loop.ndim = last + 1;
+}
+
+// Axes are added in any order, each with the strides (in bytes) of every operand; finish_loop makes them a loop.
+template <int N>
+inline void add_axis(Loop<N> &loop, int64_t length, const int64_t (&strides)[N])
+{
+    if (length == 1) return;
+    loop.shape[loop.ndim] = length;
+    for (int i = 0; i < N; i++) loop.stride[loop.ndim][i] = strides[i];
+    loop.ndim++;
+    loop.numel *= length;
+}
+
+template <int N>
+inline void finish_loop(Loop<N> &loop)
+{
+    if (loop.ndim == 0) {
+        loop.ndim = 1;
+        loop.shape[0] = 1;
+        for (int i = 0; i < N; i++) loop.stride[0][i] = 0;
+    } else if (loop.ndim > 1) {
+        sort_axes<N>(loop);
+        join_axes<N>(loop);
+    }
+}
+
+// The step in bytes of an operand along `axis` of a shape with `ndim` axes to which it broadcasts.
+inline int64_t step_of(const yoke_operand &operand, int axis, int ndim)
+{
+    int own = axis - (ndim - operand.ndim);
+    if (own < 0 || operand.shape[own] == 1) return 0;
+    return operand.strides[own] * dtype_size(operand.dtype);
+}
+
+// operands[0] gives the shape; the others broadcast to it.
+template <int N>
+inline void plan_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
+{
+    const yoke_operand &first = *operands[0];
+    loop.ndim = 0;
+    loop.numel = 1;
+    for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
+    for (int axis = first.ndim - 1; axis >= 0; axis--) {
+        int64_t strides[N];
+        for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, first.ndim);
+        add_axis<N>(loop, first.shape[axis], strides);
+    }
+    finish_loop<N>(loop);
+}
+
+// A loop over axes [first, last) in row-major order.
+template <int N>
+inline void plan_ordered(Loop<N> &loop, const yoke_operand *const (&operands)[N], int first,
+                         int last)
+{
+    int ndim = operands[0]->ndim;
+    loop.ndim = 0;
+    loop.numel = 1;
+    for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
+    for (int axis = last - 1; axis >= first; axis--) {
+        int64_t strides[N];
+        for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, ndim);
+        add_axis<N>(loop, operands[0]->shape[axis], strides);
+    }
+    if (loop.ndim == 0) finish_loop<N>(loop);
+    join_axes<N>(loop);
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,101 @@
+// What a launch record holds, as kernels read it: dtypes as types, operands, parameters.
+//
+// Contract: host code. YOKE_DISPATCHERS defines for_float, for_number, for_any and for_size in the namespace of a
+// backend that has bad_dtype(launch, operand, dtype); each calls f.operator()<T>() for the type that a dtype names.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "kernels/common/numeric.h"
+
+YOKE_KERNELS_BEGIN
+
+// ---- dtypes -----------------------------------------------------------------------------------------------------
+
+#define YOKE_FLOAT_TYPES(CASE) \
+    CASE(YOKE_F32, float) CASE(YOKE_BF16, bf16) CASE(YOKE_F16, f16) CASE(YOKE_F64, double)
+#define YOKE_NUMBER_TYPES(CASE) \
+    YOKE_FLOAT_TYPES(CASE)      \
+    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
+#define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) CASE(YOKE_BOOL, bool)
+// For what only moves elements: any type of the same size serves.
+#define YOKE_SIZE_TYPES(CASE) CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
+
+#define YOKE_TYPE_CASE(value, type) \
+    case value:                     \
+        return f.template operator()<type>();
+
+// `operand` is for the error.
+#define YOKE_DISPATCHER(name, TYPES)                                                              \
+    template <class F>                                                                            \
+    inline yoke_status name(const yoke_launch *launch, const char *operand, int64_t dtype, F &&f) \
+    {                                                                                             \
+        switch (dtype) {                                                                          \
+            TYPES(YOKE_TYPE_CASE)                                                                 \
+            default:                                                                              \
+                return bad_dtype(launch, operand, (yoke_dtype)dtype);                             \
+        }                                                                                         \
+    }
+#define YOKE_DISPATCHERS                           \
+    YOKE_DISPATCHER(for_float, YOKE_FLOAT_TYPES)   \
+    YOKE_DISPATCHER(for_number, YOKE_NUMBER_TYPES) \
+    YOKE_DISPATCHER(for_any, YOKE_ALL_TYPES)       \
+    YOKE_DISPATCHER(for_size, YOKE_SIZE_TYPES)
+
+// Bytes of an element; 0 for what is no dtype.
+inline int64_t dtype_size(yoke_dtype dtype)
+{
+#define YOKE_SIZE_CASE(value, type) \
+    case value:                     \
+        return sizeof(type);
+    switch (dtype) {
+        YOKE_ALL_TYPES(YOKE_SIZE_CASE)
+        default:
+            return 0;
+    }
+#undef YOKE_SIZE_CASE
+}
+
+// ---- operands and parameters ------------------------------------------------------------------------------------
+
+template <class T>
+inline T *data_of(const yoke_operand &operand)
+{
+    return static_cast<T *>(operand.data);
+}
+
+// Row-major without gaps, as one run of numel elements.
+inline bool is_contiguous(const yoke_operand &operand)
+{
+    return (operand.flags & YOKE_OPERAND_CONTIGUOUS) || operand.numel <= 1;
+}
+
+inline bool is_present(const yoke_operand &operand)
+{
+    return operand.flags != 0;
+}
+
+inline double float_param(const yoke_arg &arg)
+{
+    return arg.kind == YOKE_ARG_FLOAT ? arg.v.f : (double)arg.v.i;
+}
+
+// A number of a script as T.
+template <class T>
+inline T value_of(const yoke_arg &arg)
+{
+    return arg.kind == YOKE_ARG_FLOAT ? convert<T>(arg.v.f) : convert<T>(arg.v.i);
+}
+
+// A bound as T, or the end of T where there is none, or none within reach.
+template <class T>
+inline compute_type<T> bound_of(const yoke_arg &arg, bool is_upper)
+{
+    if (arg.kind == YOKE_ARG_FLOAT) return load<T>(convert<T>(arg.v.f));
+    if (arg.kind == YOKE_ARG_NONE && is_float<T>)
+        return (compute_type<T>)(is_upper ? __builtin_inf() : -__builtin_inf());
+    if (arg.kind == YOKE_ARG_NONE) return load<T>(convert<T>(is_upper ? 1e30 : -1e30));
+    if (is_float<T> || sizeof(T) == 8) return load<T>(convert<T>(arg.v.i));
+    return load<T>(convert<T>((double)arg.v.i));  // a double beyond the ends of T gives the end
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,69 @@
+// Which functor an elementwise op is, and what it takes: one line an op, for every backend.
+//
+// A backend gives the macros: UNARY and BINARY(op, dtypes, Functor, grain), for ops whose result has the dtype of
+// operand 0; COMPARISON and TEST(op, Functor), which give bool; WITH_PARAMS and WITH_PARAMS_BACKWARD(op, Functor, grain,
+// values…), whose functor holds parameters of the launch. `grain` is how many elements are worth sharing on a CPU.
+#pragma once
+
+#include "kernels/common/elementwise.h"
+
+#define YOKE_ARITHMETIC_OPS(UNARY, BINARY)                              \
+    BINARY(add, for_any, Add, kGrain)                                   \
+    BINARY(sub, for_any, Sub, kGrain)                                   \
+    BINARY(mul, for_any, Mul, kGrain)                                   \
+    BINARY(div, for_float, Div, kGrain)                                 \
+    BINARY(maximum, for_any, Maximum, kGrain)                           \
+    BINARY(minimum, for_any, Minimum, kGrain)                           \
+    UNARY(neg, for_number, Neg, kGrain)                                 \
+    UNARY(abs, for_number, Abs, kGrain)                                 \
+    UNARY(sign, for_number, Sign, kGrain)                               \
+    UNARY(floor, for_number, Floor, kGrain)                             \
+    UNARY(ceil, for_number, Ceil, kGrain)                               \
+    UNARY(round, for_number, Round, kGrain)                             \
+    UNARY(exp, for_float, Exp, kCostlyGrain)                            \
+    UNARY(log, for_float, Log, kCostlyGrain)                            \
+    UNARY(sqrt, for_float, Sqrt, kCostlyGrain)                          \
+    UNARY(rsqrt, for_float, Rsqrt, kCostlyGrain)                        \
+    UNARY(reciprocal, for_float, Reciprocal, kGrain)                    \
+    UNARY(sin, for_float, Sin, kCostlyGrain)                            \
+    UNARY(cos, for_float, Cos, kCostlyGrain)                            \
+    UNARY(erf, for_float, Erf, kCostlyGrain)                            \
+    BINARY(_abs_backward, for_float, AbsBackward, kGrain)               \
+    BINARY(_sqrt_backward, for_float, SqrtBackward, kGrain)             \
+    BINARY(_rsqrt_backward, for_float, RsqrtBackward, kGrain)           \
+    BINARY(_reciprocal_backward, for_float, ReciprocalBackward, kGrain) \
+    BINARY(_sin_backward, for_float, SinBackward, kCostlyGrain)         \
+    BINARY(_cos_backward, for_float, CosBackward, kCostlyGrain)         \
+    BINARY(_erf_backward, for_float, ErfBackward, kCostlyGrain)
+
+#define YOKE_PARAM(i) float_param(launch->params[i])
+#define YOKE_ACTIVATION_OPS(UNARY, BINARY, WITH_PARAMS, WITH_PARAMS_BACKWARD)               \
+    UNARY(relu, for_number, Relu, kGrain)                                                   \
+    UNARY(tanh, for_float, Tanh, kCostlyGrain)                                              \
+    UNARY(sigmoid, for_float, Sigmoid, kCostlyGrain)                                        \
+    UNARY(silu, for_float, Silu, kCostlyGrain)                                              \
+    BINARY(_relu_backward, for_number, ReluBackward, kGrain)                                \
+    BINARY(_tanh_backward, for_float, TanhBackward, kGrain)                                 \
+    BINARY(_sigmoid_backward, for_float, SigmoidBackward, kGrain)                           \
+    BINARY(_silu_backward, for_float, SiluBackward, kCostlyGrain)                           \
+    WITH_PARAMS(leaky_relu, LeakyRelu, kGrain, YOKE_PARAM(0))                               \
+    WITH_PARAMS(elu, Elu, kCostlyGrain, YOKE_PARAM(0))                                      \
+    WITH_PARAMS(softplus, Softplus, kCostlyGrain, YOKE_PARAM(0), YOKE_PARAM(1))             \
+    WITH_PARAMS_BACKWARD(_leaky_relu_backward, LeakyReluBackward, kGrain, YOKE_PARAM(0))    \
+    WITH_PARAMS_BACKWARD(_elu_backward, EluBackward, kCostlyGrain, YOKE_PARAM(0))           \
+    WITH_PARAMS_BACKWARD(_softplus_backward, SoftplusBackward, kCostlyGrain, YOKE_PARAM(0), \
+                         YOKE_PARAM(1))
+
+#define YOKE_COMPARISON_OPS(COMPARISON, TEST) \
+    COMPARISON(eq, Equal)                     \
+    COMPARISON(ne, NotEqual)                  \
+    COMPARISON(lt, Less)                      \
+    COMPARISON(le, LessEqual)                 \
+    COMPARISON(gt, Greater)                   \
+    COMPARISON(ge, GreaterEqual)              \
+    COMPARISON(logical_and, LogicalAnd)       \
+    COMPARISON(logical_or, LogicalOr)         \
+    COMPARISON(logical_xor, LogicalXor)       \
+    TEST(logical_not, LogicalNot)             \
+    TEST(isnan, IsNan)                        \
+    TEST(isfinite, IsFinite)

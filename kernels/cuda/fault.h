@@ -1,0 +1,53 @@
+// What kernels tell the host of wrong values they met: an index out of range above all. Such a kernel touches nothing
+// beyond its operands, goes on, and leaves a note in pinned memory that the next synchronising call turns into an error.
+#pragma once
+
+#include "kernels/cuda/support.h"
+
+namespace yoke::cuda {
+
+// One note for each device: the first is kept until it has been told.
+struct Fault {
+    int32_t claimed;  // by the thread that writes it
+    int32_t ready;    // written whole
+    int32_t op;
+    int32_t reserved;
+    const char
+        *format;  // of the host, static: "%s: index[%lld] is %lld, beyond an axis of length %lld"
+    int64_t position, value, bound;
+};
+
+// Pinned and visible to the device; null where none could be had.
+yoke_status make_fault(Device &device);
+void drop_fault(Device &device);
+
+// YOKE_OK, or the note as an error, which is then forgotten.
+yoke_status take_fault(const Scope &scope);
+
+// For kernels' arguments: where to leave a note, and what it says.
+struct Reporter {
+    Fault *fault;
+    int32_t op;
+    const char *format;  // takes the op's name, position, value and bound
+};
+
+inline Reporter reporter(const yoke_launch *launch, const char *format)
+{
+    return {static_cast<const Device *>(launch->device)->fault, launch->op, format};
+}
+
+#if defined(__CUDACC__) || defined(YOKE_EMULATED)
+__device__ inline void report(const Reporter &to, int64_t position, int64_t value, int64_t bound)
+{
+    if (!to.fault || atomicCAS(&to.fault->claimed, 0, 1) != 0) return;
+    to.fault->op = to.op;
+    to.fault->format = to.format;
+    to.fault->position = position;
+    to.fault->value = value;
+    to.fault->bound = bound;
+    __threadfence_system();
+    *(volatile int32_t *)&to.fault->ready = 1;
+}
+#endif
+
+}  // namespace yoke::cuda

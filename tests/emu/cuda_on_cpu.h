@@ -1,0 +1,77 @@
+// The language of CUDA kernels as plain C++: what nvcc knows by itself, over the emulation in emu.h. It is included
+// before everything else when a .cu file is compiled for the CPU.
+#pragma once
+
+#define YOKE_EMULATED 1
+
+#include <cuda_runtime_api.h>
+
+#include "tests/emu/emu.h"
+
+#define __launch_bounds__(...)
+#undef __restrict__
+#define __restrict__
+
+#define threadIdx (::yoke::emu::thread().index)
+#define blockIdx (::yoke::emu::thread().block_index)
+#define blockDim (::yoke::emu::thread().block_size)
+#define gridDim (::yoke::emu::thread().grid_size)
+
+// The place of a call tells barriers apart: all threads of a block must meet at the same one.
+#define YOKE_EMU_STRING_(x) #x
+#define YOKE_EMU_STRING(x) YOKE_EMU_STRING_(x)
+#define YOKE_EMU_PLACE __FILE__ ":" YOKE_EMU_STRING(__LINE__)
+
+#define __syncthreads() ::yoke::emu::block_barrier(YOKE_EMU_PLACE)
+#define __syncwarp(...) ::yoke::emu::warp_barrier(YOKE_EMU_PLACE __VA_OPT__(, ) __VA_ARGS__)
+#define __shfl_sync(...) ::yoke::emu::shuffle(YOKE_EMU_PLACE, __VA_ARGS__)
+#define __shfl_xor_sync(...) ::yoke::emu::shuffle_xor(YOKE_EMU_PLACE, __VA_ARGS__)
+#define __shfl_up_sync(...) ::yoke::emu::shuffle_up(YOKE_EMU_PLACE, __VA_ARGS__)
+#define __shfl_down_sync(...) ::yoke::emu::shuffle_down(YOKE_EMU_PLACE, __VA_ARGS__)
+#define __ballot_sync(...) ::yoke::emu::ballot(YOKE_EMU_PLACE, __VA_ARGS__)
+#define __any_sync(...) (::yoke::emu::ballot(YOKE_EMU_PLACE, __VA_ARGS__) != 0)
+
+namespace yoke::emu {
+
+template <class T>
+inline T load_global(const T *p)
+{
+    return *p;
+}
+
+inline int popcount(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+
+}  // namespace yoke::emu
+
+#define __ldg(p) ::yoke::emu::load_global(p)
+#define __popc(x) ::yoke::emu::popcount(x)
+#define __umulhi(a, b) ((unsigned)(((unsigned long long)(a) * (b)) >> 32))
+
+// Blocks run one after another in one thread of the host, so plain code is atomic; of other host threads' launches
+// only those on memory of their own may run meanwhile.
+template <class T>
+inline T atomicAdd(T *p, T x)
+{
+    const T old = *p;
+    *p = (T)(old + x);
+    return old;
+}
+template <class T>
+inline T atomicMax(T *p, T x)
+{
+    const T old = *p;
+    *p = x > old ? x : old;
+    return old;
+}
+template <class T>
+inline T atomicCAS(T *p, T expected, T x)
+{
+    const T old = *p;
+    if (old == expected) *p = x;
+    return old;
+}
+inline void __threadfence() {}
+inline void __threadfence_system() {}

@@ -1,0 +1,155 @@
+// Blocks of CUDA threads on the CPU: every thread is a fiber that runs until it meets a barrier or ends.
+//
+// What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
+// or that they reach in different places; a shuffle whose mask names lanes that do not come; two threads at the same
+// element of shared memory, one of them writing, with no barrier between; an index beyond a shared array; a vector
+// access that is not aligned. The launch then fails with cudaErrorLaunchFailure and the finding on stderr. Shared
+// memory is filled with NaN before each block. Overruns of global memory are AddressSanitizer's to find.
+//
+// Warps of a block and lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to work
+// in one order is found out.
+#pragma once
+
+#include <driver_types.h>
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+namespace yoke::emu {
+
+constexpr int kWarp = 32;
+
+// The thread that runs now.
+struct Thread {
+    uint3 index, block_index;
+    dim3 block_size, grid_size;
+    int number;  // in the block
+};
+Thread &thread();
+
+// ---- launches ---------------------------------------------------------------------------------------------------
+
+// Runs `kernel` in every thread of every block. False, with the finding on stderr, if something was held against it.
+bool run(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+         const std::function<void()> &kernel);
+
+// The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream, refused as CUDA would.
+cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, std::function<void()> kernel);
+// YOKE_EMU_THREADS, or the usual number.
+int block_size(int usual);
+
+// Tells of a finding and ends the thread that made it; the block is abandoned.
+[[noreturn]] void report(const char *place, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// ---- barriers and shuffles -----------------------------------------------------------------------------------------
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+void block_barrier(const char *place);
+void warp_barrier(const char *place, unsigned mask = kAllLanes);
+
+// Gives `bytes` at `mine` to the lanes of the mask and takes those of `lane`, after all of them have come.
+void exchange(const char *place, unsigned mask, const void *mine, void *theirs, size_t bytes,
+              int lane);
+unsigned ballot(const char *place, unsigned mask, bool vote);
+int lane_number();
+
+template <class T>
+T shuffle_from(const char *place, unsigned mask, T value, int lane)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA shuffles words of 4 or 8 bytes");
+    T result;
+    exchange(place, mask, &value, &result, sizeof(T), lane);
+    return result;
+}
+
+// As CUDA defines them: a lane beyond its part of `width` lanes gives the caller's own value.
+template <class T>
+T shuffle(const char *place, unsigned mask, T value, int from, int width = kWarp)
+{
+    const int me = lane_number();
+    return shuffle_from(place, mask, value, me / width * width + (from & (width - 1)));
+}
+template <class T>
+T shuffle_xor(const char *place, unsigned mask, T value, int bits, int width = kWarp)
+{
+    const int me = lane_number(), from = me ^ bits;
+    return shuffle_from(place, mask, value, from / width > me / width ? me : from);
+}
+template <class T>
+T shuffle_up(const char *place, unsigned mask, T value, unsigned distance, int width = kWarp)
+{
+    const int me = lane_number(), from = me - (int)distance;
+    return shuffle_from(place, mask, value, from < me / width * width ? me : from);
+}
+template <class T>
+T shuffle_down(const char *place, unsigned mask, T value, unsigned distance, int width = kWarp)
+{
+    const int me = lane_number(), from = me + (int)distance;
+    return shuffle_from(place, mask, value, from >= me / width * width + width ? me : from);
+}
+
+// ---- shared memory ---------------------------------------------------------------------------------------------------
+
+// The memory of one array of the block, made when the first thread asks. `tag` is its declaration; null means the
+// dynamic array, whose size is the launch's.
+struct SharedArray {
+    char *data;
+    size_t count;
+    void *touches;  // who touched each element, and when
+};
+SharedArray shared_array(const void *tag, size_t size, size_t count);
+void note_access(const char *place, const SharedArray &array, size_t element, bool writes);
+
+// An array of shared memory that notes who touches what.
+template <class T>
+class Shared {
+public:
+    Shared(const char *name, const void *tag, size_t count)
+        : name_(name), array_(shared_array(tag, sizeof(T), count))
+    {
+    }
+
+    class Element {
+    public:
+        Element(const Shared &array, size_t i) : array_(array), i_(i) {}
+        operator T() const
+        {
+            note_access(array_.name_, array_.array_, i_, false);
+            T value;
+            memcpy(&value, array_.array_.data + i_ * sizeof(T), sizeof(T));
+            return value;
+        }
+        Element &operator=(T value)
+        {
+            note_access(array_.name_, array_.array_, i_, true);
+            memcpy(array_.array_.data + i_ * sizeof(T), &value, sizeof(T));
+            return *this;
+        }
+        Element &operator=(const Element &other) { return *this = (T)other; }
+        Element(const Element &) = default;
+        Element &operator+=(T value) { return *this = (T)(T(*this) + value); }
+
+    private:
+        const Shared &array_;
+        size_t i_;
+    };
+
+    Element operator[](int64_t i) const
+    {
+        if (i < 0 || (size_t)i >= array_.count)
+            report(name_, "index %lld of an array of %zu", (long long)i, array_.count);
+        return Element(*this, (size_t)i);
+    }
+
+private:
+    const char *name_;
+    SharedArray array_;
+};
+
+}  // namespace yoke::emu
