@@ -28,6 +28,8 @@ struct ThreadState {
     void *autocast;         // the region in force (core/ops/autocast.h), one reference; null: none
     int32_t host_threads;   // threads for CPU work as set by this thread; 0: the process default
     yoke_device *device;    // null: the process default
+    void *graph;            // the graph that is being captured (core/ops/graph.h), or null
+    void *block_owner;      // whence its memory comes (core/memory/owner.h), or null
     RandomState random;     // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // what yoke_last_error() shows

@@ -57,6 +57,10 @@ Device &open_device(std::string_view spec);
 Device &current_device();
 void set_current_device(Device &device);
 
+// Raises YOKE_E_STATE while the calling thread captures a graph: `call` would wait for the device, or move bytes once
+// that every replay would need.
+void check_not_capturing(const char *call);
+
 // Waits for all work that was given to the device.
 void synchronize(Device &device);
 

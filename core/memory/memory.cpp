@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/thread_state.h"
 #include "core/memory/blocks.h"
+#include "core/memory/owner.h"
 #include "core/memory/poison.h"
 
 #include <algorithm>
@@ -120,6 +121,8 @@ void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *cap
     *capacity = 0;
     if (bytes == 0) return nullptr;
     check_usable(device);
+    if (BlockOwner *owner = BlockOwner::of_thread(); owner && &owner->device() == &device) [[unlikely]]
+        return owner->allocate(bytes, capacity);
     DeviceMemory &memory = memory_of(device);
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
     const uint64_t size = class_size(bytes, device.info.alignment);
@@ -140,6 +143,8 @@ void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *cap
 void free_block(Device &device, void *block, uint64_t capacity, void *stream) noexcept
 {
     if (!block || (!device.host && is_forked_child())) return;
+    if (BlockOwner::is_marked(capacity)) [[unlikely]]
+        return BlockOwner::take_back(block, capacity);
     DeviceMemory &memory = memory_of(device);
     memory.count_free(capacity);
     if (caching.load(std::memory_order_relaxed) == 1) {

@@ -3,6 +3,7 @@
 #include "core/autograd/backward.h"
 #include "core/ops/autocast.h"
 #include "core/ops/call.h"
+#include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/ops/scalar.h"
 
@@ -215,16 +216,23 @@ void Call::launch()
     for (const yoke_operand &o : operands) bytes += static_cast<double>(o.bytes);
     Device &device = plan_.device_;
     const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
-    const yoke_launch record{sizeof(yoke_launch),
-                             number,
-                             operands.data(),
-                             params,
-                             static_cast<int32_t>(operands.size()),
-                             param_count,
-                             device.handle,
-                             nullptr,
-                             op_.cost == Cost::kGemm ? plan_.work_ : bytes};
+    yoke_launch record{sizeof(yoke_launch),
+                       number,
+                       operands.data(),
+                       params,
+                       static_cast<int32_t>(operands.size()),
+                       param_count,
+                       device.handle,
+                       nullptr,
+                       op_.cost == Cost::kGemm ? plan_.work_ : bytes,
+                       nullptr};
     const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
+    if (Graph *graph = Graph::of_thread()) [[unlikely]] {
+        const std::span<const Tensor> results(plan_.results_,
+                                              static_cast<size_t>(plan_.result_count_));
+        if (graph->take(kOps[number], record, kernel, {tensors_.data(), tensors_.size()}, results))
+            return;
+    }
     const auto start = device.backend->launch;
     check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
 }

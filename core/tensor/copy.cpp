@@ -19,6 +19,7 @@ void copy_to_host(const yoke_tensor &x, void *to, uint64_t bytes, const char *ca
 {
     check_size(x, bytes, call);
     check_usable(*x.device);
+    check_not_capturing(call);
     if (bytes == 0) return;
     const yoke_backend &backend = *x.device->backend;
     check_backend(
@@ -31,6 +32,7 @@ void copy_from_host(yoke_tensor &x, const void *from, uint64_t bytes, const char
 {
     check_size(x, bytes, call);
     check_usable(*x.device);
+    check_not_capturing(call);
     if (bytes == 0) return;
     const yoke_backend &backend = *x.device->backend;
     check_backend(

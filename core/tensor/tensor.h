@@ -10,6 +10,7 @@
 #include "core/base/refcount.h"
 #include "core/base/shape.h"
 #include "core/device/device.h"
+#include "core/memory/owner.h"
 
 #include <atomic>
 
@@ -31,6 +32,9 @@ public:
     // Memory of the host program; drop(user) runs once when the last tensor is gone.
     static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
                                void *user);
+
+    // Made while a graph was captured: its memory belongs to the graph.
+    bool is_graph_owned() const noexcept { return !is_borrowed_ && BlockOwner::is_marked(capacity_); }
 
 private:
     struct Lender {

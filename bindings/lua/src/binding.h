@@ -169,6 +169,9 @@ typedef struct YlField {
 
 /* Sets functions, each with the Binding as its upvalue, in the table on top of the stack. */
 void yl_set_functions(lua_State *L, Binding *b, const luaL_Reg *functions);
+/* A class of userdata: its metatable, with methods, and `close` for __gc and __close. */
+void yl_open_class(lua_State *L, Binding *b, const char *name, lua_CFunction close,
+                   const luaL_Reg *methods);
 
 /* Raises unless the call has `least` to `most` arguments. */
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most);
@@ -190,6 +193,7 @@ void yl_open_list(lua_State *L, Binding *b);
 void yl_open_autograd(lua_State *L, Binding *b);
 void yl_open_optim(lua_State *L, Binding *b);
 void yl_open_training(lua_State *L, Binding *b);
+void yl_open_graph(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);
 

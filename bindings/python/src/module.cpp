@@ -71,6 +71,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_autograd(module);
     bind_optimizer(module);
     bind_training(module);
+    bind_graph(module);
     module.def("_require_main_interpreter", require_main_interpreter);
     require(init_log());
 }

@@ -452,6 +452,13 @@ typedef struct yoke_api {
                                      const yoke_scalar *value);
     yoke_autocast *(*autocast_current)(void);
     yoke_autocast *(*autocast_retain)(yoke_autocast *region);
+    yoke_status (*graph_create)(yoke_device *device, yoke_graph **out);
+    yoke_graph *(*graph_retain)(yoke_graph *graph);
+    void (*graph_release)(yoke_graph *graph);
+    yoke_status (*graph_begin)(yoke_graph *graph);
+    yoke_status (*graph_end)(yoke_graph *graph);
+    void (*graph_abort)(yoke_graph *graph);
+    yoke_status (*graph_replay)(yoke_graph *graph);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -57,6 +57,7 @@
 #include "yoke/autograd.h"
 #include "yoke/data.h"
 #include "yoke/device.h"
+#include "yoke/graph.h"
 #include "yoke/memory.h"
 #include "yoke/ops.h"
 #include "yoke/optim.h"
