@@ -176,6 +176,7 @@ def api_h(slots, functions):
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/graph.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/tensor.h"

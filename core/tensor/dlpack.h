@@ -30,6 +30,8 @@ inline constexpr uint8_t kDLUInt = 1;
 inline constexpr uint8_t kDLFloat = 2;
 inline constexpr uint8_t kDLBfloat = 4;
 inline constexpr uint8_t kDLBool = 6;
+inline constexpr uint8_t kDLFloat8E4m3fn = 10;  // from version 1.1 on
+inline constexpr uint8_t kDLFloat8E5m2 = 12;
 
 struct DLDataType {
     uint8_t code;

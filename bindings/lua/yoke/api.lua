@@ -2,7 +2,7 @@
 -- For editors (LuaLS): what of the module is written by hand. The ops stand in meta.lua.
 
 ---The name of a dtype: yoke.float32 is "float32".
----@alias yoke.dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int8"|"uint8"|"bool"|string
+---@alias yoke.dtype "float64"|"float32"|"float16"|"bfloat16"|"float8_e4m3"|"float8_e5m2"|"int64"|"int32"|"int8"|"uint8"|"bool"|string
 
 ---What is raised by ops and misuse, and returned after nil by what deals with the world.
 ---@class yoke.Error
@@ -136,6 +136,8 @@ function Scope:close() end
 ---@field float32 yoke.dtype
 ---@field float16 yoke.dtype
 ---@field bfloat16 yoke.dtype
+---@field float8_e4m3 yoke.dtype
+---@field float8_e5m2 yoke.dtype
 ---@field int64 yoke.dtype
 ---@field int32 yoke.dtype
 ---@field int8 yoke.dtype

@@ -56,6 +56,8 @@ float64: dtype
 float32: dtype
 float16: dtype
 bfloat16: dtype
+float8_e4m3: dtype
+float8_e5m2: dtype
 int64: dtype
 int32: dtype
 int8: dtype

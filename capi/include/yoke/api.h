@@ -14,6 +14,7 @@
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/graph.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/tensor.h"
@@ -459,6 +460,8 @@ typedef struct yoke_api {
     yoke_status (*graph_end)(yoke_graph *graph);
     void (*graph_abort)(yoke_graph *graph);
     yoke_status (*graph_replay)(yoke_graph *graph);
+    yoke_status (*scaled_mm)(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
+                             yoke_tensor *scale_y, yoke_dtype out_dtype, yoke_tensor **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
