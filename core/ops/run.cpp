@@ -215,6 +215,11 @@ void Call::launch()
     for (const yoke_operand &o : operands) bytes += static_cast<double>(o.bytes);
     Device &device = plan_.device_;
     const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
+    void *stream = nullptr;
+    if (device.has_side_streams.load(std::memory_order_relaxed)) [[unlikely]] {
+        stream = current_native(device);
+        note_uses(memory_lane(device));
+    }
     const yoke_launch record{sizeof(yoke_launch),
                              number,
                              operands.data(),
@@ -222,11 +227,18 @@ void Call::launch()
                              static_cast<int32_t>(operands.size()),
                              param_count,
                              device.handle,
-                             nullptr,
+                             stream,
                              op_.cost == Cost::kGemm ? plan_.work_ : bytes};
     const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
     const auto start = device.backend->launch;
     check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
+}
+
+// Tells the storages of the arguments which stream uses them. Results were allocated on it.
+void Call::note_uses(uint8_t lane)
+{
+    for (const yoke_tensor *x : tensors_)
+        if (x && x->storage.present()) x->storage->note_use(lane);
 }
 
 void Call::record()
