@@ -1,8 +1,9 @@
 // memory.h: blocks of device memory, behind one small interface that later holds the whole caching
 // allocator.
 //
-// Today: free lists per device and stream, known by its lane (core/device/stream.h). A freed block waits in the list of its size class and
-// serves the next request of that class on that stream; small blocks wait in a cache of the freeing
+// Today: free lists per device and stream, known by its lane (core/device/stream.h). A freed block waits
+// in the list of its size class and serves the next request of that class on that stream, after the other
+// streams that have used it; small blocks wait in a cache of the freeing
 // thread first, without a lock. Sizes are rounded to the device's alignment, 64 bytes at least, and
 // from 4 KiB to eight classes for each power of two. When the device has no memory left, everything
 // that waits is given back and the request is tried once more; what other threads keep for
