@@ -179,6 +179,7 @@ def api_h(slots, functions):
 #include "yoke/graph.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
+#include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
 

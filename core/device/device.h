@@ -17,6 +17,7 @@
 
 namespace yoke {
 class DeviceMemory;  // core/memory/memory.h
+struct StreamTable;  // core/device/stream.cpp
 }
 
 struct yoke_device final : yoke::RefCounted {
@@ -28,6 +29,9 @@ struct yoke_device final : yoke::RefCounted {
     std::string name;     // "cpu", "cuda:1": what messages and specs call it
     yoke_backend_device_info info{};
     std::atomic<yoke::DeviceMemory *> memory{nullptr};  // made by core/memory at first use
+    std::atomic<yoke::StreamTable *> streams{nullptr};     // made at the first use of one
+    // Whether there ever was a stream beside the default one: until then no thread need be asked for its own.
+    std::atomic<bool> has_side_streams{false};
 
     const char *kind() const noexcept { return backend->kind; }
 

@@ -19,7 +19,12 @@ Owners &owners = *new Owners;
 
 }  // namespace
 
-BlockOwner::BlockOwner(Device &device, void *stream) : device_(device), stream_(stream) {}
+BlockOwner::BlockOwner(Device &device, uint8_t lane) : device_(device), lane_(lane) {}
+
+void BlockOwner::note_use(uint8_t lane) noexcept
+{
+    if (lane != lane_) uses_.fetch_or(lane_bit(lane));
+}
 
 BlockOwner *BlockOwner::of_thread() noexcept
 {
@@ -61,15 +66,15 @@ void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
     uint64_t size = 0;
     void *block = nullptr;
     try {
-        block = allocate_block(device_, bytes, stream_, &size);
+        block = allocate_block(device_, bytes, lane_, &size);
         const std::lock_guard lock(mutex_);
-        blocks_.emplace(block, Block{size, true});
+        blocks_.emplace(block, Block{size, 0, true});
         const std::lock_guard all(owners.mutex);
         owners.of_block.emplace(block, this);
     } catch (...) {
         thread_state().block_owner = this;
         blocks_.erase(block);
-        if (block) free_block(device_, block, size, stream_);
+        if (block) free_block(device_, block, size, lane_);
         throw;
     }
     retain();
@@ -78,7 +83,7 @@ void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
     return block;
 }
 
-void BlockOwner::take_back(void *block, uint64_t) noexcept
+void BlockOwner::take_back(void *block, uint16_t uses) noexcept
 {
     BlockOwner *owner = nullptr;
     {
@@ -86,34 +91,36 @@ void BlockOwner::take_back(void *block, uint64_t) noexcept
         const auto found = owners.of_block.find(block);
         if (found != owners.of_block.end()) owner = found->second;
     }
-    if (owner) owner->give(block);
+    if (owner) owner->give(block, uses);
 }
 
-void BlockOwner::give(void *block) noexcept
+void BlockOwner::give(void *block, uint16_t uses) noexcept
 {
     uint64_t size = 0;
     {
         const std::lock_guard lock(mutex_);
         Block &record = blocks_.at(block);
         record.live = false;
+        record.uses |= uses;
         if (!gone_) {
             if (capturing_) free_.push_back(block);
             return;
         }
         size = record.capacity;
+        uses = record.uses;
         blocks_.erase(block);
     }
     {
         const std::lock_guard all(owners.mutex);
         owners.of_block.erase(block);
     }
-    free_block(device_, block, size, stream_);
+    free_block(device_, block, size, lane_, uses | uses_);
     release();
 }
 
 void BlockOwner::let_go() noexcept
 {
-    std::vector<std::pair<void *, uint64_t>> unused;
+    std::vector<std::pair<void *, Block>> unused;
     {
         const std::lock_guard lock(mutex_);
         gone_ = true;
@@ -123,16 +130,16 @@ void BlockOwner::let_go() noexcept
                 ++i;
                 continue;
             }
-            unused.emplace_back(i->first, i->second.capacity);
+            unused.emplace_back(i->first, i->second);
             i = blocks_.erase(i);
         }
     }
-    for (const auto &[block, size] : unused) {
+    for (const auto &[block, record] : unused) {
         {
             const std::lock_guard all(owners.mutex);
             owners.of_block.erase(block);
         }
-        free_block(device_, block, size, stream_);
+        free_block(device_, block, record.capacity, lane_, record.uses | uses_);
         release();
     }
 }

@@ -16,7 +16,7 @@ namespace yoke {
 
 class BlockOwner final : public RefCounted {
 public:
-    BlockOwner(Device &device, void *stream);
+    BlockOwner(Device &device, uint8_t lane);
 
     // The calling thread's requests come here from now on, or no longer.
     void serve_thread();
@@ -26,22 +26,26 @@ public:
     Device &device() const noexcept { return device_; }
     // As allocate_block; the capacity is marked, so that free_block finds its way back.
     void *allocate(uint64_t bytes, uint64_t *capacity);
+    // A replay on that lane uses the blocks: its end is waited for before they serve anybody else.
+    void note_use(uint8_t lane) noexcept;
     // The graph is gone: nothing names the blocks any more.
     void let_go() noexcept;
 
     static bool is_marked(uint64_t capacity) noexcept { return capacity >> 63; }
     // For free_block.
-    static void take_back(void *block, uint64_t marked_capacity) noexcept;
+    static void take_back(void *block, uint16_t uses) noexcept;
 
 private:
     struct Block {
         uint64_t capacity;  // as the allocator gave it
+        uint16_t uses;      // by others than replays, as free_block takes them
         bool live;
     };
-    void give(void *block) noexcept;
+    void give(void *block, uint16_t uses) noexcept;
 
     Device &device_;
-    void *const stream_;
+    const uint8_t lane_;
+    std::atomic<uint16_t> uses_{0};  // by replays
     Mutex mutex_{LockRank::kBlocks};
     bool capturing_ = true, gone_ = false;
     std::unordered_map<void *, Block> blocks_;

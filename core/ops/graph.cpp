@@ -92,7 +92,6 @@ Graph::~Graph()
     if (state_ == State::kCapturing && of_thread() == this) abort();
     const yoke_backend &backend = *device_.backend;
     if (native_) backend.graph_destroy(device_.handle, native_);
-    if (stream_) backend.stream_destroy(device_.handle, stream_);
     launches_.clear();
     for (Storage *storage : held_) storage->release();
     random_base_ = {};
@@ -110,14 +109,12 @@ void Graph::begin()
     synchronize(device_);  // what was given before belongs to no graph
     if (is_native()) {
         if (!random_base_.get()) random_base_ = ops::zeros(Dims{0}, YOKE_I64, &device_);
-        if (!stream_)
-            check_backend(device_.backend->stream_create(device_.handle, 0, &stream_), "capture",
-                          device_.name.c_str());
+        if (!stream_.present()) stream_ = make_stream(device_, 0);
         synchronize(device_);
-        check_backend(device_.backend->graph_begin(device_.handle, stream_), "capture",
+        check_backend(device_.backend->graph_begin(device_.handle, stream_->lane.native), "capture",
                       device_.name.c_str());
     }
-    blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, stream_));
+    blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, memory_lane(device_)));
     blocks_->serve_thread();
     thread_state().graph = this;
     random_before_ = random_state();
@@ -143,8 +140,8 @@ void Graph::end()
     leave_thread();
     state_ = State::kEmpty;
     if (is_native())
-        check_backend(device_.backend->graph_end(device_.handle, stream_, &native_), "capture",
-                      device_.name.c_str());
+        check_backend(device_.backend->graph_end(device_.handle, stream_->lane.native, &native_),
+                      "capture", device_.name.c_str());
     state_ = State::kReady;
 }
 
@@ -154,7 +151,8 @@ void Graph::abort() noexcept
     leave_thread();
     state_ = State::kEmpty;
     void *unfinished = nullptr;
-    if (is_native() && device_.backend->graph_end(device_.handle, stream_, &unfinished) == YOKE_OK)
+    if (is_native() &&
+        device_.backend->graph_end(device_.handle, stream_->lane.native, &unfinished) == YOKE_OK)
         device_.backend->graph_destroy(device_.handle, unfinished);
     launches_.clear();
     for (Storage *storage : held_) storage->release();
@@ -187,7 +185,7 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
     for (yoke_tensor *x : tensors) hold(x, launch.operands[next++].flags & YOKE_OPERAND_WRITE);
     for (const Tensor &x : results) hold(x.get(), true);
     if (is_native()) {
-        launch.stream = stream_;
+        launch.stream = stream_->lane.native;
         launch.random_base = reinterpret_cast<const int64_t *>(random_base_->data);
         return false;
     }
@@ -209,6 +207,15 @@ Uncaptured::~Uncaptured()
 
 // ---- replay --------------------------------------------------------------------------------------------------------
 
+// Memory that a stream other than its own works on is waited for before it serves anybody else.
+void Graph::note_replay()
+{
+    if (!device_.has_side_streams.load(std::memory_order_relaxed)) return;
+    const uint8_t lane = memory_lane(device_);
+    blocks_->note_use(lane);
+    for (Storage *storage : held_) storage->note_use(lane);
+}
+
 void Graph::replay()
 {
     if (Graph *other = of_thread())
@@ -220,10 +227,12 @@ void Graph::replay()
     check_usable(device_);
     const auto base = static_cast<int64_t>(random_state().offset);
     thread_state().random.offset += random_drawn_;
+    note_replay();
     if (is_native()) {
         if (random_drawn_) ops::fill_(*random_base_, arg_int(base));
-        check_backend(device_.backend->graph_launch(device_.handle, native_, nullptr), "replay",
-                      device_.name.c_str());
+        check_backend(
+            device_.backend->graph_launch(device_.handle, native_, current_native(device_)),
+            "replay", device_.name.c_str());
     }
     for (const auto &recorded : launches_) recorded->run(base);
     for (Storage *storage : written_) storage->version.fetch_add(1, std::memory_order_relaxed);

@@ -45,12 +45,12 @@ private:
     bool is_native() const noexcept { return device_.backend->graph_begin != nullptr; }
     void leave_thread() noexcept;
     void hold(const yoke_tensor *x, bool written);
-    void move_random_base();
+    void note_replay();
 
     Device &device_;
     State state_ = State::kEmpty;
     void *native_ = nullptr;
-    void *stream_ = nullptr;  // on which a native graph is captured
+    Ref<Stream> stream_;  // on which a native graph is captured
     Ref<BlockOwner> blocks_;
     std::vector<std::unique_ptr<RecordedLaunch>> launches_;
     std::unordered_set<Storage *> held_, written_;  // a reference to each that is held

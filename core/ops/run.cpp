@@ -232,9 +232,19 @@ void Call::launch()
                                               static_cast<size_t>(plan_.result_count_));
         if (graph->take(kOps[number], record, kernel, {tensors_.data(), tensors_.size()}, results))
             return;
+    } else if (device.has_side_streams.load(std::memory_order_relaxed)) [[unlikely]] {
+        record.stream = current_native(device);
+        note_uses(memory_lane(device));
     }
     const auto start = device.backend->launch;
     check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
+}
+
+// Tells the storages of the arguments which stream uses them. Results were allocated on it.
+void Call::note_uses(uint8_t lane)
+{
+    for (const yoke_tensor *x : tensors_)
+        if (x && x->storage.present()) x->storage->note_use(lane);
 }
 
 void Call::record()

@@ -206,6 +206,14 @@ void *to_dlpack(const yoke_tensor &x, bool versioned)
     return managed;
 }
 
+void drop_dlpack(void *managed, bool versioned) noexcept
+{
+    if (versioned)
+        run_deleter<DLManagedTensorVersioned>(managed);
+    else
+        run_deleter<DLManagedTensor>(managed);
+}
+
 Tensor from_dlpack(void *managed, bool versioned)
 {
     if (!managed)

@@ -101,6 +101,9 @@ namespace yoke {
 // device that DLPack has no name for raises YOKE_E_UNSUPPORTED.
 void *to_dlpack(const yoke_tensor &x, bool versioned);
 
+// Ends an export that nobody was given.
+void drop_dlpack(void *managed, bool versioned) noexcept;
+
 // Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the
 // producer's memory. On success the struct is ours and its deleter runs once, on the thread that
 // drops the last tensor over that memory. If this raises, the struct stays the caller's and its

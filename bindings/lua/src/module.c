@@ -92,6 +92,7 @@ int luaopen_yoke_core(lua_State *L)
     yl_open_autograd(L, b);
     yl_open_scope(L, b);
     yl_open_device(L, b);
+    yl_open_stream(L, b);
     yl_open_memory(L, b);
     yl_open_runtime(L, b);
     yl_open_optim(L, b);

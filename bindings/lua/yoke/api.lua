@@ -73,7 +73,7 @@ function Tensor:tobytes() end
 ---@return yoke.Tensor self
 function Tensor:copy_from_string(bytes) end
 
----On another device, with another dtype, or itself. Also x:to(dtype) and x:to{device =, dtype =}.
+---On another device, with another dtype, or itself. Also x:to(dtype) and x:to{device =, dtype =, non_blocking =}.
 ---@param device? yoke.Device|string|integer
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
@@ -81,6 +81,17 @@ function Tensor:to(device, dtype) end
 
 ---@return yoke.Tensor
 function Tensor:cpu() end
+
+---A copy in host memory that a device reads and writes by itself; itself if it is there.
+---@return yoke.Tensor
+function Tensor:pin_memory() end
+
+---@return boolean
+function Tensor:is_pinned() end
+
+---Tells that work which Yoke does not see uses the memory on a stream.
+---@param stream yoke.Stream
+function Tensor:record_stream(stream) end
 
 ---Indexing by NumPy's rules: integers, {first, last, step} (false for none), "...", yoke.newaxis, integer tensors,
 ---masks and booleans. x[item] and x[{item, …}] are the same, and may be assigned to.

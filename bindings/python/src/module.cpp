@@ -66,6 +66,7 @@ PYBIND11_MODULE(_yoke, module)
             init_tensor(module.ptr()) && add_op_functions(module.ptr()));
     add_functions(module);
     bind_devices(module);
+    bind_streams(module);
     bind_runtime(module);
     bind_memory(module);
     bind_autograd(module);
