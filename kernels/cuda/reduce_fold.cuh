@@ -15,6 +15,18 @@
 
 YOKE_CUDA_BEGIN
 
+// ---- sizes --------------------------------------------------------------------------------------------------------
+
+constexpr int64_t kReduceBlocks = 2048;  // that keep any device busy
+constexpr int64_t kLongestRun = 64;      // packs that one thread takes of one item
+
+inline int64_t power_of_two_from(int64_t n)
+{
+    int64_t power = 1;
+    while (power < n) power *= 2;
+    return power;
+}
+
 // ---- axes --------------------------------------------------------------------------------------------------------
 
 // Operands of a kept element: x, the result, and up to two more that an op reads.
