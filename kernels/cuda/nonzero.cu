@@ -4,6 +4,7 @@
 #include "kernels/cuda/extreme.cuh"
 #include "kernels/cuda/fault.h"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/scan.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -52,104 +53,81 @@ static Loop<1> all_axes(const yoke_operand &x)
 
 struct NonzeroJob {
     Walk<1> x;
-    int64_t chunk;       // elements; a multiple of the block
+    int64_t chunk;       // elements; a multiple of what a block takes at a time
     bool is_contiguous;  // then places need no division
+    bool packed;         // and 16 bytes are read at once
     int ndim;
     int64_t rows, step[2];  // of the result, in elements
     int64_t *out;
 };
 
+// Of the elements from i on that one thread takes at a time, and that are before `end`: bit k tells of element i + k.
 template <class T>
-__device__ inline bool is_nonzero_at(const NonzeroJob &job, T mask, int64_t i, int64_t end)
+__device__ inline unsigned flags_at(const NonzeroJob &job, T mask, int64_t i, int64_t end)
 {
-    if (i >= end) return false;
-    const char *at =
-        job.is_contiguous ? job.x.data[0] + i * (int64_t)sizeof(T) : job.x.at(i).data[0];
-    return (*(const T *)at & mask) != 0;
+    constexpr int N = kPackLength<T>;
+    unsigned flags = 0;
+    if (job.packed && i + N <= end) {
+        const Pack<T, N> x = load_pack<N>((const T *)job.x.data[0] + i);
+        YOKE_UNROLL
+        for (int k = 0; k < N; k++) flags |= (unsigned)((x.at[k] & mask) != 0) << k;
+        return flags;
+    }
+    for (int k = 0; k < N && i + k < end; k++) {
+        const char *at = job.is_contiguous ? job.x.data[0] + (i + k) * (int64_t)sizeof(T)
+                                           : job.x.at(i + k).data[0];
+        flags |= (unsigned)((*(const T *)at & mask) != 0) << k;
+    }
+    return flags;
 }
 
 // before[chunk] = how many it holds.
 template <class T>
 __global__ void count_chunks(NonzeroJob job, T mask, int64_t *before)
 {
+    constexpr int N = kPackLength<T>;
     const int64_t begin = blockIdx.x * job.chunk, end = min(job.x.numel, begin + job.chunk);
     int64_t found = 0;
-    YOKE_UNROLL
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-        found += is_nonzero_at(job, mask, i, end);
+    for (int64_t i = begin + (int)threadIdx.x * N; i < end; i += (int)blockDim.x * N)
+        found += __popc(flags_at(job, mask, i, end));
     found = reduce_block(found, (int64_t)0, [](int64_t a, int64_t b) { return a + b; });
     if (threadIdx.x == 0) before[blockIdx.x] = found;
-}
-
-// How many of the block's threads before this one say yes; `total` becomes how many of all.
-__device__ inline int rank_of(bool yes, int &total)
-{
-    YOKE_SHARED(int, counts, kWarp);
-    const unsigned votes = __ballot_sync(kAllLanes, yes);
-    const int lane = lane_of_thread(), warps = (int)blockDim.x / kWarp;
-    __syncthreads();  // of what an earlier call may still be reading
-    if (lane == 0) counts[warp_of_thread()] = __popc(votes);
-    __syncthreads();
-    int rank = __popc(votes & ((1u << lane) - 1));
-    total = 0;
-    for (int warp = 0; warp < warps; warp++) {
-        const int count = counts[warp];
-        rank += warp < warp_of_thread() ? count : 0;
-        total += count;
-    }
-    return rank;
 }
 
 // The counts become the sums before them; one block. What the host was told of is held against what is there now.
 __global__ void sum_chunks(int64_t *before, int64_t chunks, int64_t expected, Reporter reporter)
 {
-    YOKE_SHARED(int64_t, sums, kWarp);
-    const int lane = lane_of_thread(), warp = warp_of_thread(), warps = (int)blockDim.x / kWarp;
-    int64_t sum = 0;
-    for (int64_t first = 0; first < chunks; first += blockDim.x) {
-        const int64_t i = first + threadIdx.x, own = i < chunks ? before[i] : 0;
-        int64_t through = own;
-        for (int distance = 1; distance < kWarp; distance *= 2) {
-            const int64_t other = __shfl_up_sync(kAllLanes, through, (unsigned)distance);
-            if (lane >= distance) through += other;
-        }
-        __syncthreads();  // of the round before
-        if (lane == kWarp - 1) sums[warp] = through;
-        __syncthreads();
-        int64_t of_warps = 0, all = 0;
-        for (int w = 0; w < warps; w++) {
-            const int64_t of_warp = sums[w];
-            of_warps += w < warp ? of_warp : 0;
-            all += of_warp;
-        }
-        if (i < chunks) before[i] = sum + of_warps + through - own;
-        sum += all;
+    const int64_t found = sum_in_place(before, chunks);
+    if (threadIdx.x == 0 && found != expected) report(reporter, 0, found, expected);
+}
+
+__device__ inline void write_place(const NonzeroJob &job, int64_t number, int64_t row)
+{
+    const Walk<1> &x = job.x;
+    for (int axis = 0; axis < job.ndim; axis++) {
+        const int64_t rest =
+            x.narrow ? (int64_t)x.divisor[axis].divide((uint32_t)number) : number / x.shape[axis];
+        job.out[row * job.step[0] + (job.ndim - 1 - axis) * job.step[1]] =
+            number - rest * x.shape[axis];
+        number = rest;
     }
-    if (threadIdx.x == 0 && sum != expected) report(reporter, 0, sum, expected);
 }
 
 // The coordinates of what a chunk holds, in the rows from before[chunk] on.
 template <class T>
 __global__ void write_places(NonzeroJob job, T mask, const int64_t *before)
 {
+    constexpr int N = kPackLength<T>;
     const int64_t begin = blockIdx.x * job.chunk, end = min(job.x.numel, begin + job.chunk);
     int64_t row = before[blockIdx.x];
-    for (int64_t first = begin; first < end; first += blockDim.x) {
-        const int64_t i = first + threadIdx.x;
-        const bool yes = is_nonzero_at(job, mask, i, end);
+    for (int64_t first = begin; first < end; first += (int)blockDim.x * N) {
+        const int64_t i = first + (int)threadIdx.x * N;
+        const unsigned flags = flags_at(job, mask, i, end);
         int total;
-        const int64_t mine = row + rank_of(yes, total);
+        int64_t mine = row + sum_before(__popc(flags), (int)blockDim.x, total);
         row += total;
-        if (!yes || mine >= job.rows) continue;
-        int64_t number = i;
-        for (int axis = 0; axis < job.ndim; axis++) {
-            const Walk<1> &x = job.x;
-            const int64_t rest = x.narrow ? (int64_t)x.divisor[axis].divide((uint32_t)number)
-                                          : number / x.shape[axis];
-            job.out[mine * job.step[0] + (job.ndim - 1 - axis) * job.step[1]] =
-                number - rest * x.shape[axis];
-            number = rest;
-        }
+        for (int k = 0; k < N; k++)
+            if (flags >> k & 1u && mine < job.rows) write_place(job, i + k, mine++);
     }
 }
 
@@ -159,22 +137,24 @@ YOKE_KERNEL(_nonzero)
     const int64_t threads = block_size(kThreads), expected = out.shape[0];
     if (x.numel == 0) return YOKE_OK;
     NonzeroJob job{Walk<1>(all_axes(x)),
-                   divide_up(divide_up(x.numel, kReduceBlocks), threads) * threads,
+                   0,
                    is_contiguous(x),
+                   is_contiguous(x) && is_aligned(x.data, 16),
                    (int)out.shape[1],
                    expected,
                    {out.strides[0], out.strides[1]},
                    data_of<int64_t>(out)};
-    job.chunk = max(job.chunk, 8 * threads);
-    const int64_t chunks = divide_up(x.numel, job.chunk);
-    Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)chunks * sizeof(int64_t))) return status;
-    int64_t *before = scratch.as<int64_t>();
     const Reporter to =
         reporter(launch,
                  "%s: x changed while its elements were counted (%.0lld%lld are not 0, but there "
                  "were %lld a moment ago); another stream or thread writes to x");
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        const int64_t round = threads * kPackLength<T>;
+        job.chunk = divide_up(divide_up(x.numel, 2 * kReduceBlocks), round) * round;
+        const int64_t chunks = divide_up(x.numel, job.chunk);
+        Scratch scratch(launch);
+        if (yoke_status status = scratch.reserve((uint64_t)chunks * sizeof(int64_t))) return status;
+        int64_t *before = scratch.as<int64_t>();
         const T mask = nonzero_mask<T>(x.dtype);
         const Grid grid{chunks, (int)threads};
         if (yoke_status status = start(launch, count_chunks<T>, grid, job, mask, before))

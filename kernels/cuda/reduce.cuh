@@ -18,9 +18,8 @@ YOKE_CUDA_BEGIN
 // ---- parts of results ----------------------------------------------------------------------------------------------
 
 template <class Op>
-__global__ void __launch_bounds__(512)
-    combine_parts(Walk<kSides> kept, Op given, const typename Op::State *parts, int64_t items,
-                  int group)
+__global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::State *parts,
+                              int64_t items, int group)
 {
     const int lane = (int)threadIdx.x % group, per_block = (int)blockDim.x / group;
     for (int64_t first = (int64_t)blockIdx.x * per_block; first < kept.numel;

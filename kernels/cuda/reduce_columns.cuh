@@ -99,8 +99,7 @@ __device__ inline typename Op::State join_column(const Op &op, typename Op::Stat
 }
 
 template <class T, class Op>
-__global__ void __launch_bounds__(512)
-    reduce_columns(ColumnJob job, Op given, typename Op::State *parts)
+__global__ void reduce_columns(ColumnJob job, Op given, typename Op::State *parts)
 {
     using Reader = ColumnReader<T, Op>;
     constexpr int V = Reader::V;

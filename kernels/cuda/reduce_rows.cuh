@@ -113,7 +113,7 @@ struct RowReader {
 };
 
 template <class T, class Op>
-__global__ void __launch_bounds__(512) reduce_rows(RowJob job, Op given, typename Op::State *parts)
+__global__ void reduce_rows(RowJob job, Op given, typename Op::State *parts)
 {
     const int lane = (int)threadIdx.x % job.group, per_block = (int)blockDim.x / job.group;
     const int64_t total = job.kept.numel * job.items;

@@ -5,6 +5,7 @@
 // each other by a thread each. Where there are few, each is cut into items: their totals are added up first, then each
 // item is scanned from the sum of those before it.
 #include "kernels/cuda/reduce_fold.cuh"
+#include "kernels/cuda/scan.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -42,33 +43,6 @@ struct ScanJob {
     int group;            // threads of an item: a power of two up to the warp, or the block
     bool packed;          // x goes a thread's elements at a time, and out where it is as wide
 };
-
-// The sum of `mine` over the threads of the group before this one; `total` becomes that over all of them.
-template <class S>
-__device__ inline S sum_before(S mine, int group, S &total)
-{
-    YOKE_SHARED(S, sums, kWarp);
-    const int width = group < kWarp ? group : kWarp, lane = (int)threadIdx.x % width;
-    S through = mine;
-    for (int distance = 1; distance < width; distance *= 2) {
-        const S before = __shfl_up_sync(kAllLanes, through, (unsigned)distance, width);
-        if (lane >= distance) through = through + before;
-    }
-    S before = __shfl_up_sync(kAllLanes, through, 1u, width);
-    if (lane == 0) before = 0;
-    total = __shfl_sync(kAllLanes, through, width - 1, width);
-    if (group <= kWarp) return before;
-    __syncthreads();  // of what an earlier call may still be reading
-    if (lane == 0) sums[warp_of_thread()] = total;
-    __syncthreads();
-    S of_warps = 0;
-    total = 0;
-    for (int warp = 0; warp < group / kWarp; warp++) {
-        if (warp == warp_of_thread()) of_warps = total;
-        total = total + (S)sums[warp];
-    }
-    return of_warps + before;
-}
 
 // What one thread of a row takes at a time: N elements, of which `count` are there.
 template <class T, int N>
@@ -118,8 +92,7 @@ struct ScanReader {
 
 // totals[row * items + item] of every item, if `totals_only`; else they are the sums before each (null: one item).
 template <class T>
-__global__ void __launch_bounds__(512)
-    scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
+__global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
 {
     using S = scan_type<T>;
     constexpr int N = kScanLength<T>;
@@ -153,22 +126,14 @@ __global__ void __launch_bounds__(512)
 
 // Each row's totals become the sums before them. A block a row.
 template <class S>
-__global__ void __launch_bounds__(512) scan_totals(S *totals, int64_t items)
+__global__ void scan_totals(S *totals, int64_t items)
 {
-    S *row = totals + (int64_t)blockIdx.x * items, sum = 0;
-    for (int64_t first = 0; first < items; first += blockDim.x) {
-        const int64_t i = first + threadIdx.x;
-        S all;
-        const S before = sum_before(i < items ? row[i] : S(0), (int)blockDim.x, all);
-        if (i < items) row[i] = sum + before;
-        sum = sum + all;
-    }
+    sum_in_place(totals + (int64_t)blockIdx.x * items, items);
 }
 
 // A thread for each item of each row, neighbours in neighbouring rows; totals as above.
 template <class T>
-__global__ void __launch_bounds__(512)
-    scan_columns(ScanJob job, scan_type<T> *totals, bool totals_only)
+__global__ void scan_columns(ScanJob job, scan_type<T> *totals, bool totals_only)
 {
     using S = scan_type<T>;
     constexpr int kUnroll = 8;
