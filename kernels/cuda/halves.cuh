@@ -61,7 +61,7 @@ __device__ inline void unpack(const Pack<T, N> &pack, compute_type<T> *to)
 
 // Computed values as they are stored.
 template <class T, int N>
-__device__ inline Pack<T, N> packed(const compute_type<T> *from)
+__device__ inline Pack<T, N> pack_of(const compute_type<T> *from)
 {
     static_assert(N % 2 == 0, "made of pairs");
     Pack<T, N> pack;

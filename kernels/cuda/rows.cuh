@@ -58,6 +58,29 @@ inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
     return Rows<N>(outer, inner, dtype_size(first.dtype));
 }
 
+// Rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each of them lies
+// along one line in these axes.
+template <int N>
+inline Rows<N> last_axes(const yoke_operand *const (&operands)[N], int axis)
+{
+    Loop<N> outer, inner;
+    kernels::plan_ordered<N>(outer, operands, 0, axis);
+    kernels::plan_ordered<N>(inner, operands, axis, operands[0]->ndim);
+    return Rows<N>(outer, inner, dtype_size(operands[0]->dtype));
+}
+
+// Whether an operand's axes from `axis` on have elements at one distance, in row-major order.
+inline bool is_line(const yoke_operand &operand, int axis)
+{
+    int64_t next = 0;
+    for (int a = operand.ndim - 1; a >= axis; a--) {
+        if (operand.shape[a] == 1) continue;
+        if (next && operand.strides[a] != next) return false;
+        next = operand.strides[a] * operand.shape[a];
+    }
+    return true;
+}
+
 // ---- groups -----------------------------------------------------------------------------------------------------
 
 // How many elements of a row a thread has: few, so that many threads hide each other's waiting, or many, so that a
@@ -135,7 +158,7 @@ __device__ inline C sum_group(C value, int group)
 
 // ---- elements ---------------------------------------------------------------------------------------------------
 
-// The place of a thread in its group, and of its elements in a chunk of a row. A chunk has less than 2^31 elements.
+// The place of a thread in its group, and of its elements in a chunk of a row.
 struct Member {
     int lane, group;
 
@@ -147,13 +170,6 @@ struct Member {
         return (p * group + lane) * V;
     }
 };
-
-// How many elements a row has from `first` on; 2^30 stands for more.
-template <int N>
-__device__ inline int left_of(const Rows<N> &rows, int64_t first)
-{
-    return (int)min(rows.length - first, 1 << 30);
-}
 
 // A thread's elements of a row, as they are stored.
 template <class T, int E>
@@ -169,52 +185,61 @@ struct Held {
     __device__ compute_type<T> operator[](int i) const { return widen<T>(packs[i / V].at[i % V]); }
 };
 
-// Elements of operand I of a row; `beyond` stands for what lies behind its end.
-template <int I, class T, int E, int N>
-__device__ inline void load_row(const Rows<N> &rows, const char *row, const Member &member,
-                                int64_t first, T beyond, Held<T, E> &x)
-{
-    constexpr int V = kPackLength<T>;
-    const int left = left_of(rows, first);
-    const int64_t step = rows.step[I];
-    row += first * step;
-    YOKE_UNROLL
-    for (int i = 0; i < E; i++) x.packs[i / V].at[i % V] = beyond;
-    if (E > kFew<T> || rows.packed[I]) {
-        YOKE_UNROLL
-        for (int p = 0; p < E / V; p++) {
-            const int at = member.pack<V>(p);
-            if (at < left) x.packs[p] = load_pack<V>(reinterpret_cast<const T *>(row) + at);
-        }
-    } else if constexpr (E <= kFew<T>) {
-        YOKE_UNROLL
-        for (int i = 0; i < E; i++) {
-            const int at = member.pack<V>(i / V) + i % V;
-            if (at < left) x.packs[i / V].at[i % V] = *reinterpret_cast<const T *>(row + at * step);
-        }
-    }
-}
+// A chunk of a row as a thread with E elements sees it. Many elements are for packed rows alone.
+template <class T, int E>
+struct Chunk {
+    static constexpr int V = kPackLength<T>;
+    char *data;
+    int64_t step;
+    int left;  // elements up to the end of the row; 2^30 stands for more
+    bool packed;
 
-template <int I, class T, int E, int N>
-__device__ inline void store_row(const Rows<N> &rows, char *row, const Member &member,
-                                 int64_t first, const compute_type<T> (&x)[E])
-{
-    constexpr int V = kPackLength<T>;
-    const int left = left_of(rows, first);
-    const int64_t step = rows.step[I];
-    row += first * step;
-    YOKE_UNROLL
-    for (int p = 0; p < E / V; p++) {
-        const Pack<T, V> pack = packed<T, V>(x + p * V);
-        const int at = member.pack<V>(p);
-        if (E > kFew<T> || rows.packed[I]) {
-            if (at < left) store_pack<V>(reinterpret_cast<T *>(row) + at, pack);
+    // Of operand i, from element `first` on.
+    template <int N>
+    __device__ Chunk(const Rows<N> &rows, int i, char *row, int64_t first)
+        : data(row + first * rows.step[i]),
+          step(rows.step[i]),
+          left((int)min(rows.length - first, 1 << 30)),
+          packed(E > kFew<T> || rows.packed[i])
+    {
+    }
+    __device__ T &at(int i) const { return *reinterpret_cast<T *>(data + i * step); }
+
+    // V elements from element `i` on; `beyond` stands for what lies behind the end.
+    __device__ Pack<T, V> load(int i, T beyond) const
+    {
+        Pack<T, V> pack;
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) pack.at[k] = beyond;
+        if (E > kFew<T> || packed) {
+            if (i < left) pack = load_pack<V>(reinterpret_cast<const T *>(data) + i);
         } else if constexpr (E <= kFew<T>) {
             YOKE_UNROLL
             for (int k = 0; k < V; k++)
-                if (at + k < left) *reinterpret_cast<T *>(row + (at + k) * step) = pack.at[k];
+                if (i + k < left) pack.at[k] = at(i + k);
+        }
+        return pack;
+    }
+    __device__ void store(int i, const Pack<T, V> &pack) const
+    {
+        if (E > kFew<T> || packed) {
+            if (i < left) store_pack<V>(reinterpret_cast<T *>(data) + i, pack);
+        } else if constexpr (E <= kFew<T>) {
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++)
+                if (i + k < left) at(i + k) = pack.at[k];
         }
     }
-}
+    __device__ void load(const Member &member, T beyond, Held<T, E> &x) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) x.packs[p] = load(member.pack<V>(p), beyond);
+    }
+    __device__ void store(const Member &member, const compute_type<T> (&x)[E]) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) store(member.pack<V>(p), pack_of<T, V>(x + p * V));
+    }
+};
 
 YOKE_CUDA_END

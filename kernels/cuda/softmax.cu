@@ -60,9 +60,10 @@ struct Softmax {
         in[0].values(x);
         State next{Larger()(s.max, largest(x)), (C)0};
         const C shift = next.shift();
-        next.sum = s.sum * exp_not_large(s.max - shift);
+        C sum = (C)0;
         YOKE_UNROLL
-        for (int i = 0; i < E; i++) next.sum += exp_not_large(x[i] - shift);
+        for (int i = 0; i < E; i++) sum += exp_not_large(x[i] - shift);
+        next.sum = s.sum * exp_not_large(s.max - shift) + sum;
         return next;
     }
 
@@ -95,9 +96,10 @@ struct SoftmaxGradient {
     template <int E>
     __device__ static C push(C s, const Held<T, E> (&in)[2], bool of_logs)
     {
+        C chunk = (C)0;
         YOKE_UNROLL
-        for (int i = 0; i < E; i++) s += of_logs ? in[0][i] : in[0][i] * in[1][i];
-        return s;
+        for (int i = 0; i < E; i++) chunk += of_logs ? in[0][i] : in[0][i] * in[1][i];
+        return s + chunk;
     }
     template <int E>
     __device__ static void resident(const Held<T, E> (&in)[2], int group, bool of_logs, C (&x)[E])
@@ -128,18 +130,14 @@ template <class Op, class T, int E, int N>
 __device__ inline void load_inputs(const Rows<N> &rows, const Place<N> &place, const Member &member,
                                    int64_t first, Held<T, E> (&in)[Op::kInputs])
 {
-    load_row<0>(rows, place.data[0], member, first, Op::beyond(), in[0]);
+    Chunk<T, E>(rows, 0, place.data[0], first).load(member, Op::beyond(), in[0]);
     if constexpr (Op::kInputs == 2)
-        load_row<1>(rows, place.data[1], member, first, Op::beyond(), in[1]);
+        Chunk<T, E>(rows, 1, place.data[1], first).load(member, Op::beyond(), in[1]);
 }
 
 // How many blocks a multiprocessor shall hold: what the registers for the elements leave room for.
 template <class Op, class T, int E>
-inline constexpr int kBlocks = (E > kFew<T>      ? 2
-                                : sizeof(T) == 4 ? 3
-                                : sizeof(T) == 8 ? 2
-                                                 : 4 - Op::kInputs) -
-                               (E > kFew<T> && Op::kInputs == 2);
+inline constexpr int kBlocks = (E > kFew<T> || sizeof(T) == 8 ? 3 : 4) - Op::kInputs;
 
 template <class Op, class T, int E>
 __global__ void __launch_bounds__(kMostThreads, (kBlocks<Op, T, E>))
@@ -156,7 +154,7 @@ __global__ void __launch_bounds__(kMostThreads, (kBlocks<Op, T, E>))
         load_inputs<Op>(rows, place, member, 0, in);
         compute_type<T> x[E];
         Op::resident(in, group, setting, x);
-        if (row < rows.count) store_row<kOut, T>(rows, place.data[kOut], member, 0, x);
+        if (row < rows.count) Chunk<T, E>(rows, kOut, place.data[kOut], 0).store(member, x);
     }
 }
 
@@ -184,7 +182,7 @@ __global__ void __launch_bounds__(kMostThreads)
             load_inputs<Op>(rows, place, member, first, in);
             compute_type<T> x[E];
             op.apply(in, x);
-            store_row<kOut, T>(rows, place.data[kOut], member, first, x);
+            Chunk<T, E>(rows, kOut, place.data[kOut], first).store(member, x);
         }
     }
 }
@@ -192,7 +190,7 @@ __global__ void __launch_bounds__(kMostThreads)
 // Rows whose elements lie apart while those of neighbouring rows lie together: each lane has a row, the warps of the
 // block share its elements.
 template <class Op, class T>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kThreads)
     column_rows(Rows<Op::kInputs + 1> rows, typename Op::Setting setting)
 {
     using State = typename Op::State;
@@ -229,7 +227,7 @@ __global__ void __launch_bounds__(kMostThreads)
             load_from(begin);
             compute_type<T> x[E];
             op.apply(in, x);
-            const Pack<T, E> results = packed<T, E>(x);
+            const Pack<T, E> results = pack_of<T, E>(x);
             YOKE_UNROLL
             for (int j = 0; j < E; j++)
                 if (begin + j < rows.length)
