@@ -20,7 +20,7 @@ struct Normalization {
 };
 
 // normal * weight + bias of a chunk.
-template <class T, int E>
+template <bool kPacked, class T, int E>
 __device__ inline void finish_chunk(const Normalization<compute_type<T>> &to, const Rows<4> &rows,
                                     const Place<4> &place, const Member &member, int64_t first,
                                     const compute_type<T> (&x)[E], compute_type<T> mean,
@@ -28,8 +28,8 @@ __device__ inline void finish_chunk(const Normalization<compute_type<T>> &to, co
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>;
-    const Chunk<T, E> weight(rows, 1, place.data[1], first), bias(rows, 2, place.data[2], first),
-        out(rows, 3, place.data[3], first);
+    const Chunk<T, E, kPacked> weight(rows, 1, place.data[1], first),
+        bias(rows, 2, place.data[2], first), out(rows, 3, place.data[3], first);
     YOKE_UNROLL
     for (int p = 0; p < E / V; p++) {
         const int at = member.pack<V>(p);
@@ -77,8 +77,8 @@ __device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, 
     to.rstds[row] = rstd;
 }
 
-template <class T, int E>
-__global__ void __launch_bounds__(kMostThreads, (E > kFew<T> || sizeof(T) == 8 ? 2 : 3))
+template <class T, int E, bool kPacked>
+__global__ void __launch_bounds__(kMostThreads, (kPacked ? 2 : 1))
     normalize_rows(Rows<4> rows, Normalization<compute_type<T>> to, int group)
 {
     using C = compute_type<T>;
@@ -90,13 +90,13 @@ __global__ void __launch_bounds__(kMostThreads, (E > kFew<T> || sizeof(T) == 8 ?
         const Place<4> place = rows.outer.at(min(row, rows.count - 1));
         Held<T, E> held;
         C x[E], mean = 0;
-        Chunk<T, E>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), held);
+        Chunk<T, E, kPacked>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), held);
         held.values(x);
         if (to.means) mean = sum_group(sum_values<T>(x), group) / (C)rows.length;
         const C squares = sum_group(squares_from<T>(x, mean, member, rows.length), group);
         const C rstd = inverse_root(squares / (C)rows.length, to.eps);
         if (row >= rows.count) continue;
-        finish_chunk<T>(to, rows, place, member, 0, x, mean, rstd);
+        finish_chunk<kPacked, T>(to, rows, place, member, 0, x, mean, rstd);
         if (member.lane == 0) keep_statistics(to, row, mean, rstd);
     }
 }
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kMostThreads)
         C x[E];
         State state = State::init();
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            Chunk<T, E>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
+            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
             held.values(x);
             int count = 0;
             for (int i = 0; i < E; i++)
@@ -131,9 +131,9 @@ __global__ void __launch_bounds__(kMostThreads)
         state = reduce_block(state, State::init(), combine);
         const C rstd = inverse_root(state.variance(), to.eps);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            Chunk<T, E>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
+            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
             held.values(x);
-            finish_chunk<T>(to, rows, place, member, first, x, state.mean, rstd);
+            finish_chunk<false, T>(to, rows, place, member, first, x, state.mean, rstd);
         }
         if (threadIdx.x == 0) keep_statistics(to, row, state.mean, rstd);
     }
@@ -161,13 +161,13 @@ static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weig
     if (rows.count == 0) return YOKE_OK;
     const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
     const Grid grid = row_grid(rows.count, sharing);
-    yoke_status status = sharing.resident
-                             ? for_elements<T>(sharing.elements,
-                                               [&]<int E>() {
-                                                   return start(launch, normalize_rows<T, E>, grid,
-                                                                rows, to, sharing.group);
-                                               })
-                             : start(launch, normalize_long_rows<T>, grid, rows, to);
+    yoke_status status =
+        sharing.resident ? for_sharing<T>(sharing, rows.all_packed,
+                                          [&]<int E, bool kPacked>() {
+                                              return start(launch, normalize_rows<T, E, kPacked>,
+                                                           grid, rows, to, sharing.group);
+                                          })
+                         : start(launch, normalize_long_rows<T>, grid, rows, to);
     return status ? status : lined_out.give(out);
 }
 

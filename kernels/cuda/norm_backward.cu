@@ -110,7 +110,7 @@ __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], co
 }
 
 // Threads with few elements hold g and x; with many they read both once more, from a near cache.
-template <class T, int E>
+template <class T, int E, bool kPacked>
 __global__ void __launch_bounds__(kMostThreads)
     gradient_rows(Rows<4> rows, NormGradient<compute_type<T>> of, int group)
 {
@@ -126,11 +126,11 @@ __global__ void __launch_bounds__(kMostThreads)
         const int64_t row = first + threadIdx.x / group;
         const bool is_row = row < rows.count;
         const Place<4> place = rows.outer.at(is_row ? row : first);
-        const Chunk<T, E> weight(rows, 2, place.data[2], 0), dx(rows, 3, place.data[3], 0);
-        Chunk<T, E> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
+        const Chunk<T, E, kPacked> weight(rows, 2, place.data[2], 0), dx(rows, 3, place.data[3], 0);
+        Chunk<T, E, kPacked> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
         if (!is_row) g.left = x.left = 0;
         const RowStatistics<C> statistics(of, row, is_row);
-        Held<T, kHolds ? E : V> held_g, held_x;
+        Held<T, kHolds ? E : V> held_g{}, held_x{};
         GradientSums<C> sums = GradientSums<C>::init();
         const auto take = [&](int p) {
             const int at = member.pack<V>(p);
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(kMostThreads)
         GradientSums<C> sums = GradientSums<C>::init(), means = sums;
         for (int pass = 0; pass < 2; pass++) {
             for (int64_t first = 0; first < rows.length; first += (int64_t)E * blockDim.x) {
-                const Chunk<T, E> g(rows, 0, place.data[0], first),
+                const Chunk<T, E, false> g(rows, 0, place.data[0], first),
                     x(rows, 1, place.data[1], first), weight(rows, 2, place.data[2], first),
                     dx(rows, 3, place.data[3], first);
                 YOKE_UNROLL
@@ -279,9 +279,9 @@ static yoke_status start_held(const yoke_launch *launch, const Rows<4> &rows,
 {
     const bool grouped = sharing.group < sharing.threads;
     const int64_t shared = grouped ? 2 * rows.length * (int64_t)sizeof(compute_type<T>) : 0;
-    return for_elements<T>(sharing.elements, [&]<int E>() {
-        return start(launch, gradient_rows<T, E>, {blocks, sharing.threads, shared}, rows, of,
-                     sharing.group);
+    return for_sharing<T>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
+        return start(launch, gradient_rows<T, E, kPacked>, {blocks, sharing.threads, shared}, rows,
+                     of, sharing.group);
     });
 }
 
@@ -301,9 +301,12 @@ static yoke_status start_long(const yoke_launch *launch, const Rows<4> &rows,
                  rows_a_run);
 }
 
-constexpr int64_t kRuns = 64;           // of rows at most, where rows are long
-constexpr int64_t kLeastRun = 16;       // rows in each, at least
-constexpr int64_t kBusyThreads = 1024;  // of a multiprocessor
+constexpr int64_t kRuns = 64;      // of rows at most, where rows are long
+constexpr int64_t kLeastRun = 16;  // rows in each, at least
+
+// Threads of a multiprocessor that have room for their sums at once.
+template <class T>
+inline constexpr int64_t kBusyThreads = sizeof(T) == 4 ? 768 : 512;
 
 template <class T>
 static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
@@ -322,7 +325,7 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
     const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
     const int64_t rows_a_run = max(kLeastRun, divide_up(rows.count, kRuns));
     const int64_t runs = sharing.resident ? blocks_for(launch, rows.count, sharing.rows_a_block(),
-                                                       max(1, kBusyThreads / sharing.threads))
+                                                       max(1, kBusyThreads<T> / sharing.threads))
                                           : divide_up(rows.count, rows_a_run);
     Scratch scratch(launch);
     if (call.of_weight)

@@ -122,13 +122,14 @@ inline Grid row_grid(int64_t count, const Sharing &sharing)
     return {max(1, min(blocks, 0x7fffffff)), sharing.threads};
 }
 
-// f.operator()<kElements>() for the number that a sharing says.
+// f.operator()<kElements, kPacked>() for what a sharing says; many elements are for packed rows alone.
 template <class T, class F>
-inline yoke_status for_elements(int elements, const F &f)
+inline yoke_status for_sharing(const Sharing &sharing, bool packed, const F &f)
 {
     if constexpr (kMany<T> != kFew<T>)
-        if (elements == kMany<T>) return f.template operator()<kMany<T>>();
-    return f.template operator()<kFew<T>>();
+        if (sharing.elements == kMany<T>) return f.template operator()<kMany<T>, true>();
+    return packed ? f.template operator()<kFew<T>, true>()
+                  : f.template operator()<kFew<T>, false>();
 }
 
 // combine() over the threads of a group; every one gets the result where combine commutes, else the first. `nothing` is
@@ -185,8 +186,8 @@ struct Held {
     __device__ compute_type<T> operator[](int i) const { return widen<T>(packs[i / V].at[i % V]); }
 };
 
-// A chunk of a row as a thread with E elements sees it. Many elements are for packed rows alone.
-template <class T, int E>
+// A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed.
+template <class T, int E, bool kPacked>
 struct Chunk {
     static constexpr int V = kPackLength<T>;
     char *data;
@@ -200,7 +201,7 @@ struct Chunk {
         : data(row + first * rows.step[i]),
           step(rows.step[i]),
           left((int)min(rows.length - first, 1 << 30)),
-          packed(E > kFew<T> || rows.packed[i])
+          packed(rows.packed[i])
     {
     }
     __device__ T &at(int i) const { return *reinterpret_cast<T *>(data + i * step); }
@@ -211,9 +212,9 @@ struct Chunk {
         Pack<T, V> pack;
         YOKE_UNROLL
         for (int k = 0; k < V; k++) pack.at[k] = beyond;
-        if (E > kFew<T> || packed) {
+        if (kPacked || packed) {
             if (i < left) pack = load_pack<V>(reinterpret_cast<const T *>(data) + i);
-        } else if constexpr (E <= kFew<T>) {
+        } else if constexpr (!kPacked) {
             YOKE_UNROLL
             for (int k = 0; k < V; k++)
                 if (i + k < left) pack.at[k] = at(i + k);
@@ -222,9 +223,9 @@ struct Chunk {
     }
     __device__ void store(int i, const Pack<T, V> &pack) const
     {
-        if (E > kFew<T> || packed) {
+        if (kPacked || packed) {
             if (i < left) store_pack<V>(reinterpret_cast<T *>(data) + i, pack);
-        } else if constexpr (E <= kFew<T>) {
+        } else if constexpr (!kPacked) {
             YOKE_UNROLL
             for (int k = 0; k < V; k++)
                 if (i + k < left) at(i + k) = pack.at[k];

@@ -126,21 +126,21 @@ struct SoftmaxGradient {
 
 // ---- kernels ------------------------------------------------------------------------------------------------------
 
-template <class Op, class T, int E, int N>
+template <class Op, bool kPacked, class T, int E, int N>
 __device__ inline void load_inputs(const Rows<N> &rows, const Place<N> &place, const Member &member,
                                    int64_t first, Held<T, E> (&in)[Op::kInputs])
 {
-    Chunk<T, E>(rows, 0, place.data[0], first).load(member, Op::beyond(), in[0]);
+    Chunk<T, E, kPacked>(rows, 0, place.data[0], first).load(member, Op::beyond(), in[0]);
     if constexpr (Op::kInputs == 2)
-        Chunk<T, E>(rows, 1, place.data[1], first).load(member, Op::beyond(), in[1]);
+        Chunk<T, E, kPacked>(rows, 1, place.data[1], first).load(member, Op::beyond(), in[1]);
 }
 
 // How many blocks a multiprocessor shall hold: what the registers for the elements leave room for.
 template <class Op, class T, int E>
 inline constexpr int kBlocks = (E > kFew<T> || sizeof(T) == 8 ? 3 : 4) - Op::kInputs;
 
-template <class Op, class T, int E>
-__global__ void __launch_bounds__(kMostThreads, (kBlocks<Op, T, E>))
+template <class Op, class T, int E, bool kPacked>
+__global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, T, E> : 1))
     resident_rows(Rows<Op::kInputs + 1> rows, int group, typename Op::Setting setting)
 {
     constexpr int kOut = Op::kInputs;
@@ -151,10 +151,11 @@ __global__ void __launch_bounds__(kMostThreads, (kBlocks<Op, T, E>))
         const int64_t row = first + threadIdx.x / group;
         const Place<kOut + 1> place = rows.outer.at(min(row, rows.count - 1));
         Held<T, E> in[kOut];
-        load_inputs<Op>(rows, place, member, 0, in);
+        load_inputs<Op, kPacked>(rows, place, member, 0, in);
         compute_type<T> x[E];
         Op::resident(in, group, setting, x);
-        if (row < rows.count) Chunk<T, E>(rows, kOut, place.data[kOut], 0).store(member, x);
+        if (row < rows.count)
+            Chunk<T, E, kPacked>(rows, kOut, place.data[kOut], 0).store(member, x);
     }
 }
 
@@ -172,17 +173,17 @@ __global__ void __launch_bounds__(kMostThreads)
         Held<T, E> in[kOut];
         State state = Op::init();
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            load_inputs<Op>(rows, place, member, first, in);
+            load_inputs<Op, false>(rows, place, member, first, in);
             state = Op::push(state, in, setting);
         }
         const Op op(reduce_block(state, Op::init(),
                                  [](const State &a, const State &b) { return Op::combine(a, b); }),
                     setting);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            load_inputs<Op>(rows, place, member, first, in);
+            load_inputs<Op, false>(rows, place, member, first, in);
             compute_type<T> x[E];
             op.apply(in, x);
-            Chunk<T, E>(rows, kOut, place.data[kOut], first).store(member, x);
+            Chunk<T, E, false>(rows, kOut, place.data[kOut], first).store(member, x);
         }
     }
 }
@@ -264,8 +265,8 @@ static yoke_status start_rows(const yoke_launch *launch, const Rows<Op::kInputs 
     const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
     const Grid grid = row_grid(rows.count, sharing);
     if (!sharing.resident) return start(launch, long_rows<Op, T>, grid, rows, setting);
-    return for_elements<T>(sharing.elements, [&]<int E>() {
-        return start(launch, resident_rows<Op, T, E>, grid, rows, sharing.group, setting);
+    return for_sharing<T>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
+        return start(launch, resident_rows<Op, T, E, kPacked>, grid, rows, sharing.group, setting);
     });
 }
 
