@@ -12,8 +12,8 @@ static yoke_status sort(const yoke_launch *launch, Pairs<K> &pairs, int bits)
     cub::DoubleBuffer<uint32_t> numbers(pairs.number, pairs.spare_number);
     const auto count = static_cast<uint32_t>(pairs.count);
     size_t bytes = 0;
-    cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, numbers, count, 0,
-                                                        bits, stream);
+    cudaError_t error =
+        cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, numbers, count, 0, bits, stream);
     Scratch temporary(launch);
     if (error == cudaSuccess) {
         if (const yoke_status status = temporary.reserve(bytes)) return status;
