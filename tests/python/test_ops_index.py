@@ -58,6 +58,7 @@ def test_what_does_not_fit_is_refused_with_what_would(case):
     call, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
         call()
+        yoke.synchronize()  # a device tells of what it read when it is waited for
 
 
 def test_a_refused_scatter_changes_nothing():
