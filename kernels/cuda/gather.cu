@@ -26,10 +26,8 @@ template <class U>
 __global__ void gather_elements(Walk<3> walk, Places places, int64_t step)
 {
     walk_elements(walk, [&](int64_t, const Place<3> &place) {
-        Places one = places;
-        one.data = place.data[1];
         const int64_t entry = (place.data[0] - walk.data[0]) / (int64_t)sizeof(U);
-        const int64_t at = one.at(entry);
+        const int64_t at = places.at(place.data[1], entry);
         *(U *)place.data[0] = at < 0 ? U(0) : *(const U *)(place.data[2] + at * step);
     });
 }
@@ -66,9 +64,7 @@ __global__ void list_elements(Keys keys, Walk<2> walk, Places places, int64_t st
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < places.count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const Place<2> place = walk.at(i);
-        Places one = places;
-        one.data = place.data[0];
-        const int64_t at = one.at(i);
+        const int64_t at = places.at(place.data[0], i);
         keys.list(i, at < 0 ? -1 : place.data[1] - walk.data[1] + at * step);
     }
 }

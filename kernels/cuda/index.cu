@@ -15,10 +15,7 @@ __global__ void find_places(int64_t *found, Walk<1> index, Places source, bool f
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < source.count;
          i += (int64_t)gridDim.x * blockDim.x) {
-        Places one = source;
-        one.data = index.at(i).data[0];
-        one.step = 0;
-        const int64_t before = first ? 0 : found[i], at = one.at(i);
+        const int64_t before = first ? 0 : found[i], at = source.at(index.at(i).data[0], i);
         found[i] = before < 0 || at < 0 ? -1 : before * source.length + at;
     }
 }
@@ -144,11 +141,10 @@ struct Move {
         Place<2> place = before.at(outer);
         const Place<2> inner = behind.at(unit - row * by_behind.length);
         for (int i = 0; i < 2; i++) place.data[i] += inner.data[i] - behind.data[i];
-        place.data[takes ? 0 : 1] += offset_in(own, entry);
-        if (at < 0)
-            place.data[1] = nullptr;
-        else
-            place.data[takes ? 1 : 0] += offset_in(middle, at);
+        const int64_t of_x = at < 0 ? 0 : offset_in(middle, at), of_other = offset_in(own, entry);
+        place.data[0] += takes ? of_other : of_x;
+        place.data[1] += takes ? of_x : of_other;
+        if (at < 0) place.data[1] = nullptr;
         return place;
     }
 };

@@ -60,9 +60,10 @@ struct Places {
     int64_t spread = 1;  // elements of the index operand from an entry to the next, for the report
     Reporter reporter;
 
-    __device__ int64_t at(int64_t entry) const
+    __device__ int64_t at(int64_t entry) const { return at(data + entry * step, entry); }
+    // Of an entry that stands elsewhere than in the list.
+    __device__ int64_t at(const char *from, int64_t entry) const
     {
-        const char *from = data + entry * step;
         const int64_t index = wide ? *(const int64_t *)from : *(const int32_t *)from;
         if (found) return index;
         if (kernels::is_inside(index, length, wraps)) return kernels::resolved(index, length);
