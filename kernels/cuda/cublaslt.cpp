@@ -108,6 +108,17 @@ Request::Request(const Gemm &gemm) : bias(gemm.product.bias), before(gemm.before
         key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);
 }
 
+// cuBLASLt applies an activation to sums that are not rounded yet, approximates gelu's tanh and does not say what relu
+// makes of NaN. So what it would save, a pass over the result, is for those who ask for it.
+bool fuses(Activation activation)
+{
+    static const bool asked = [] {
+        const char *wish = g_host->config("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
+        return wish && *wish == '1';
+    }();
+    return asked && (activation == Activation::kRelu || activation == Activation::kGeluTanh);
+}
+
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
 struct Types {
@@ -335,8 +346,7 @@ yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool 
     CublasLt *lt = nullptr;
     *done = false;
     if (const yoke_status status = cublaslt_of(launch, &lt)) return status;
-    if (gemm.activation == Activation::kGelu || gemm.activation == Activation::kSilu)
-        return YOKE_OK;
+    if (gemm.activation != Activation::kNone && !fuses(gemm.activation)) return YOKE_OK;
     const Request request(gemm);
     Plan plan;
     if (lt->plans.find(request.key, &plan)) {

@@ -55,29 +55,29 @@ void Search::open(const char *place)
 }
 
 // Says of a folder without the file which other version it has.
-void refuse_absent(Search &search, const char *folder, const char *path)
+void refuse_absent(Search &search, const char *path)
 {
-    char why[320] = "no such file", pattern[PATH_MAX];
-    const int stem = static_cast<int>(strstr(search.name.file, ".so") - search.name.file) + 3;
-    snprintf(pattern, sizeof pattern, "%s/%.*s.*", folder, stem, search.name.file);
+    char why[320] = "no such file", pattern[PATH_MAX + 8];
+    const int stem = static_cast<int>(strrchr(path, '.') - path);
+    snprintf(pattern, sizeof pattern, "%.*s.*", stem < PATH_MAX ? stem : 0, path);
     glob_t others{};
     if (glob(pattern, 0, nullptr, &others) == 0) {
         const char *slash = strrchr(others.gl_pathv[0], '/');
-        snprintf(why, sizeof why, "there is %s, of another version", slash + 1);
+        snprintf(why, sizeof why, "there is %.256s, of another version", slash + 1);
     }
     globfree(&others);
     search.refuse(path, why);
 }
 
+// Whether the file is there.
 bool try_folder(Search &search, const char *folder, int length)
 {
-    char place[PATH_MAX], path[PATH_MAX];
-    snprintf(place, sizeof place, "%.*s", length, folder);
-    if (snprintf(path, sizeof path, "%s/%s", place, search.name.file) >=
-        static_cast<int>(sizeof path))
-        return false;
+    char path[PATH_MAX];
+    const int written = snprintf(path, sizeof path, "%.*s/%s", length < PATH_MAX ? length : 0,
+                                 folder, search.name.file);
+    if (written >= static_cast<int>(sizeof path)) return false;
     if (access(path, F_OK) != 0) {
-        refuse_absent(search, place, path);
+        refuse_absent(search, path);
         return false;
     }
     search.open(path);
@@ -145,7 +145,8 @@ void try_program(Search &search)
         const char *folders = getenv("PATH");
         while (folders && *folders) {
             const int length = static_cast<int>(strcspn(folders, ":"));
-            snprintf(path, sizeof path, "%.*s/%s", length, folders, program_invocation_name);
+            snprintf(path, sizeof path, "%.*s/%.512s", length < PATH_MAX - 600 ? length : 0,
+                     folders, program_invocation_name);
             if (access(path, X_OK) == 0) break;
             path[0] = '\0';
             folders += length;

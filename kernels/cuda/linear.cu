@@ -1,5 +1,5 @@
-// linear, alone and with an activation. cuBLASLt adds the bias and applies what it knows (relu, and gelu by tanh) to
-// sums that are still in registers; the rest is one pass over the result.
+// linear, alone and with an activation. cuBLASLt adds the bias to sums that are still in registers; an activation is one
+// pass over the result, so that it has the bits of the op alone (but see fuses() in cublaslt.cpp).
 #include "kernels/common/activation.h"
 #include "kernels/cuda/gemm.cuh"
 
