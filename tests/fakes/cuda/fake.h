@@ -6,6 +6,7 @@
  *   FAKE_CUDA_VERSION   what cuDriverGetVersion tells, default 13000
  *   FAKE_CUDA_DEVICES   compute capabilities, one for each device: "9.0,7.5"; default one of 9.0, "" for none
  *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"
+ *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H
 #define YOKE_TESTS_FAKES_CUDA_FAKE_H
@@ -38,6 +39,12 @@ extern "C" {
 #endif
 cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
                          void (*drop)(void *), void *context);
+
+/* Fake libraries (cublaslt.cpp) are not linked with the runtime: it leaves its fake_enqueue with the driver, which
+ * exports it under this name. */
+typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void *), void (*)(void *),
+                                       void *);
+extern fake_enqueue_fn fake_runtime_enqueue;
 #ifdef __cplusplus
 }
 #endif
