@@ -344,9 +344,10 @@ inline yoke_status flush(List<ItemOf> &list, Tensors &table, Op &op)
     const int64_t blocks = table.first[table.count];
     op.starts_at(list.blocks);
     list.blocks += blocks;
+    const yoke_status status = start(list.launch, over_table<Op, Tensors, T...>,
+                                     {blocks, block_size(kThreads)}, table, op);
     table.count = 0;
-    return start(list.launch, over_table<Op, Tensors, T...>, {blocks, block_size(kThreads)}, table,
-                 op);
+    return status;
 }
 
 template <class Tensors, class Op, class ItemOf, class... T>
