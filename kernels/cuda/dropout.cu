@@ -1,7 +1,6 @@
 // Dropout: the mask is a draw at (seed, offset), made again by the gradient and never stored.
-#include "kernels/common/philox.h"
+#include "kernels/cuda/draw.cuh"
 #include "kernels/cuda/map.cuh"
-#include "kernels/cuda/random_base.h"
 
 YOKE_CUDA_BEGIN
 
@@ -9,13 +8,9 @@ template <class T>
 struct Dropout {
     kernels::Keep keep;
     compute_type<T> scale;
-    uint64_t seed, offset;
-    const int64_t *base;
+    Draw draw;
 
-    explicit Dropout(const yoke_launch *launch)
-        : seed((uint64_t)launch->params[1].v.i),
-          offset((uint64_t)launch->params[2].v.i),
-          base(random_base(launch))
+    explicit Dropout(const yoke_launch *launch) : draw(launch, launch->params + 1)
     {
         const double p = float_param(launch->params[0]);
         keep = kernels::Keep::dropping(p);
@@ -50,17 +45,18 @@ __device__ inline void drop_packs(const Dropout<T> &f, const bool *mask, const T
 
 // The walk counts elements in row-major order: operand 0 is out, operand 1 is x, which may be out.
 template <class T>
-__global__ void drop(Walk<2> walk, bool is_packed, Dropout<T> f)
+__global__ void __launch_bounds__(kThreads, kResident<T>)
+    drop(Walk<2> walk, bool is_packed, Dropout<T> f)
 {
     constexpr int N = kDropped<T>, kLanes = kernels::Keep::kLanes;
-    const uint64_t first = moved_offset(f.offset, f.base);
+    const uint64_t first = f.draw.first();
     const int64_t units = divide_up(walk.numel, N), step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t unit = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; unit < units;
          unit += step) {
         bool mask[N];
         YOKE_UNROLL
         for (int i = 0; i < N / kLanes; i++)
-            f.keep(kernels::random_block(f.seed, first + (uint64_t)(unit * (N / kLanes) + i)),
+            f.keep(kernels::random_block(f.draw.seed, first + (uint64_t)(unit * (N / kLanes) + i)),
                    mask + i * kLanes);
         const int64_t at = unit * N;
         if (is_packed && at + N <= walk.numel) {
@@ -87,8 +83,8 @@ YOKE_KERNEL(_dropout)
     const int threads = block_size(kThreads);
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         const int64_t units = divide_up(out.numel, kDropped<T>);
-        return start(launch, drop<T>, {blocks_for(launch, units, threads), threads}, Walk<2>(loop),
-                     is_packed, Dropout<T>(launch));
+        return start(launch, drop<T>, {blocks_for(launch, units, threads, kDrawBlocks), threads},
+                     Walk<2>(loop), is_packed, Dropout<T>(launch));
     });
 }
 

@@ -1,24 +1,9 @@
 // Random numbers: Philox counters, so that element i of a draw is the same whichever thread makes it. This file is
 // compiled without contraction, as kernels/common/random_math.h asks.
-#include "kernels/common/philox.h"
+#include "kernels/cuda/draw.cuh"
 #include "kernels/cuda/map.cuh"
-#include "kernels/cuda/random_base.h"
 
 YOKE_CUDA_BEGIN
-
-// Where a draw stands in a seed's sequence.
-struct Draw {
-    uint64_t seed, offset;
-    const int64_t *base;
-
-    Draw(const yoke_launch *launch, const yoke_arg *seed_and_offset)
-        : seed((uint64_t)seed_and_offset[0].v.i),
-          offset((uint64_t)seed_and_offset[1].v.i),
-          base(random_base(launch))
-    {
-    }
-    __device__ uint64_t first() const { return moved_offset(offset, base); }
-};
 
 // Elements that a thread makes at once: whole blocks of the generator, at most 16 bytes and two blocks.
 template <class T, class D>
@@ -45,7 +30,8 @@ __device__ inline Pack<T, N> draw_pack(const D &distribution, uint64_t seed, uin
 
 // The walk counts x's elements in row-major order. A packed x is one aligned run.
 template <class T, class D>
-__global__ void draw_elements(Walk<1> walk, bool is_packed, D distribution, Draw draw)
+__global__ void __launch_bounds__(kThreads, kResident<T>)
+    draw_elements(Walk<1> walk, bool is_packed, D distribution, Draw draw)
 {
     constexpr int N = kDrawn<T, D>;
     const uint64_t first = draw.first();
@@ -76,8 +62,8 @@ static yoke_status draw_into(const yoke_launch *launch, const D &distribution,
     const bool is_packed = is_contiguous(x) && is_aligned(x.data, N * sizeof(T));
     const int threads = block_size(kThreads);
     return start(launch, draw_elements<T, D>,
-                 {blocks_for(launch, divide_up(x.numel, N), threads), threads}, Walk<1>(loop),
-                 is_packed, distribution, Draw(launch, seed_and_offset));
+                 {blocks_for(launch, divide_up(x.numel, N), threads, kDrawBlocks), threads},
+                 Walk<1>(loop), is_packed, distribution, Draw(launch, seed_and_offset));
 }
 
 YOKE_KERNEL(_uniform)
@@ -191,7 +177,7 @@ YOKE_KERNEL(_randperm)
     int64_t *lists = scratch.as<int64_t>();
     const Shuffle shuffle{Draw(launch, launch->params), n, lists, lists + n, lists + 2 * n};
     const int threads = block_size(kThreads);
-    const Grid grid{blocks_for(launch, n, threads), threads};
+    const Grid grid{blocks_for(launch, n, threads, kDrawBlocks), threads};
     for (auto *kernel : {clear_lists, list_targets, find_next})
         if (yoke_status status = start(launch, kernel, grid, shuffle)) return status;
     return for_any(launch, "x", x.dtype, [&]<class T>() {
