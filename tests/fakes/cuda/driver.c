@@ -34,6 +34,7 @@ static struct {
 } calls[MAX_CALLS];
 static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int held[FAKE_KINDS];
+EXPORT fake_enqueue_fn fake_runtime_enqueue;
 
 /* How often a call was made, this time included. */
 static int count_call(const char *call)

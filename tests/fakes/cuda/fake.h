@@ -30,6 +30,7 @@ enum {
     FAKE_RANGES,
     FAKE_CHUNKS,
     FAKE_MAPS,
+    FAKE_GRAPHS,
     FAKE_HANDLES, /* of libraries: cuBLASLt's and their like */
     FAKE_KINDS
 };
@@ -51,6 +52,11 @@ const char *fake_calls(void);
 void fake_reset(void);
 /* The device whose context is current, or -1. */
 int fake_current_device(void);
+
+/* The fake runtime's fake_enqueue, for libraries that are not linked with it. */
+typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void *),
+                                       void (*)(void *), void *, const void *, size_t);
+extern fake_enqueue_fn fake_runtime_enqueue;
 
 /* ---- The fake runtime's, linked into the module ------------------------------------------------------------------- */
 

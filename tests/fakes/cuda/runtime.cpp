@@ -32,15 +32,25 @@ struct Work {
 };
 using WorkRef = std::shared_ptr<Work>;
 
+// What a capture takes down, in an order in which it may be done.
+struct CUgraph_st {
+    std::vector<std::function<int()>> work;
+    std::vector<const void *> uses;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<const CUgraph_st> graph;
+};
 struct CUstream_st {
     int device;
     bool blocking;  // ordered with the default stream, which is called the legacy one
     WorkRef last;
+    std::shared_ptr<CUgraph_st> capture;
 };
 struct CUevent_st {
     int device;
     bool timed;
     WorkRef recorded;
+    std::shared_ptr<CUgraph_st> capture;
 };
 
 namespace {
@@ -100,9 +110,14 @@ Call driver(const char *name)
     return reinterpret_cast<Call>(library ? dlsym(library, name) : nullptr);
 }
 
+// The first call leaves fake_enqueue() with the driver, for fakes that are not linked with this runtime.
 int current_device()
 {
-    static const auto ask = driver<decltype(&fake_current_device)>("fake_current_device");
+    static const auto ask = [] {
+        if (const auto place = driver<fake_enqueue_fn *>("fake_runtime_enqueue"))
+            *place = fake_enqueue;
+        return driver<decltype(&fake_current_device)>("fake_current_device");
+    }();
     return ask ? ask() : -1;
 }
 
@@ -219,11 +234,17 @@ CUstream_st *find_stream(cudaStream_t stream)
     return state().streams.count(stream) && stream->device == device ? stream : nullptr;
 }
 
+// What a capturing stream is given is taken down instead.
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
                 const std::vector<const void *> &uses = {}, const WorkRef &after = nullptr)
 {
     State &all = state();
     const auto made = std::make_shared<Work>();
+    if (stream.capture) {
+        if (work) stream.capture->work.push_back(std::move(work));
+        stream.capture->uses.insert(stream.capture->uses.end(), uses.begin(), uses.end());
+        return made;
+    }
     made->run = std::move(work);
     made->uses = uses;
     made->device = stream.device;
@@ -382,6 +403,8 @@ cudaError_t cudaDeviceSynchronize()
 {
     ENTER();
     const int device = current_device();
+    for (const cudaStream_t stream : state().streams)
+        if (stream->capture) return end(cudaErrorStreamCaptureUnsupported);
     for (;;) {
         const auto &waiting = state().waiting;
         const auto found = std::find_if(waiting.begin(), waiting.end(),
@@ -445,14 +468,14 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
         (kind == cudaMemcpyDeviceToHost && to >= 0))
         return end(cudaErrorInvalidMemcpyDirection);
     std::vector<char> staged;
-    if (kind == cudaMemcpyHostToDevice && from == kUnknown)
+    if (kind == cudaMemcpyHostToDevice && from == kUnknown && !on->capture)
         staged.assign(static_cast<const char *>(src), static_cast<const char *>(src) + bytes);
     const auto work = [=, staged = std::move(staged)] {
         memmove(dst, staged.empty() ? src : staged.data(), bytes);
         return 0;
     };
     const WorkRef made = enqueue(*on, work, uses);
-    if (kind != cudaMemcpyDeviceToHost || to == kHost) return cudaSuccess;
+    if (kind != cudaMemcpyDeviceToHost || to == kHost || on->capture) return cudaSuccess;
     finish(made);
     return take_error(on->device);
 }
@@ -488,7 +511,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     ENTER();
     if (flags > cudaStreamNonBlocking || priority > 0 || priority < -5)
         return end(cudaErrorInvalidValue);
-    *stream = new CUstream_st{current_device(), flags != cudaStreamNonBlocking, nullptr};
+    *stream = new CUstream_st{current_device(), flags != cudaStreamNonBlocking, {}, {}};
     state().streams.insert(*stream);
     hold(FAKE_STREAMS, 1);
     return cudaSuccess;
@@ -510,6 +533,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     ENTER();
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (on->capture) return end(cudaErrorStreamCaptureUnsupported);
     finish(on->last);
     return take_error(on->device);
 }
@@ -519,6 +543,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     ENTER();
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (on->capture) return end(cudaErrorStreamCaptureUnsupported);
     return look_at(on->last) ? take_error(on->device) : end(cudaErrorNotReady);
 }
 
@@ -527,7 +552,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     ENTER();
-    *event = new CUevent_st{current_device(), !(flags & cudaEventDisableTiming), nullptr};
+    *event = new CUevent_st{current_device(), !(flags & cudaEventDisableTiming), {}, {}};
     state().events.insert(*event);
     hold(FAKE_EVENTS, 1);
     return cudaSuccess;
@@ -548,7 +573,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     CUstream_st *const on = find_stream(stream);
     if (!on || !state().events.count(event) || event->device != on->device)
         return end(cudaErrorInvalidResourceHandle);
-    event->recorded = enqueue(*on, nullptr);
+    event->capture = on->capture;
+    event->recorded = on->capture ? nullptr : enqueue(*on, nullptr);
     return cudaSuccess;
 }
 
@@ -558,7 +584,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (flags) return end(cudaErrorInvalidValue);
     CUstream_st *const on = find_stream(stream);
     if (!on || !state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
-    if (event->recorded && !event->recorded->done) enqueue(*on, nullptr, {}, event->recorded);
+    if (event->capture) {
+        if (on->capture && on->capture != event->capture) return end(cudaErrorStreamCaptureMerge);
+        on->capture = event->capture;
+        return cudaSuccess;
+    }
+    if (!event->recorded || event->recorded->done) return cudaSuccess;
+    if (on->capture) return end(cudaErrorStreamCaptureIsolation);
+    enqueue(*on, nullptr, {}, event->recorded);
     return cudaSuccess;
 }
 
@@ -566,6 +599,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     ENTER();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
+    if (event->capture) return end(cudaErrorCapturedEvent);
     return look_at(event->recorded) ? take_error(event->device) : end(cudaErrorNotReady);
 }
 
@@ -573,6 +607,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     ENTER();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
+    if (event->capture) return end(cudaErrorCapturedEvent);
     finish(event->recorded);
     return take_error(event->device);
 }
@@ -587,6 +622,87 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEve
     const timespec &from = first->recorded->time, &to = last->recorded->time;
     *milliseconds = static_cast<float>(to.tv_sec - from.tv_sec) * 1e3f +
                     static_cast<float>(to.tv_nsec - from.tv_nsec) * 1e-6f;
+    return cudaSuccess;
+}
+
+// ---- graphs ----------------------------------------------------------------------------------------------------------
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    ENTER();
+    const CUstream_st *const on = find_stream(stream);
+    if (!on) return end(cudaErrorInvalidResourceHandle);
+    *status = on->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    ENTER();
+    CUstream_st *const on = find_stream(stream);
+    if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (on == &default_stream(on->device)) return end(cudaErrorStreamCaptureUnsupported);
+    if (on->capture) return end(cudaErrorIllegalState);
+    on->capture = std::make_shared<CUgraph_st>();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    ENTER();
+    const CUstream_st *const on = find_stream(stream);
+    if (!on || !on->capture) return end(cudaErrorIllegalState);
+    const auto captured = on->capture;
+    for (const cudaStream_t other : state().streams)
+        if (other->capture == captured) other->capture = nullptr;
+    for (const cudaEvent_t event : state().events)
+        if (event->capture == captured) event->capture = nullptr;
+    *graph = new CUgraph_st(*captured);
+    hold(FAKE_GRAPHS, 1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long flags)
+{
+    ENTER();
+    if (flags || !graph) return end(cudaErrorInvalidValue);
+    *made = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
+    hold(FAKE_GRAPHS, 1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    ENTER();
+    delete graph;
+    hold(FAKE_GRAPHS, -1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+    ENTER();
+    delete graph;
+    hold(FAKE_GRAPHS, -1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    ENTER();
+    CUstream_st *const on = find_stream(stream);
+    if (!on) return end(cudaErrorInvalidResourceHandle);
+    for (const void *block : graph->graph->uses)
+        if (find_block(block) == state().blocks.end()) {
+            complain("cudaGraphLaunch", "memory that the graph uses was freed");
+            return end(cudaErrorInvalidValue);
+        }
+    const auto run_all = [all = graph->graph] {
+        for (const auto &work : all->work)
+            if (const int error = work()) return error;
+        return 0;
+    };
+    enqueue(*on, run_all, graph->graph->uses);
     return cudaSuccess;
 }
 
