@@ -647,9 +647,11 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
     return cudaSuccess;
 }
 
+// A capture has ended even if the call fails.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
-    ENTER();
+    const int fault = refuse(__func__);
+    const std::lock_guard lock(state().mutex);
     const CUstream_st *const on = find_stream(stream);
     if (!on || !on->capture) return end(cudaErrorIllegalState);
     const auto captured = on->capture;
@@ -657,6 +659,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
         if (other->capture == captured) other->capture = nullptr;
     for (const cudaEvent_t event : state().events)
         if (event->capture == captured) event->capture = nullptr;
+    if (fault) return end(fault);
     *graph = new CUgraph_st(*captured);
     hold(FAKE_GRAPHS, 1);
     return cudaSuccess;
