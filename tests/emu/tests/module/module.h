@@ -42,7 +42,7 @@ public:
     }
     const yoke_backend *operator->() const { return table(); }
 
-    void *open()
+    static void *open()
     {
         void *device = nullptr;
         EXPECT_EQ(table()->device_open(0, &device), YOKE_OK) << failure().message;
@@ -90,7 +90,7 @@ private:
         return status;
     }
     static void log(int32_t, const char *) {}
-    static const char *config(const char *) { return nullptr; }
+    static const char *config(const char *key) { return getenv(key); }
     static int32_t one_thread() { return 1; }
 
     static std::map<void *, uint64_t> &scratch()
