@@ -38,8 +38,9 @@ static yoke_status retain(Device &device)
     if (error) {
         const char *name = nullptr;
         call.cuGetErrorName(error, &name);
-        return fail(status_of(error), error, "cuda:%d cannot be opened: %s (%d); %s", device.index,
-                    name ? name : "cuDevicePrimaryCtxRetain failed", static_cast<int>(error),
+        return fail(status_of(error), error,
+                    "cuda:%d cannot be opened: cuDevicePrimaryCtxRetain failed with %s (%d); %s",
+                    device.index, name ? name : "an unknown error", static_cast<int>(error),
                     remedy_of(error));
     }
     device.context = context;

@@ -48,7 +48,7 @@ yoke_status sort(const yoke_launch *launch, Pairs<K> &pairs, int bits)
     const K mask = bits >= (int)sizeof(K) * 8 ? (K) ~(K)0 : (K)(((K)1 << bits) - 1);
     const cudaError_t error =
         fake_enqueue("cudaLaunchKernel", static_cast<cudaStream_t>(launch->stream), do_work<K>,
-                     drop_work<K>, new Work<K>{pairs, mask});
+                     drop_work<K>, new Work<K>{pairs, mask}, &pairs, sizeof pairs);
     if (error != cudaSuccess) return launch_failed(launch, error, pairs.count, 1, 0);
     std::swap(pairs.key, pairs.spare_key);
     std::swap(pairs.number, pairs.spare_number);
