@@ -79,12 +79,14 @@ def ended_well(data):
 
 
 def summary(data):
-    """What the terminal shows at the end."""
+    """What the terminal shows at the end: what did not pass, was missed or has no figure."""
     met, missed, missing = counts(data)
+    passed = sum(part["status"] == "passed" for part in data["parts"])
     lines = [f"  {part['name']:34} {part['status']:12} {part['seconds']:6.1f} s  {part['note']}".rstrip()
-             for part in data["parts"]]
+             for part in data["parts"] if part["status"] != "passed"]
     lines += [line(one) for one in data["results"] if one.get("met") is False]
     lines += [f"  {one['name']:48} not measured: {one['reason']}" for one in data["missing"]]
+    lines.append(f"  parts: {passed} of {len(data['parts'])} passed")
     return "\n".join([*lines, f"  targets: {met} met, {missed} missed, {missing} without a figure"])
 
 

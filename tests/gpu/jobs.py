@@ -46,13 +46,14 @@ def last_line(output):
 
 
 def pytest_note(output):
-    """pytest's last count, how far it came, and the first tests that failed."""
+    """pytest's last count, or how far it came, and the first tests that failed."""
     counts = re.findall(r"^=* ?((?:\d+ \w+,? ?)+ in [\d.]+s)", output, re.MULTILINE)
-    reached = re.findall(r"\[ *(\d+)%\]", output)
+    marks = "".join(re.findall(r"^([.FEsxX]+)(?: *\[.*)?$", output, re.MULTILINE))
     failed = [line.split(" - ")[0].removeprefix("FAILED ").split("::", 1)[-1] for line in output.splitlines()
               if line.startswith(("FAILED ", "ERROR "))]
-    text = counts[-1] if counts else f"reached {reached[-1]} %" if reached else last_line(output)
-    return text + (f"; failed: {', '.join(failed[:5])}{' …' if len(failed) > 5 else ''}" if failed else "")
+    so_far = f"until then {marks.count('.')} passed, {marks.count('F') + marks.count('E')} failed" if marks else last_line(output)
+    text = counts[-1] if counts else so_far
+    return text + (f"; failed: {', '.join(name[:70] for name in failed[:4])}{' …' if len(failed) > 4 else ''}" if failed else "")
 
 
 def gtest_note(output):
@@ -117,7 +118,8 @@ def training_jobs(build, logs, python):
 def op_test_jobs(build, python):
     """One file of tests a job; with pytest-xdist four processes share it."""
     folder = ROOT / "tests" / "python"
-    files = sorted(folder.glob("test_ops_*.py"))
+    longest = [folder / f"test_ops_{name}.py" for name in ("grad", "table", "autograd")]
+    files = longest + [file for file in sorted(folder.glob("test_ops_*.py")) if file not in longest]
     files += [folder / f"test_{name}.py" for name in MORE_TESTS if (folder / f"test_{name}.py").exists()]
     shared = ["-n", "4"] if importlib.util.find_spec("xdist") else []
     lacking = "" if importlib.util.find_spec("pytest") else f"{python} has no pytest"
