@@ -196,6 +196,7 @@ def measure_steps(bench):
 
 def measure_mixed(bench):
     group = "Mixed precision, GPT-2 124M"
+    bench.torch.close()  # whose cache the larger activations may need
     name = "bf16 beside TF32"
     times = bench.compete(name, {"TF32": (bench.yoke, "step gpt2 tf32"), "bf16": (bench.yoke, "step gpt2 bf16")}, 0.3)
     if times:

@@ -9,6 +9,7 @@ run that is cut short leaves what it has. Logs of the parts stand in build/gpu. 
 import argparse
 import concurrent.futures
 import datetime
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -69,6 +70,7 @@ class Run:
         """The environment of every part: wheels stand in for what the CUDA toolkit lacks."""
         variables = dict(os.environ, CUDACXX=self.nvcc, PYTHONDONTWRITEBYTECODE="1", OMP_WAIT_POLICY="passive",
                          TORCHINDUCTOR_CACHE_DIR=str(LOGS / "inductor"), TRITON_CACHE_DIR=str(LOGS / "triton"))
+        variables["PATH"] = os.pathsep.join([str(pathlib.Path(sys.executable).parent), variables.get("PATH", "")])
         variables.pop("YOKE_DEVICE", None)
         toolkit = pathlib.Path(self.nvcc).resolve().parents[1]
         headers = [folder for name in ("cublasLt.h", "cudnn.h") for folder in wheel_folders("include", name)
@@ -82,11 +84,11 @@ class Run:
         return variables
 
     def describe(self):
-        torch = ask(sys.executable, "-c", "import torch; print(torch.__version__, 'with CUDA', torch.version.cuda)")
+        torch = importlib.metadata.version("torch") if importlib.util.find_spec("torch") else "none"
         nvcc = re.search(r"V([\d.]+)", subprocess.run([self.nvcc, "--version"], capture_output=True, text=True).stdout
                          if pathlib.Path(self.nvcc).exists() else "")
         return {"device": self.gpu[0], "compute capability": self.gpu[1], "driver": self.gpu[2],
-                "CUDA toolkit": nvcc[1] if nvcc else "none", "PyTorch": torch or "none",
+                "CUDA toolkit": nvcc[1] if nvcc else "none", "PyTorch": torch,
                 "date": datetime.date.today().isoformat(), "host": f"{os.cpu_count()} processors",
                 "command": " ".join(["./dev gpu", *sys.argv[1:]])}
 
@@ -159,7 +161,7 @@ class Run:
         avx512 = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
         options = {"Python_EXECUTABLE": sys.executable, "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": major + minor,
                    "YOKE_CPU_ISAS": "base;v4" if avx512 else "base;v3", "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO",
-                   "YOKE_GTEST": "AUTO", "YOKE_LUA": "OFF"}
+                   "YOKE_GTEST": "AUTO", "YOKE_LUA": "OFF", "YOKE_WERROR": "OFF"}  # whichever compiler this is
         pybind11 = ask(sys.executable, "-m", "pybind11", "--cmakedir")
         if pybind11:
             options["pybind11_DIR"] = pybind11
