@@ -166,7 +166,7 @@ class Run:
         if pybind11:
             options["pybind11_DIR"] = pybind11
         command = ["cmake", "--preset", "cuda", *(f"-D{name}={value}" for name, value in options.items())]
-        return self.run("configure", command, min(90, self.left()), jobs.left_out)
+        return self.run("configure", command, min(150, self.left()), jobs.left_out)
 
     # ---- tests and measurements --------------------------------------------------------------------------------------
 
