@@ -76,8 +76,10 @@ def record_random(yoke, found):
     found["dropout|1000|float32"] = yoke.dropout(yoke.ones(1000), 0.3).numpy()
 
 
-def record(device, ops, path, small):
-    """Runs the samples of ops and keeps what came out; what went wrong is kept beside it. "random" is one of the ops."""
+def record(device, ops, path, small, until):
+    """Runs the samples of ops and keeps what came out; what went wrong is kept beside it. "random" is one of the ops.
+
+    Where time runs out it keeps what it has, and says which ops it did not reach."""
     yoke = start_yoke(device)
     import numpy as np
     from op_cases import CASES
@@ -91,7 +93,11 @@ def record(device, ops, path, small):
         except Exception as error:
             wrong[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
+    left = []
     for op in ops:
+        if time.monotonic() > until:
+            left.append(op)
+            continue
         if op == "random":
             attempt("random|all|all", lambda: record_random(yoke, found))
             continue
@@ -104,7 +110,7 @@ def record(device, ops, path, small):
                 name = f"{op}|{i} {call}|{dtype}"
                 attempt(name, lambda: record_call(yoke, OPS[op], call, dtype, name, found))
     np.savez(path, **found)
-    pathlib.Path(f"{path}.json").write_text(json.dumps(wrong))
+    pathlib.Path(f"{path}.json").write_text(json.dumps({"wrong": wrong, "left": left}))
 
 
 # ---- comparing -------------------------------------------------------------------------------------------------------
@@ -121,11 +127,12 @@ def environment(device):
 
 
 def record_elsewhere(device, part, options, until):
-    """The file of one part, or why there is none."""
+    """The file of one part, why there is none, or None where there is nothing to do."""
     path = pathlib.Path(options.folder) / f"{device}-{part}.npz"
     path.unlink(missing_ok=True)
     ops = options.ops[part::PARTS]
     command = [sys.executable, __file__, "--record", device, "--folder", str(path), "--ops", ",".join(ops)]
+    command += ["--seconds", f"{max(1.0, until - time.monotonic() - 6):.0f}"]  # a call more, and the file
     if not ops:
         return None
     try:
@@ -138,20 +145,22 @@ def record_elsewhere(device, part, options, until):
     return path
 
 
-def load(device, options, until, pool):
-    """(results, errors by name, processes that failed) of one device."""
+def load(outcomes):
+    """(results, errors by name, processes that failed, ops that were not reached) of one device."""
     import numpy as np
 
-    found, wrong, broken = {}, {}, []
-    for outcome in pool.map(lambda part: record_elsewhere(device, part, options, until), range(PARTS)):
+    found, wrong, broken, left = {}, {}, [], []
+    for outcome in (each.result() for each in outcomes):
         if isinstance(outcome, str):
             broken.append(outcome)
         if outcome is None or isinstance(outcome, str):
             continue
         with np.load(outcome) as file:
             found.update(file)
-        wrong.update(json.loads(pathlib.Path(f"{outcome}.json").read_text()))
-    return found, wrong, broken
+        kept = json.loads(pathlib.Path(f"{outcome}.json").read_text())
+        wrong.update(kept["wrong"])
+        left += kept["left"]
+    return found, wrong, broken, left
 
 
 def allowed(name, want, case, exact):
@@ -206,9 +215,9 @@ def judge(ours, theirs, who, options):
         if problem:
             different += 1
             print(f"DIFFERS from {who}: {name}: {problem}")
-    missing = sorted({name.split("|")[0] for _, wrong, _ in (ours, theirs) for name, text in wrong.items()
+    missing = sorted({name.split("|")[0] for _, wrong, *_ in (ours, theirs) for name, text in wrong.items()
                       if is_missing(text)})
-    for where, (_, wrong, _), (found, other, _) in ((options.device, ours, theirs), (who, theirs, ours)):
+    for where, (_, wrong, *_), (found, other, *_) in ((options.device, ours, theirs), (who, theirs, ours)):
         done = {name.rsplit("|", 1)[0] for name in found}
         for name in sorted(wrong.keys() & done - other.keys()):
             if not is_missing(wrong[name]):
@@ -229,28 +238,38 @@ def main():
     parser.add_argument("--small", action="store_true", help="record small samples alone")
     options = parser.parse_args()
     if options.record:
-        record(options.record, options.ops.split(","), options.folder, options.small)
+        record(options.record, options.ops.split(","), options.folder, options.small, time.monotonic() + options.seconds)
         return 0
     pathlib.Path(options.folder).mkdir(parents=True, exist_ok=True)
     os.environ["YOKE_DEVICE"] = "cpu"  # of this process, which only reads
     from op_cases import CASES
 
-    options.ops = options.ops.split(",") if options.ops else ["random", *sorted(CASES)]
+    known = ["random", *sorted(CASES)]
+    options.ops = options.ops.split(",") if options.ops else known
+    if unknown := set(options.ops) - set(known):
+        parser.error(f"op_cases.py has no {', '.join(sorted(unknown))}")
     until, bad, said = time.monotonic() + options.seconds, 0, []
+    others = options.others.split(",")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        ours = load(options.device, options, until, pool)
-        for who in options.others.split(","):
-            theirs = load(who, options, until, pool)
+        outcomes = {who: [pool.submit(record_elsewhere, who, part, options, until) for part in range(PARTS)]
+                    for who in (options.device, *others)}
+        ours = load(outcomes[options.device])
+        for who in others:
+            theirs = load(outcomes[who])
             compared, same, different, missing = judge(ours, theirs, who, options)
-            for text in theirs[2]:
-                print("BROKEN", text)
             bad += different + len(theirs[2]) + (compared == 0)
             said.append(f"{who}: {compared} results, {same} of them the same bits, {different} differ")
             if missing:
                 print(f"no kernel, on {options.device} or {who}: {' '.join(missing)}")
+            for text in theirs[2]:
+                print("BROKEN", text)
+            if theirs[3]:
+                said.append(f"no time was left on {who} for {len(theirs[3])} ops")
     for text in ours[2]:
         print("BROKEN", text)
-    bad += len(ours[2])
+    bad += len(ours[2]) + len(ours[3])
+    if ours[3]:
+        said.append(f"no time was left on {options.device} for {len(ours[3])} ops")
     print("; ".join(said))
     return 1 if bad else 0
 

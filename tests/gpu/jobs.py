@@ -149,7 +149,7 @@ def all_jobs(build, logs, python, seconds):
         Job("contract suite", "contract", [build / "env", suite, "--gtest_filter=*/cuda", "--gtest_brief=1"], 120, gtest_note,
             {"YOKE_TEST_CUDA_MODULE": str(module)}, "" if suite.exists() else "it was not built: there is no GoogleTest"),
         Job("device against CPU and emulation", "compare",
-            [build / "env", python, "tests/gpu/compare.py", "--folder", logs / "compare", "--seconds", f"{seconds - 8:.0f}",
+            [build / "env", python, "tests/gpu/compare.py", "--folder", logs / "compare", "--seconds", f"{seconds - 15:.0f}",
              "--others", "cpu,emulated" if emulated else "cpu"], 400, last_line),
         Job("torch.compile, once", "jobs", [build / "env", python, "benchmarks/workers/gpu_torch.py", "cuda", "--prepare"], 150,
             last_line, {"PYTHONPATH": str(ROOT / "benchmarks")}, torch),
