@@ -16,4 +16,10 @@ yoke_status gemm_onednn(const Product &product, bool *done);
 // Holds oneDNN to the instruction set that YOKE_CPU_ISA asks for; before its first use.
 void limit_onednn(const char *isa);
 
+// "oneDNN 2.6.3", or that the build has none.
+void describe_onednn(char *text, size_t bytes);
+
+// Whether it multiplies bf16 by instructions made for that; a user may have held it below what the processor has.
+bool onednn_has_bf16();
+
 }  // namespace yoke::cpu
