@@ -18,7 +18,7 @@
 namespace yoke {
 class DeviceMemory;  // core/memory/memory.h
 struct StreamTable;  // core/device/stream.cpp
-}
+}  // namespace yoke
 
 struct yoke_device final : yoke::RefCounted {
     const yoke_backend *backend = nullptr;
@@ -29,7 +29,7 @@ struct yoke_device final : yoke::RefCounted {
     std::string name;     // "cpu", "cuda:1": what messages and specs call it
     yoke_backend_device_info info{};
     std::atomic<yoke::DeviceMemory *> memory{nullptr};  // made by core/memory at first use
-    std::atomic<yoke::StreamTable *> streams{nullptr};     // made at the first use of one
+    std::atomic<yoke::StreamTable *> streams{nullptr};  // made at the first use of one
     // Whether there ever was a stream beside the default one: until then no thread need be asked for its own.
     std::atomic<bool> has_side_streams{false};
 

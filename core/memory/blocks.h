@@ -2,8 +2,9 @@
 //
 // A block goes from the backend to a user, then waits in the cache of the thread that freed it
 // (small ones) or in its device's arena for the same stream, and from there to the next user. Waiting
-// blocks of one stream never serve another: the order of one stream is what makes reuse safe. A block that other streams
-// have used waits in its arena with fences behind their work, and its own stream waits for those when it serves again.
+// blocks of one stream never serve another: the order of one stream is what makes reuse safe. A block that
+// other streams have used waits in its arena with fences behind their work, and its own stream waits for those
+// when it serves again.
 // Nothing is ever written into a block, since it may not be memory that the host can reach.
 #pragma once
 

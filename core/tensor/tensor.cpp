@@ -104,9 +104,11 @@ void Storage::destroy() noexcept
         if (capacity_)
             free_block(*device, data, capacity_, lane_, uses_.load(std::memory_order_relaxed));
     } else {
-        // Whoever lent it may use it again at once, so there our work must have come to its end.
-        if (!device->host) wait_for_uses(*device, lane_, uses_.load(std::memory_order_relaxed));
-        if (lender_->drop) lender_->drop(lender_->user);
+        if (lender_->drop) {
+            // Whoever lent it may use it again at once, so there our work must have come to its end.
+            if (!device->host) wait_for_uses(*device, lane_, uses_.load(std::memory_order_relaxed));
+            lender_->drop(lender_->user);
+        }
         delete lender_;
     }
     this->~Storage();

@@ -145,7 +145,8 @@ Tensor alias(const yoke_tensor &x);
 Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
                    Device &device, yoke_drop_fn drop, void *user, const char *call);
 
-// Row-major host copies on the current stream, finished when they return. Raises YOKE_E_VALUE naming both sizes unless `bytes` is the tensor's.
+// Row-major host copies on the current stream, finished when they return. Raises YOKE_E_VALUE naming both sizes unless
+// `bytes` is the tensor's.
 void copy_to_host(const yoke_tensor &contiguous_tensor, void *to, uint64_t bytes, const char *call);
 void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes,
                     const char *call);

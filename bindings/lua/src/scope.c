@@ -1,10 +1,10 @@
 /*
- * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`, and autocast and stream alike.
+ * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; autocast and stream alike.
  *
- * C knows one grad mode, one autocast region and one stream of a device per thread; here they belong to the coroutine. An open
- * scope is an entry of the Binding's list that names its coroutine. Before a call into C the newest entry
- * of each kind of the running coroutine is put in force, and afterwards what was there before is put
- * back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
+ * C knows one grad mode, one autocast region and one stream of a device per thread; here they belong to the
+ * coroutine. An open scope is an entry of the Binding's list that names its coroutine. Before a call into C the
+ * newest entry of each kind of the running coroutine is put in force, and afterwards what was there before is
+ * put back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
  * runs in the mode of its host's thread.
  */
 #include <string.h>

@@ -52,7 +52,8 @@ YOKE_API int32_t yoke_is_caching(void);
 /* ---- Raw blocks ------------------------------------------------------------------------------------ */
 
 /* A block of at least `bytes` bytes on a device, not cleared, ordered on `stream` (the device's own
- * kind of stream; NULL is the default one). 0 bytes give a valid block too.
+ * kind of stream; NULL is the default one). A stream that comes and goes is wrapped first: stream.h.
+ * 0 bytes give a valid block too.
  * Errors: VALUE for a negative size, OOM with what is held and what to do. [any-thread] */
 YOKE_API yoke_status yoke_alloc(int64_t bytes, yoke_device *device, void *stream, void **out);
 
