@@ -219,8 +219,9 @@ def main():
     parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
     parser.add_argument("--only", help="some of build, contract, ops, compare, jobs, sanitizer, tests (all of these but build) "
                                        "and bench, with commas between")
-    parser.add_argument("--results", default=str(ROOT / "benchmarks"), help="where RESULTS-<gpu>.md is written")
+    parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only")
     options = parser.parse_args()
+    options.results = options.results or (LOGS if options.only else ROOT / "benchmarks")
     gpu = find_gpu()
     if gpu is None:
         print("nvidia-smi names no GPU: nothing is run")
