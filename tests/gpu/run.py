@@ -112,8 +112,9 @@ class Run:
         self.page.write_text(gpu_report.markdown(self.data))
         (LOGS / "results.json").write_text(json.dumps(self.data, indent=1) + "\n")
 
-    def run(self, name, command, seconds, note=None, variables=None):
-        """Runs one part to its end or its time's; note(output) says more of it. Whether it passed."""
+    def run(self, name, command, seconds, note=None, variables=None, check=None):
+        """Runs one part to its end or its time's; note(output) says more of it, check(output) what is wrong with it all the
+        same. Whether it passed."""
         log = LOGS / (re.sub(r"[^\w.-]+", "-", name) + ".log")
         if seconds < 3:
             return self.add_part(name, "out of time", 0.0, "not begun")
@@ -133,6 +134,9 @@ class Run:
                 status = "out of time"
         output = log.read_text(encoding="utf-8", errors="replace")
         text = note(output) if note else ""
+        problem = check(output) if check and status == "passed" else ""
+        if problem:
+            status, text = "failed", f"{problem}; {text}"
         if status == "failed" and not text:
             lines = [line for line in output.splitlines() if line.strip()]
             text = lines[-1][:200] if lines else f"status {process.returncode}"
@@ -179,7 +183,8 @@ class Run:
         def one(job):
             if job.lacking:
                 return self.add_part(job.name, "skipped", 0.0, job.lacking)
-            return self.run(job.name, job.command, min(job.seconds, until - time.monotonic()), job.note, job.variables)
+            return self.run(job.name, job.command, min(job.seconds, until - time.monotonic()), job.note, job.variables,
+                            job.check)
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(one, chosen))

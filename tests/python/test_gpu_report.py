@@ -95,6 +95,8 @@ def test_parts_say_what_their_tools_counted(jobs):
     assert jobs.pytest_note(output) == "1 failed, 2 passed in 0.10s; failed: test_y[1]"
     assert jobs.pytest_note("..F.  [ 10%]\n....E") == "until then 7 passed, 2 failed"
     assert jobs.gtest_note("[==========] 3 tests ran\n[  PASSED  ] 3 tests.\n") == "[ PASSED ] 3 tests."
+    assert jobs.learned("loss: 2.3000 to 0.4 in 9 steps\n") == ""
+    assert jobs.learned("loss: 2.3000 to nan in 9 steps\n") and jobs.learned("")
     assert jobs.sanitizer_note("x\n========= ERROR SUMMARY: 0 errors\n") == "ERROR SUMMARY: 0 errors"
 
 
