@@ -56,6 +56,16 @@ def wheel_folders(kind, name):
     return list(dict.fromkeys(map(str, found)))
 
 
+def stop(process):
+    """Ends a part, which is a session of its own, and what it started: first politely, so that ninja ends its compilers."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(5)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass
+
+
 class Run:
     def __init__(self, options, gpu):
         self.options, self.gpu, self.lock = options, gpu, threading.Lock()
@@ -129,8 +139,7 @@ class Run:
             try:
                 status = "passed" if process.wait(seconds) == 0 else "failed"
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)  # the part's own session: it and what it started
-                process.wait()
+                stop(process)
                 status = "out of time"
         output = log.read_text(encoding="utf-8", errors="replace")
         text = note(output) if note else ""
