@@ -199,12 +199,21 @@ bool add_device(Driver &driver, int number)
     CUdevice device = 0;
     int major = 0, minor = 0, multiprocessors = 0;
     size_t memory = 0;
+    const char *asked = "cuDeviceGet";
     CUresult error = call.cuDeviceGet(&device, number);
-    if (!error) error = call.cuDeviceGetAttribute(&major, kMajor, device);
-    if (!error) error = call.cuDeviceGetAttribute(&minor, kMinor, device);
-    if (!error) error = call.cuDeviceGetAttribute(&multiprocessors, kMultiprocessors, device);
-    if (!error) error = call.cuDeviceTotalMem(&memory, device);
-    if (error) return give_up_on_error(driver, "asking a GPU for its properties", error);
+    const auto ask = [&](int *value, CUdevice_attribute attribute) {
+        if (error) return;
+        asked = "cuDeviceGetAttribute";
+        error = call.cuDeviceGetAttribute(value, attribute, device);
+    };
+    ask(&major, kMajor);
+    ask(&minor, kMinor);
+    ask(&multiprocessors, kMultiprocessors);
+    if (!error) {
+        asked = "cuDeviceTotalMem";
+        error = call.cuDeviceTotalMem(&memory, device);
+    }
+    if (error) return give_up_on_error(driver, asked, error);
     if (!archs_serve(YOKE_CUDA_ARCHS, major, minor, driver.version >= CUDART_VERSION)) {
         pass_over(driver, number, device, major, minor);
         return true;

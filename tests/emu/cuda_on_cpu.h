@@ -6,16 +6,18 @@
 
 #include <cuda_runtime_api.h>
 
+#include <type_traits>
+
 #include "tests/emu/emu.h"
 
 #define __launch_bounds__(...)
 #undef __restrict__
 #define __restrict__
 
-#define threadIdx (::yoke::emu::thread().index)
-#define blockIdx (::yoke::emu::thread().block_index)
-#define blockDim (::yoke::emu::thread().block_size)
-#define gridDim (::yoke::emu::thread().grid_size)
+#define threadIdx (::yoke::emu::g_thread->index)
+#define blockIdx (::yoke::emu::g_grid->block_index)
+#define blockDim (::yoke::emu::g_grid->block_size)
+#define gridDim (::yoke::emu::g_grid->grid_size)
 
 // The place of a call tells barriers apart: all threads of a block must meet at the same one.
 #define YOKE_EMU_STRING_(x) #x
@@ -55,6 +57,8 @@ inline int popcount(unsigned x)
 template <class T>
 inline T atomicAdd(T *p, T x)
 {
+    static_assert(std::is_integral_v<T>,
+                  "the order of a floating-point sum is never left to chance");
     const T old = *p;
     *p = (T)(old + x);
     return old;
@@ -71,6 +75,13 @@ inline T atomicCAS(T *p, T expected, T x)
 {
     const T old = *p;
     if (old == expected) *p = x;
+    return old;
+}
+template <class T>
+inline T atomicExch(T *p, T x)
+{
+    const T old = *p;
+    *p = x;
     return old;
 }
 inline void __threadfence() {}

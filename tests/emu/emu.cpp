@@ -7,20 +7,26 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tests/emu/fiber.h"
 
 namespace yoke::emu {
 
+constinit thread_local const Thread *g_thread = nullptr;
+constinit thread_local const Grid *g_grid = nullptr;
+
 namespace {
 
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
 
-// What a lane brings to a meeting of its warp.
+// What a lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
+enum class Purpose { kBarrier, kVote, kShuffle };
 struct Meeting {
     const char *place = nullptr;
     unsigned mask = 0;
+    Purpose purpose = Purpose::kBarrier;
     bool vote = false;
     size_t bytes = 0;
     char value[8] = {};
@@ -30,28 +36,39 @@ struct Lane {
     Thread thread;
     Fiber *fiber = nullptr;
     State state = State::kReady;
+    bool fresh = true;  // has not begun
     const char *barrier = nullptr;
-    Meeting brought, taken;
+    Meeting brought;
     unsigned votes = 0;
 };
 
-// Who touched an element last, and when: by barriers of the block and meetings of the warp.
-struct Touch {
-    int number = -1;
-    unsigned block_time = 0, warp_time = 0;
+// Who touched an element of shared memory since the block's last barrier: who wrote it last, which warps have read it,
+// and of the last of these the lanes, since that warp's own last barrier. With these every conflict of a read or write
+// is seen: conflicts of two warps by the warps, of one warp by its lanes.
+struct Touches {
+    unsigned block_time = ~0u;
+    int writer = -1, reader = -1;
+    unsigned writer_time = 0, reader_time = 0;  // of the warp
+    unsigned reading_warps = 0, reading_lanes = 0;
 };
-struct Element {
-    Touch writer, first_reader, last_reader;
-};
+
+}  // namespace
+
 struct Array {
     std::vector<char> bytes;
-    std::vector<Element> elements;
+    size_t unit = 0;  // bytes that one record of touches is for
+    std::vector<Touches> touches;
 };
+
+namespace {
 
 struct Block {
     const std::function<void()> *kernel = nullptr;
     const char *name = "";
+    Grid grid;
     std::vector<Lane> lanes;
+    std::vector<size_t>
+        pass;  // lanes of the warp that runs now and have not begun, the next one last
     std::vector<unsigned> warp_times;
     std::vector<std::vector<Meeting>>
         meetings;  // of each warp, by lane: what was brought to the last one
@@ -75,10 +92,16 @@ struct Block {
     }
 };
 
-thread_local Block *g_block = nullptr;
-thread_local Lane *g_lane = nullptr;
+constinit thread_local Block *g_block YOKE_EMU_FAST = nullptr;
+constinit thread_local Lane *g_lane YOKE_EMU_FAST = nullptr;
 thread_local std::vector<std::unique_ptr<Fiber>>
     g_spare;  // with their stacks, for the next threads
+
+void enter(Lane &lane)
+{
+    g_lane = &lane;
+    g_thread = &lane.thread;
+}
 
 void yield()
 {
@@ -93,10 +116,19 @@ void yield()
     __builtin_unreachable();
 }
 
-void run_thread()
+// A thread that never waits leaves its fiber to the next one of its warp.
+void run_threads()
 {
-    (*g_block->kernel)();
-    end_thread();
+    for (;;) {
+        g_lane->fresh = false;
+        (*g_block->kernel)();
+        if (g_block->pass.empty()) end_thread();
+        Lane &next = g_block->lanes[g_block->pass.back()];
+        g_block->pass.pop_back();
+        next.fiber = std::exchange(g_lane->fiber, nullptr);
+        g_lane->state = State::kEnded;
+        enter(next);
+    }
 }
 
 Fiber *take_fiber()
@@ -122,7 +154,7 @@ void finding(const char *place, const char *format, va_list args)
 {
     char text[400];
     vsnprintf(text, sizeof text, format, args);
-    const uint3 b = g_block && g_lane ? g_lane->thread.block_index : uint3{0, 0, 0};
+    const uint3 b = g_block ? g_block->grid.block_index : uint3{0, 0, 0};
     fprintf(stderr, "emu: %s: %s: %s (block %u,%u,%u thread %d)\n", g_block ? g_block->name : "?",
             place, text, b.x, b.y, b.z, g_lane ? g_lane->thread.number : -1);
     if (g_block) g_block->failed = true;
@@ -137,19 +169,16 @@ void note(const char *place, const char *format, ...)
     va_end(args);
 }
 
-// Lets a lane run until it waits or ends.
+// Lets a lane run until it waits or ends, and after it those that have not begun.
 void resume(Block &block, Lane &lane)
 {
-    g_lane = &lane;
+    enter(lane);
     if (!lane.fiber) {
         lane.fiber = take_fiber();
-        lane.fiber->start(run_thread);
+        lane.fiber->start(run_threads);
     }
     block.scheduler.switch_to(*lane.fiber);
-    if (lane.state == State::kEnded) {
-        g_spare.emplace_back(lane.fiber);
-        lane.fiber = nullptr;
-    }
+    if (g_lane->state == State::kEnded) g_spare.emplace_back(std::exchange(g_lane->fiber, nullptr));
 }
 
 // Frees the lanes of a warp whose meeting is complete: all that the mask names are there, for the same purpose.
@@ -167,6 +196,7 @@ bool complete_meeting(Block &block, size_t warp)
             if (!(mask >> (k - first) & 1)) continue;
             const Lane &other = block.lanes[k];
             all = other.state == State::kInWarp && other.brought.mask == mask &&
+                  other.brought.purpose == lane.brought.purpose &&
                   other.brought.bytes == lane.brought.bytes;
             if (all && other.brought.vote) votes |= 1u << (k - first);
         }
@@ -178,7 +208,7 @@ bool complete_meeting(Block &block, size_t warp)
             other.votes = votes;
             block.meetings[warp][k - first] = other.brought;
         }
-        block.warp_times[warp]++;
+        block.warp_times[warp] += lane.brought.purpose == Purpose::kBarrier;
         any = true;
     }
     return any;
@@ -192,7 +222,7 @@ bool complete_barrier(Block &block)
         if (lane.state == State::kEnded) continue;
         if (lane.state != State::kAtBarrier) return false;
         if (place && strcmp(place, lane.barrier) != 0) {
-            g_lane = &lane;
+            enter(lane);
             note(lane.barrier, "waits here while others of the block wait at %s", place);
         }
         place = lane.barrier;
@@ -208,11 +238,36 @@ void tell_deadlock(Block &block)
 {
     for (Lane &lane : block.lanes) {
         if (lane.state == State::kEnded) continue;
-        g_lane = &lane;
+        enter(lane);
         note(lane.state == State::kAtBarrier ? lane.barrier : lane.brought.place,
              "waits for threads that never come here");
         return;
     }
+}
+
+// Lets every lane of a warp run that can, in an order of its own. True if any did.
+bool run_warp(Block &block, size_t warp, bool &left)
+{
+    const auto [first, last] = lanes_of(block, warp);
+    const size_t count = last - first, offset = block.next_random() % count;
+    bool ran = false;
+    block.pass.clear();
+    for (size_t i = 0; i < count; i++) {
+        Lane &lane = block.lanes[first + (i + offset) % count];
+        left |= lane.state != State::kEnded;
+        if (lane.state != State::kReady || block.failed) continue;
+        ran = true;
+        if (lane.fresh)
+            block.pass.push_back((size_t)lane.thread.number);
+        else
+            resume(block, lane);
+    }
+    while (!block.pass.empty() && !block.failed) {
+        Lane &lane = block.lanes[block.pass.back()];
+        block.pass.pop_back();
+        resume(block, lane);
+    }
+    return complete_meeting(block, warp) || ran;
 }
 
 void run_block(Block &block)
@@ -222,18 +277,7 @@ void run_block(Block &block)
     for (;;) {
         bool ran = false, left = false;
         block.shuffle(warps);
-        for (size_t warp : warps) {
-            const auto [first, last] = lanes_of(block, warp);
-            const size_t offset = block.next_random() % kWarp;
-            for (size_t i = first; i < last; i++) {
-                Lane &lane = block.lanes[first + (i - first + offset) % (last - first)];
-                left |= lane.state != State::kEnded;
-                if (lane.state != State::kReady || block.failed) continue;
-                resume(block, lane);
-                ran = true;
-            }
-            ran |= complete_meeting(block, warp);
-        }
+        for (size_t warp : warps) ran |= run_warp(block, warp, left);
         if (!left || block.failed) break;
         if (ran || complete_barrier(block)) continue;
         tell_deadlock(block);
@@ -255,28 +299,19 @@ uint64_t seed()
 void prepare(Block &block, uint3 index, dim3 grid, dim3 size)
 {
     const size_t count = (size_t)size.x * size.y * size.z;
+    block.grid = {index, size, grid};
     block.lanes.assign(count, Lane());
     block.warp_times.assign((count + kWarp - 1) / kWarp, 0);
-    block.meetings.assign(block.warp_times.size(), std::vector<Meeting>(kWarp));
+    block.meetings.resize(block.warp_times.size(), std::vector<Meeting>(kWarp));
     block.arrays.clear();
     block.time = 0;
-    for (size_t i = 0; i < count; i++) {
-        Thread &t = block.lanes[i].thread;
-        t.number = (int)i;
-        t.index = {(unsigned)(i % size.x), (unsigned)(i / size.x % size.y),
-                   (unsigned)(i / size.x / size.y)};
-        t.block_index = index;
-        t.block_size = size;
-        t.grid_size = grid;
-    }
+    for (size_t i = 0; i < count; i++)
+        block.lanes[i].thread = {{(unsigned)(i % size.x), (unsigned)(i / size.x % size.y),
+                                  (unsigned)(i / size.x / size.y)},
+                                 (int)i};
 }
 
 }  // namespace
-
-Thread &thread()
-{
-    return g_lane->thread;
-}
 
 int lane_number()
 {
@@ -304,6 +339,7 @@ bool run(const char *name, dim3 grid, dim3 size, size_t shared_bytes,
     std::iota(order.begin(), order.end(), size_t{0});
     block.shuffle(order);
     g_block = &block;
+    g_grid = &block.grid;
     for (size_t i : order) {
         const uint3 index{(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y),
                           (unsigned)(i / grid.x / grid.y)};
@@ -323,7 +359,8 @@ void block_barrier(const char *place)
     yield();
 }
 
-static void meet(const char *place, unsigned mask, const void *mine, size_t bytes, bool vote)
+static void meet(const char *place, unsigned mask, Purpose purpose, const void *mine, size_t bytes,
+                 bool vote)
 {
     if (!(mask >> lane_number() & 1))
         report(place, "the mask %08x leaves out the caller, lane %d", mask, lane_number());
@@ -333,6 +370,7 @@ static void meet(const char *place, unsigned mask, const void *mine, size_t byte
     Meeting &brought = g_lane->brought;
     brought.place = place;
     brought.mask = mask;
+    brought.purpose = purpose;
     brought.vote = vote;
     brought.bytes = bytes;
     if (bytes) memcpy(brought.value, mine, bytes);
@@ -342,13 +380,13 @@ static void meet(const char *place, unsigned mask, const void *mine, size_t byte
 
 void warp_barrier(const char *place, unsigned mask)
 {
-    meet(place, mask, nullptr, 0, false);
+    meet(place, mask, Purpose::kBarrier, nullptr, 0, false);
 }
 
 void exchange(const char *place, unsigned mask, const void *mine, void *theirs, size_t bytes,
               int lane)
 {
-    meet(place, mask, mine, bytes, false);
+    meet(place, mask, Purpose::kShuffle, mine, bytes, false);
     const auto [first, last] = lanes_of(*g_block, (size_t)warp_of(*g_lane));
     if (lane < 0 || lane >= kWarp) report(place, "there is no lane %d", lane);
     if (first + (size_t)lane >= last || !(mask >> lane & 1)) {
@@ -360,54 +398,66 @@ void exchange(const char *place, unsigned mask, const void *mine, void *theirs, 
 
 unsigned ballot(const char *place, unsigned mask, bool vote)
 {
-    meet(place, mask, nullptr, 0, vote);
+    meet(place, mask, Purpose::kVote, nullptr, 0, vote);
     return g_lane->votes;
 }
 
 // ---- shared memory ---------------------------------------------------------------------------------------------------
 
-SharedArray shared_array(const void *tag, size_t size, size_t count)
+SharedArray shared_array(const char *place, const void *tag, size_t size, size_t count)
 {
     if (!tag) count = g_block->dynamic_bytes / size;
     Array &array = g_block->arrays[tag];
     if (array.bytes.empty()) {
         array.bytes.assign(tag ? size * count : g_block->dynamic_bytes, (char)0xff);
-        array.elements.resize(count);
+        array.unit = size;
+        array.touches.resize(count);
     }
-    return {array.bytes.data(), count, array.elements.data()};
+    if (array.unit != size)
+        report(place, "an array of elements of %zu bytes is one of %zu elsewhere", size,
+               array.unit);
+    return {array.bytes.data(), count, &array};
 }
 
-// Whether what `touch` tells of came before now by some barrier, or was the caller's own.
-static bool is_ordered(const Touch &touch)
+[[noreturn]] static void tell_race(const char *place, int other, const char *did, bool writes,
+                                   size_t i)
 {
-    if (touch.number < 0 || touch.number == g_lane->thread.number ||
-        touch.block_time != g_block->time)
-        return true;
-    const int warp = warp_of(*g_lane);
-    return touch.number / kWarp == warp && touch.warp_time != g_block->warp_times[(size_t)warp];
+    report(place, "threads %d (%s) and %d (%s) meet at element %zu with no barrier between", other,
+           did, g_lane->thread.number, writes ? "writing" : "reading", i);
 }
 
 void note_access(const char *place, const SharedArray &array, size_t i, bool writes)
 {
-    Element &element = static_cast<Element *>(array.touches)[i];
-    const Touch now{g_lane->thread.number, g_block->time,
-                    g_block->warp_times[(size_t)warp_of(*g_lane)]};
-    if (!is_ordered(element.writer))
-        report(place,
-               "threads %d (writing) and %d (%s) meet at element %zu with no barrier between",
-               element.writer.number, now.number, writes ? "writing" : "reading", i);
+    Touches &past = array.array->touches[i];
+    const int me = g_lane->thread.number, warp = warp_of(*g_lane);
+    const unsigned warp_time = g_block->warp_times[(size_t)warp], my_warp = 1u << warp,
+                   my_lane = 1u << me % kWarp;
+    if (past.block_time != g_block->time) {
+        past = Touches();
+        past.block_time = g_block->time;
+    }
+    if (past.writer >= 0 && past.writer != me &&
+        (past.writer / kWarp != warp || past.writer_time == warp_time))
+        tell_race(place, past.writer, "writing", writes, i);
+    const bool now =
+        past.reader >= 0 && past.reader / kWarp == warp && past.reader_time == warp_time;
     if (!writes) {
-        if (is_ordered(element.first_reader)) element.first_reader = now;
-        element.last_reader = now;
+        past.reading_warps |= my_warp;
+        past.reading_lanes = (now ? past.reading_lanes : 0) | my_lane;
+        past.reader = me;
+        past.reader_time = warp_time;
         return;
     }
-    for (const Touch *reader : {&element.first_reader, &element.last_reader})
-        if (!is_ordered(*reader))
-            report(
-                place,
-                "threads %d (reading) and %d (writing) meet at element %zu with no barrier between",
-                reader->number, now.number, i);
-    element.writer = now;
+    if (past.reading_warps & ~my_warp)
+        tell_race(place, __builtin_ctz(past.reading_warps & ~my_warp) * kWarp,
+                  "a warp that is reading", true, i);
+    if (now && (past.reading_lanes & ~my_lane))
+        tell_race(place, warp * kWarp + __builtin_ctz(past.reading_lanes & ~my_lane), "reading",
+                  true, i);
+    past.reading_warps = past.reading_lanes = 0;
+    past.reader = -1;
+    past.writer = me;
+    past.writer_time = warp_time;
 }
 
 }  // namespace yoke::emu

@@ -2,8 +2,8 @@
 //
 // What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
 // or that they reach in different places; a shuffle whose mask names lanes that do not come; two threads at the same
-// element of shared memory, one of them writing, with no barrier between; an index beyond a shared array; a vector
-// access that is not aligned. The launch then fails with cudaErrorLaunchFailure and the finding on stderr. Shared
+// element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a shared
+// array; a vector access that is not aligned. The launch then fails with cudaErrorLaunchFailure and the finding on stderr. Shared
 // memory is filled with NaN before each block. Overruns of global memory are AddressSanitizer's to find.
 //
 // Warps of a block and lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to work
@@ -22,13 +22,19 @@ namespace yoke::emu {
 
 constexpr int kWarp = 32;
 
-// The thread that runs now.
+// The thread that runs now, and the block and grid that it is of.
 struct Thread {
-    uint3 index, block_index;
-    dim3 block_size, grid_size;
+    uint3 index;
     int number;  // in the block
 };
-Thread &thread();
+struct Grid {
+    uint3 block_index;
+    dim3 block_size, grid_size;
+};
+// They are read as often as registers: found without a call, though the module is loaded late.
+#define YOKE_EMU_FAST __attribute__((tls_model("initial-exec"), visibility("hidden")))
+extern constinit thread_local const Thread *g_thread YOKE_EMU_FAST;
+extern constinit thread_local const Grid *g_grid YOKE_EMU_FAST;
 
 // ---- launches ---------------------------------------------------------------------------------------------------
 
@@ -37,8 +43,16 @@ bool run(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
          const std::function<void()> &kernel);
 
 // The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream, refused as CUDA would.
+// Its arguments are the `bytes` at `arguments`: what they point to is what the kernel uses.
 cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, std::function<void()> kernel);
+                   cudaStream_t stream, const void *arguments, size_t bytes,
+                   std::function<void()> kernel);
+template <class Kernel>
+cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, const Kernel &kernel)
+{
+    return launch(name, grid, block, shared_bytes, stream, &kernel, sizeof kernel, kernel);
+}
 // YOKE_EMU_THREADS, or the usual number.
 int block_size(int usual);
 
@@ -101,9 +115,9 @@ T shuffle_down(const char *place, unsigned mask, T value, unsigned distance, int
 struct SharedArray {
     char *data;
     size_t count;
-    void *touches;  // who touched each element, and when
+    struct Array *array;  // with who touched each element, and when
 };
-SharedArray shared_array(const void *tag, size_t size, size_t count);
+SharedArray shared_array(const char *place, const void *tag, size_t size, size_t count);
 void note_access(const char *place, const SharedArray &array, size_t element, bool writes);
 
 // An array of shared memory that notes who touches what.
@@ -111,7 +125,7 @@ template <class T>
 class Shared {
 public:
     Shared(const char *name, const void *tag, size_t count)
-        : name_(name), array_(shared_array(tag, sizeof(T), count))
+        : name_(name), array_(shared_array(name, tag, sizeof(T), count))
     {
     }
 

@@ -31,14 +31,16 @@ void drop_work(void *context)
 }  // namespace
 
 cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, std::function<void()> kernel)
+                   cudaStream_t stream, const void *arguments, size_t bytes,
+                   std::function<void()> kernel)
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     const bool fits = grid.x && grid.y && grid.z && grid.x <= 0x7fffffffu && grid.y <= 65535 &&
                       grid.z <= 65535 && threads && threads <= 1024 && shared_bytes <= 48 * 1024;
     if (!fits) return cudaErrorInvalidConfiguration;
     return fake_enqueue("cudaLaunchKernel", stream, do_work, drop_work,
-                        new Work{name, grid, block, shared_bytes, std::move(kernel)});
+                        new Work{name, grid, block, shared_bytes, std::move(kernel)}, arguments,
+                        bytes);
 }
 
 int block_size(int usual)

@@ -5,17 +5,59 @@ YOKE_TEST_DEVICE=cuda runs them on that device: tensors are made there, and nump
 
 import gc
 import os
+import pathlib
 import sys
 
 import pytest
 
 DEVICE = os.environ.get("YOKE_TEST_DEVICE", "cpu")
+EMULATED = False
 if DEVICE != "cpu":
     os.environ["YOKE_DEVICE"] = DEVICE
     import yoke
 
+    EMULATED = yoke.device(DEVICE).total_memory == 1 << 30  # as the GPUs of tests/fakes have, and no true one
     _numpy = yoke.Tensor.numpy
     yoke.Tensor.numpy = lambda tensor: _numpy(tensor.cpu())
+
+    class _RaisesLate(type(pytest.raises(Exception))):
+        """What a kernel finds wrong is told by a later call that waits: here, by the end of the block."""
+
+        def __exit__(self, kind, error, traceback):
+            if kind is None:
+                try:
+                    yoke.synchronize()
+                except Exception as late:
+                    kind, error, traceback = type(late), late, late.__traceback__
+            return super().__exit__(kind, error, traceback)
+
+    _raises = pytest.raises
+
+    def _raises_late(expected, *args, **options):
+        context = _raises(expected, *args, **options)
+        if isinstance(context, type(_raises(Exception))):
+            context.__class__ = _RaisesLate
+        return context
+
+    pytest.raises = _raises_late
+
+
+def _skips():
+    """The lines of device_skips.txt that hold here: (test, reason)."""
+    for line in (pathlib.Path(__file__).parent / "device_skips.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            test, where, reason = (part.strip() for part in line.split("|"))
+            assert where in ("device", "emulated"), line
+            if DEVICE != "cpu" and (where == "device" or EMULATED):
+                yield test, reason
+
+
+def pytest_collection_modifyitems(items):
+    for test, reason in _skips():
+        for item in items:
+            name = item.nodeid.rsplit("/", 1)[-1]
+            if name == test or name.startswith(test + "["):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_addoption(parser):
@@ -46,6 +88,8 @@ def no_tensor_is_left(request):
     gc.collect()
     before = _live()
     yield
+    if DEVICE != "cpu":
+        yoke.synchronize()  # so that what a kernel found is told of the test that started it
     if not getattr(request.node, "passed", False):
         return  # the traceback of a failure keeps its locals, tensors among them
     gc.collect()

@@ -5,13 +5,18 @@
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+EXPORT fake_enqueue_fn fake_runtime_enqueue;
+
 #define MAX_DEVICES 8
 #define MAX_DEPTH 16
 #define MAX_MAPS 64
+#define MAX_CALLS 128
 #define GRANULARITY ((size_t)2 << 20)
 
 struct CUctx_st {
@@ -22,6 +27,82 @@ static int initialised;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __thread CUcontext stack[MAX_DEPTH];
 static __thread int depth;
+
+/* ---- What tests ask of the fakes, and ask them to do -------------------------------------------------------------- */
+
+static struct {
+    char name[48];
+    int count;
+} calls[MAX_CALLS];
+static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int held[FAKE_KINDS];
+EXPORT fake_enqueue_fn fake_runtime_enqueue;
+
+/* How often a call was made, this time included. */
+static int count_call(const char *call)
+{
+    int i = 0, count = 0;
+    pthread_mutex_lock(&calls_mutex);
+    while (i < MAX_CALLS && calls[i].count && strcmp(calls[i].name, call) != 0) ++i;
+    if (i < MAX_CALLS) {
+        snprintf(calls[i].name, sizeof calls[i].name, "%s", call);
+        count = ++calls[i].count;
+    }
+    pthread_mutex_unlock(&calls_mutex);
+    return count;
+}
+
+EXPORT int fake_fault(const char *call)
+{
+    const char *list = getenv("FAKE_CUDA_FAIL");
+    const size_t length = strlen(call);
+    const int count = count_call(call);
+    while (list && *list) {
+        int number = 0, which = 0;
+        if (strncmp(list, call, length) == 0) {
+            if (sscanf(list + length, "=%d", &number) == 1) return number;
+            if (sscanf(list + length, "@%d=%d", &which, &number) == 2 && which == count)
+                return number;
+        }
+        list = strchr(list, ',');
+        if (list) ++list;
+    }
+    return 0;
+}
+
+EXPORT void fake_hold(int kind, int change)
+{
+    __atomic_fetch_add(&held[kind], change, __ATOMIC_RELAXED);
+}
+
+EXPORT int fake_held(int kind)
+{
+    return __atomic_load_n(&held[kind], __ATOMIC_RELAXED);
+}
+
+EXPORT const char *fake_calls(void)
+{
+    static char text[MAX_CALLS * 64];
+    size_t used = 0;
+    pthread_mutex_lock(&calls_mutex);
+    for (int i = 0; i < MAX_CALLS && calls[i].count; ++i)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%d", i ? "," : "",
+                                 calls[i].name, calls[i].count);
+    pthread_mutex_unlock(&calls_mutex);
+    return text;
+}
+
+EXPORT void fake_reset(void)
+{
+    pthread_mutex_lock(&calls_mutex);
+    memset(calls, 0, sizeof calls);
+    pthread_mutex_unlock(&calls_mutex);
+}
+
+EXPORT int fake_current_device(void)
+{
+    return depth ? stack[depth - 1]->device : -1;
+}
 
 /* Ends a call that is to fail, or that comes before cuInit. */
 #define ENTER(call)                                          \
@@ -142,6 +223,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     if (device < 0 || device >= count_devices()) return CUDA_ERROR_INVALID_DEVICE;
     contexts[device].device = device;
     ++contexts[device].retained;
+    fake_hold(FAKE_CONTEXTS, 1);
     *context = &contexts[device];
     return CUDA_SUCCESS;
 }
@@ -151,6 +233,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     ENTER("cuDevicePrimaryCtxRelease");
     if (!contexts[device].retained) return CUDA_ERROR_INVALID_CONTEXT;
     --contexts[device].retained;
+    fake_hold(FAKE_CONTEXTS, -1);
     return CUDA_SUCCESS;
 }
 
@@ -159,6 +242,7 @@ EXPORT CUresult cuCtxPushCurrent(CUcontext context)
     ENTER("cuCtxPushCurrent");
     if (!context || !context->retained || depth == MAX_DEPTH) return CUDA_ERROR_INVALID_CONTEXT;
     stack[depth++] = context;
+    fake_hold(FAKE_PUSHED, 1);
     return CUDA_SUCCESS;
 }
 
@@ -166,6 +250,7 @@ EXPORT CUresult cuCtxPopCurrent(CUcontext *context)
 {
     ENTER_CONTEXT("cuCtxPopCurrent");
     *context = stack[--depth];
+    fake_hold(FAKE_PUSHED, -1);
     return CUDA_SUCCESS;
 }
 
@@ -223,13 +308,16 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t ali
     void *start = reserve(NULL, bytes);
     if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     *place = (CUdeviceptr)start;
+    fake_hold(FAKE_RANGES, 1);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
 {
     ENTER("cuMemAddressFree");
-    return munmap((void *)place, bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (munmap((void *)place, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    fake_hold(FAKE_RANGES, -1);
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *chunk, size_t bytes,
@@ -241,13 +329,16 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *chunk, size_t bytes,
     const int file = memfd_create("a chunk of a fake GPU", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, (off_t)bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *chunk = (CUmemGenericAllocationHandle)file;
+    fake_hold(FAKE_CHUNKS, 1);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle chunk)
 {
     ENTER("cuMemRelease");
-    return close((int)chunk) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (close((int)chunk)) return CUDA_ERROR_INVALID_VALUE;
+    fake_hold(FAKE_CHUNKS, -1);
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
@@ -263,6 +354,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
             MAP_FAILED) {
         maps[map].place = place;
         maps[map].bytes = bytes;
+        fake_hold(FAKE_MAPS, 1);
         result = CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&mutex);
@@ -277,6 +369,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
     const int map = find_map(place);
     if (map < MAX_MAPS && maps[map].bytes == bytes && reserve((void *)place, bytes) != MAP_FAILED) {
         maps[map].place = 0;
+        fake_hold(FAKE_MAPS, -1);
         result = CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&mutex);

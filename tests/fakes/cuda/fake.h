@@ -1,43 +1,71 @@
 /*
- * fake.h: what the fake driver (driver.c, a libcuda.so.1) and the fake runtime (runtime.c) share.
+ * fake.h: what the fake driver (driver.c, a libcuda.so.1) and the fake runtime (runtime.cpp) share.
  *
- * They do on host memory what CUDA's calls do on a GPU's, at once, and refuse calls that CUDA would refuse: before
- * cuInit, without a context, with a handle that is not live. The environment chooses how they behave, at each call:
+ * They do on host memory what CUDA's calls do on a GPU's, and refuse calls that CUDA would refuse: before cuInit,
+ * without a context, with a handle that is not live, on memory that is not theirs. The environment chooses how they
+ * behave, at each call:
  *   FAKE_CUDA_VERSION   what cuDriverGetVersion tells, default 13000
  *   FAKE_CUDA_DEVICES   compute capabilities, one for each device: "9.0,7.5"; default one of 9.0, "" for none
- *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"
+ *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"; "cudaMalloc@3=2" fails the
+ *                       third one alone, counted from the start or from fake_reset()
+ *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
+ *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H
 #define YOKE_TESTS_FAKES_CUDA_FAKE_H
 
+#include <driver_types.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Of every device. */
 #define FAKE_MEMORY ((size_t)1 << 30)
 
-/* The number with which a call is to fail, else 0. */
-static inline int fake_fault(const char *call)
-{
-    const char *list = getenv("FAKE_CUDA_FAIL");
-    const size_t length = strlen(call);
-    while (list && *list) {
-        if (strncmp(list, call, length) == 0 && list[length] == '=') return atoi(list + length + 1);
-        list = strchr(list, ',');
-        if (list) ++list;
-    }
-    return 0;
-}
+/* What a program must give back. */
+enum {
+    FAKE_CONTEXTS,
+    FAKE_PUSHED,
+    FAKE_BLOCKS,
+    FAKE_PINNED,
+    FAKE_STREAMS,
+    FAKE_EVENTS,
+    FAKE_RANGES,
+    FAKE_CHUNKS,
+    FAKE_MAPS,
+    FAKE_GRAPHS,
+    FAKE_HANDLES, /* of libraries: cuBLASLt's and their like */
+    FAKE_KINDS
+};
 
-/* Work that a stream does in its turn: `work` gives a CUDA error number, `drop` frees its context. The call takes the
- * context over whether it succeeds or not. */
-#include <driver_types.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- Exported by the fake driver, for the other fakes and for tests: look them up in libcuda.so.1. ---------------- */
+
+/* Counts a call; gives the number with which it is to fail, else 0. */
+int fake_fault(const char *call);
+/* Something was made (+1) or given back (-1). */
+void fake_hold(int kind, int change);
+/* How much of a kind is held. */
+int fake_held(int kind);
+/* "cuInit=1,cudaMalloc=3": the calls since the start or fake_reset(), in the order of the first of each. */
+const char *fake_calls(void);
+void fake_reset(void);
+/* The device whose context is current, or -1. */
+int fake_current_device(void);
+
+/* The fake runtime's fake_enqueue, for libraries that are not linked with it. */
+typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void *),
+                                       void (*)(void *), void *, const void *, size_t);
+extern fake_enqueue_fn fake_runtime_enqueue;
+
+/* ---- The fake runtime's, linked into the module ------------------------------------------------------------------- */
+
+/* Work that a stream does in its turn: `work` gives a CUDA error number, `drop` frees its context. The call takes the
+ * context over whether it succeeds or not. Words among `words` that point into device memory are what the work uses. */
 cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
-                         void (*drop)(void *), void *context);
+                         void (*drop)(void *), void *context, const void *words, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

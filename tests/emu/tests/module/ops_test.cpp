@@ -1,0 +1,32 @@
+// The module has a kernel for every op that can have one.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/backend/ops.inc"
+#include "core/backend/registry.h"
+
+namespace yoke::test {
+
+TEST(Module, HasAKernelForEveryOpThatIsNotMadeOfOthers)
+{
+    setenv("YOKE_CUDA_LIB_PATH", DRIVER_FOLDER, 1);
+    const Backend opened = detail::open_module("cuda", MODULE_FOLDER);
+    ASSERT_NE(opened.table, nullptr) << opened.reason;
+    ASSERT_EQ(opened.table->kernel_count, YOKE_OP_COUNT);
+    // An op that is a view, is composed of others or works in place has no kernel of its own.
+    static constexpr const char *kWithKernel[] = {
+#define YOKE_NAMED(op) #op,
+#define YOKE_UNNAMED(op) nullptr,
+        YOKE_FOR_EACH_OP(YOKE_NAMED, YOKE_UNNAMED)
+#undef YOKE_NAMED
+#undef YOKE_UNNAMED
+    };
+    std::string missing;
+    for (int op = 0; op < YOKE_OP_COUNT; ++op)
+        if (kWithKernel[op] && !opened.table->kernels[op])
+            missing += std::string(" ") + kWithKernel[op];
+    EXPECT_EQ(missing, "") << "ops that kernels/cuda lacks";
+}
+
+}  // namespace yoke::test
