@@ -16,7 +16,7 @@ TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
 
 # Beside test_ops_*.py, the files of tests/python whose tests are about what a device computes.
 MORE_TESTS = ("autocast", "grad_scaler", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
-              "graph", "streams", "stream")
+              "graph", "streams", "float8")
 # Few calls of each family, of the small samples: what a sanitizer sees.
 SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"
 
