@@ -201,6 +201,8 @@ def measure_mixed(bench):
     times = bench.compete(name, {"TF32": (bench.yoke, "step gpt2 tf32"), "bf16": (bench.yoke, "step gpt2 bf16")}, 0.3)
     if times:
         bench.add(group, f"{name}: speed", ratios(times, "TF32", "bf16"), target=cases.MIXED_SPEED)
+    if time.monotonic() > bench.until:
+        return
     try:
         least, most = (bench.yoke.measure(f"activations gpt2 {amp}", 1) for amp in ("bf16", "tf32"))
         bench.add(group, f"{name}: activations", [least / most], target=cases.MIXED_MEMORY, at_most=True,

@@ -85,7 +85,10 @@ def summary(data):
     lines = [f"  {part['name']:34} {part['status']:12} {part['seconds']:6.1f} s  {part['note']}".rstrip()
              for part in data["parts"] if part["status"] != "passed"]
     lines += [line(one) for one in data["results"] if one.get("met") is False]
-    lines += [f"  {one['name']:48} not measured: {one['reason']}" for one in data["missing"]]
+    for reason in dict.fromkeys(one["reason"] for one in data["missing"]):
+        names = [one["name"] for one in data["missing"] if one["reason"] == reason]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        lines.append(f"  not measured: {shown}: {' '.join(reason.split())[:200]}")
     lines.append(f"  parts: {passed} of {len(data['parts'])} passed")
     return "\n".join([*lines, f"  targets: {met} met, {missed} missed, {missing} without a figure"])
 

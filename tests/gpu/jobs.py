@@ -16,7 +16,7 @@ TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
 
 # Beside test_ops_*.py, the files of tests/python whose tests are about what a device computes.
 MORE_TESTS = ("autocast", "grad_scaler", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
-              "graph", "streams", "stream")
+              "graph", "streams", "float8")
 # Few calls of each family, of the small samples: what a sanitizer sees.
 SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"
 
@@ -30,6 +30,7 @@ class Job:
     note: Optional[Callable[[str], str]] = None
     variables: dict = dataclasses.field(default_factory=dict)
     lacking: str = ""  # why it cannot run here
+    check: Optional[Callable[[str], str]] = None  # what is wrong with an output, though the program ended well
 
 
 # ---- what is told of an output ---------------------------------------------------------------------------------------
@@ -64,6 +65,12 @@ def gtest_note(output):
 def training_note(output):
     return "; ".join(line for line in output.splitlines()
                      if line.startswith(("images/s", "tokens/s", "loss:", "test accuracy", "peak memory")))
+
+
+def learned(output):
+    """Whether a training's loss fell."""
+    losses = re.search(r"^loss: ([\d.]+|nan|inf) to ([\d.]+|nan|inf)", output, re.MULTILINE)
+    return "" if losses and float(losses[2]) < 0.9 * float(losses[1]) else "the loss did not fall"
 
 
 def sanitizer_note(output):
@@ -110,9 +117,9 @@ def training_jobs(build, logs, python):
     pictures, env = pictures_folder(build, logs), build / "env"
     for amp in ("off", "bf16", "f16"):
         yield Job(f"main job, {amp}", "jobs", [env, python, "examples/fashion_mnist.py", "--device", "cuda", "--epochs", "1",
-                                               "--amp", amp, "--data", pictures], 90, training_note)
+                                               "--amp", amp, "--data", pictures], 90, training_note, check=learned)
         yield Job(f"GPT, {amp}", "jobs", [env, python, "examples/gpt.py", "--device", "cuda", "--steps", "100", "--amp", amp,
-                                          "--text", text], 90, training_note)
+                                          "--text", text], 90, training_note, check=learned)
 
 
 def op_test_jobs(build, python):

@@ -56,6 +56,16 @@ def wheel_folders(kind, name):
     return list(dict.fromkeys(map(str, found)))
 
 
+def stop(process):
+    """Ends a part, which is a session of its own, and what it started: first politely, so that ninja ends its compilers."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(5)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass
+
+
 class Run:
     def __init__(self, options, gpu):
         self.options, self.gpu, self.lock = options, gpu, threading.Lock()
@@ -112,8 +122,9 @@ class Run:
         self.page.write_text(gpu_report.markdown(self.data))
         (LOGS / "results.json").write_text(json.dumps(self.data, indent=1) + "\n")
 
-    def run(self, name, command, seconds, note=None, variables=None):
-        """Runs one part to its end or its time's; note(output) says more of it. Whether it passed."""
+    def run(self, name, command, seconds, note=None, variables=None, check=None):
+        """Runs one part to its end or its time's; note(output) says more of it, check(output) what is wrong with it all the
+        same. Whether it passed."""
         log = LOGS / (re.sub(r"[^\w.-]+", "-", name) + ".log")
         if seconds < 3:
             return self.add_part(name, "out of time", 0.0, "not begun")
@@ -128,11 +139,13 @@ class Run:
             try:
                 status = "passed" if process.wait(seconds) == 0 else "failed"
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)  # the part's own session: it and what it started
-                process.wait()
+                stop(process)
                 status = "out of time"
         output = log.read_text(encoding="utf-8", errors="replace")
         text = note(output) if note else ""
+        problem = check(output) if check and status == "passed" else ""
+        if problem:
+            status, text = "failed", f"{problem}; {text}"
         if status == "failed" and not text:
             lines = [line for line in output.splitlines() if line.strip()]
             text = lines[-1][:200] if lines else f"status {process.returncode}"
@@ -179,7 +192,8 @@ class Run:
         def one(job):
             if job.lacking:
                 return self.add_part(job.name, "skipped", 0.0, job.lacking)
-            return self.run(job.name, job.command, min(job.seconds, until - time.monotonic()), job.note, job.variables)
+            return self.run(job.name, job.command, min(job.seconds, until - time.monotonic()), job.note, job.variables,
+                            job.check)
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(one, chosen))
@@ -219,8 +233,9 @@ def main():
     parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
     parser.add_argument("--only", help="some of build, contract, ops, compare, jobs, sanitizer, tests (all of these but build) "
                                        "and bench, with commas between")
-    parser.add_argument("--results", default=str(ROOT / "benchmarks"), help="where RESULTS-<gpu>.md is written")
+    parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only")
     options = parser.parse_args()
+    options.results = options.results or (LOGS if options.only else ROOT / "benchmarks")
     gpu = find_gpu()
     if gpu is None:
         print("nvidia-smi names no GPU: nothing is run")

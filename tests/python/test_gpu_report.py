@@ -78,7 +78,7 @@ def test_the_summary_names_what_did_not_pass(report, data):
     text = report.summary(data)
     assert "build" not in text and "contract suite" in text
     assert "softmax f32" in text and "add f32" not in text
-    assert "not measured: no kernel" in text
+    assert "not measured: gemm f16: no kernel for it" in text
     assert text.endswith("targets: 1 met, 2 missed, 1 without a figure")
 
 
@@ -95,6 +95,8 @@ def test_parts_say_what_their_tools_counted(jobs):
     assert jobs.pytest_note(output) == "1 failed, 2 passed in 0.10s; failed: test_y[1]"
     assert jobs.pytest_note("..F.  [ 10%]\n....E") == "until then 7 passed, 2 failed"
     assert jobs.gtest_note("[==========] 3 tests ran\n[  PASSED  ] 3 tests.\n") == "[ PASSED ] 3 tests."
+    assert jobs.learned("loss: 2.3000 to 0.4 in 9 steps\n") == ""
+    assert jobs.learned("loss: 2.3000 to nan in 9 steps\n") and jobs.learned("")
     assert jobs.sanitizer_note("x\n========= ERROR SUMMARY: 0 errors\n") == "ERROR SUMMARY: 0 errors"
 
 
