@@ -23,8 +23,7 @@ struct Normalization {
 template <bool kPacked, class T, int E>
 __device__ inline void finish_chunk(const Normalization<compute_type<T>> &to, const Rows<4> &rows,
                                     const Place<4> &place, const Member &member, int64_t first,
-                                    const compute_type<T> (&x)[E], compute_type<T> mean,
-                                    compute_type<T> rstd)
+                                    const Held<T, E> &x, compute_type<T> mean, compute_type<T> rstd)
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>;
@@ -47,7 +46,7 @@ __device__ inline void finish_chunk(const Normalization<compute_type<T>> &to, co
 }
 
 template <class T, int E>
-__device__ inline compute_type<T> sum_values(const compute_type<T> (&x)[E])
+__device__ inline compute_type<T> sum_values(const Held<T, E> &x)
 {
     compute_type<T> sum = 0;
     YOKE_UNROLL
@@ -56,16 +55,18 @@ __device__ inline compute_type<T> sum_values(const compute_type<T> (&x)[E])
 }
 
 // Of the elements that the row has.
-template <class T, int E>
-__device__ inline compute_type<T> squares_from(const compute_type<T> (&x)[E], compute_type<T> mean,
+template <bool kPacked, class T, int E>
+__device__ inline compute_type<T> squares_from(const Held<T, E> &x, compute_type<T> mean,
                                                const Member &member, int64_t left)
 {
     constexpr int V = kPackLength<T>;
+    const int end = (int)min(left, 1 << 30);
     compute_type<T> sum = 0;
     YOKE_UNROLL
     for (int i = 0; i < E; i++) {
         const compute_type<T> deviation = x[i] - mean;
-        sum += member.pack<V>(i / V) + i % V < left ? deviation * deviation : 0;
+        const int at = member.pack<V>(i / V) + (kPacked ? 0 : i % V);  // a pack is there whole
+        sum += at < end ? deviation * deviation : 0;
     }
     return sum;
 }
@@ -78,7 +79,7 @@ __device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, 
 }
 
 template <class T, int E, bool kPacked>
-__global__ void __launch_bounds__(kMostThreads, (kPacked ? 2 : 1))
+__global__ void __launch_bounds__(kMostThreads, (kPacked && E * sizeof(T) <= 32 ? 2 : 1))
     normalize_rows(Rows<4> rows, Normalization<compute_type<T>> to, int group)
 {
     using C = compute_type<T>;
@@ -88,12 +89,11 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked ? 2 : 1))
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / group;
         const Place<4> place = rows.outer.at(min(row, rows.count - 1));
-        Held<T, E> held;
-        C x[E], mean = 0;
-        Chunk<T, E, kPacked>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), held);
-        held.values(x);
+        Held<T, E> x;
+        C mean = 0;
+        Chunk<T, E, kPacked>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), x);
         if (to.means) mean = sum_group(sum_values<T>(x), group) / (C)rows.length;
-        const C squares = sum_group(squares_from<T>(x, mean, member, rows.length), group);
+        const C squares = sum_group(squares_from<kPacked, T>(x, mean, member, rows.length), group);
         const C rstd = inverse_root(squares / (C)rows.length, to.eps);
         if (row >= rows.count) continue;
         finish_chunk<kPacked, T>(to, rows, place, member, 0, x, mean, rstd);
@@ -114,25 +114,22 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
         const Place<4> place = rows.outer.at(row);
-        Held<T, E> held;
-        C x[E];
+        Held<T, E> x;
         State state = State::init();
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
-            held.values(x);
+            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), x);
             int count = 0;
             for (int i = 0; i < E; i++)
                 count += member.pack<V>(i / V) + i % V < rows.length - first;
             if (count == 0) continue;
             const C mean = to.means ? sum_values<T>(x) / (C)count : (C)0;
-            const C squares = squares_from<T>(x, mean, member, rows.length - first);
+            const C squares = squares_from<false, T>(x, mean, member, rows.length - first);
             state = State::combine(state, {(C)count, mean, squares});
         }
         state = reduce_block(state, State::init(), combine);
         const C rstd = inverse_root(state.variance(), to.eps);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
-            held.values(x);
+            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), x);
             finish_chunk<false, T>(to, rows, place, member, first, x, state.mean, rstd);
         }
         if (threadIdx.x == 0) keep_statistics(to, row, state.mean, rstd);

@@ -74,7 +74,11 @@ struct ProbabilityCheck {
         const double size = x < (C)0 ? -(double)x : (double)x, most = 9e12;
         const double held = size < most ? size : most;
         const int64_t whole = (int64_t)held;
-        report(x < (C)0 ? below : above, whole, (int64_t)((held - (double)whole) * 1e6 + 0.5), 0);
+        const auto millionths = (int64_t)((held - (double)whole) * 1e6 + 0.5);
+        if (x < (C)0)
+            report(below, whole, millionths, 0);
+        else
+            report(above, whole, millionths, 0);
     }
 };
 

@@ -43,7 +43,7 @@ struct Planes {
         return length > 1 && (along_kept < 0 ? -along_kept : along_kept) <
                                  (along_reduced < 0 ? -along_reduced : along_reduced);
     }
-    int64_t partials() const { return count * items; }
+    YOKE_HD int64_t partials() const { return count * items; }
 };
 
 template <int N>
