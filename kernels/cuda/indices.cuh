@@ -3,8 +3,8 @@
 //
 // Contract
 //  * An entry is one element of the index tensors, by its row-major number; a place is what it names along the indexed
-//    axes, by its row-major number there, or -1 where an index is out of range. That is told (fault.h), and no memory is
-//    touched for it: what is read from there is 0, what is written there is dropped.
+//    axes, by its row-major number there, or -1 where an index is out of range. That is told (fault.h), and no memory
+//    is touched for it: what is read from there is 0, what is written there is dropped.
 //  * Entries that name one place are written, or added, in their order.
 #pragma once
 

@@ -202,6 +202,18 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
     return total;
 }
 
+// Adds to an element of shared memory, where several threads may; gives what was there. Of integers alone.
+template <class Array, class T>
+__device__ inline T shared_add(Array &array, int64_t i, T x)
+{
+    static_assert(std::is_integral_v<T>, "the order of a floating-point sum is never left to chance");
+#if defined(YOKE_EMULATED)
+    return array.add(i, x);
+#else
+    return atomicAdd(&array[i], x);
+#endif
+}
+
 // ---- vector loads and stores -----------------------------------------------------------------------------------------
 
 // N elements that are read or written at once, N * sizeof(T) at most 16 bytes.

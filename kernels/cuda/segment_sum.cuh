@@ -2,8 +2,8 @@
 //
 // Contract
 //  * Entries are sorted by place, and those of one place added in their order: at first within chunks of kChunk sorted
-//    entries, then the sums of what crosses the edges of chunks likewise, until one chunk is left. The order of additions
-//    depends on nothing but the entries.
+//    entries, then the sums of what crosses the edges of chunks likewise, until one chunk is left. The order of
+//    additions depends on nothing but the entries.
 //  * Halves are added in float and rounded once, together with what they are added to.
 #pragma once
 

@@ -1,109 +1,17 @@
-// sort, argsort and topk along any axis, stable: elements as keys (kernels/common/sort_key.h) with their numbers.
+// sort, argsort and topk along any axis, stable.
 //
-// Short rows are sorted in shared memory, many to a block, by Batcher's bitonic network; pairs of key and number differ,
-// so that it is stable too. Long rows are sorted together, a slab at a time, by keys that begin with the row.
-#include "kernels/common/sort_key.h"
+// Short rows are sorted in shared memory, many to a block; pairs of key and number differ, so that the network is
+// stable too. Long rows are sorted together, a slab at a time, by keys that begin with the row; or, where few are
+// wanted of them, by select.cu.
 #include "kernels/cuda/cub_sort.h"
-#include "kernels/cuda/indices.cuh"
+#include "kernels/cuda/sort_rows.cuh"
 
 YOKE_CUDA_BEGIN
 
-constexpr int kTileLength = 2048;  // elements that a block sorts
 constexpr int64_t kSlabLength = (int64_t)1
                                 << 26;  // elements that are sorted together, if rows are shorter
 
-// The rows of x along an axis, with the rows of results beside them.
-struct SortRows {
-    Walk<3> rows;     // x, values, indices
-    int64_t step[3];  // bytes along the axis
-    int64_t length, taken;
-    yoke_dtype dtype;
-    int size;  // bytes of an element
-    bool descending, has_values;
-
-    __device__ uint64_t key_of(const char *element) const
-    {
-        switch (dtype) {
-#define YOKE_KEY_CASE(value, type) \
-    case value:                    \
-        return directed(kernels::sort_key(*(const type *)element));
-            YOKE_ALL_TYPES(YOKE_KEY_CASE)
-#undef YOKE_KEY_CASE
-            default:
-                return 0;
-        }
-    }
-
-    // The element of `index` in a row is the one of `rank` in its order. It is moved, not made of its key: -0 and every
-    // NaN stay what they are.
-    __device__ void put(const Place<3> &row, int64_t rank, int64_t index) const
-    {
-        *(int64_t *)(row.data[2] + rank * step[2]) = index;
-        if (!has_values) return;
-        const char *from = row.data[0] + index * step[0];
-        char *to = row.data[1] + rank * step[1];
-        switch (size) {
-            case 8:
-                *(uint64_t *)to = *(const uint64_t *)from;
-                return;
-            case 4:
-                *(uint32_t *)to = *(const uint32_t *)from;
-                return;
-            case 2:
-                *(uint16_t *)to = *(const uint16_t *)from;
-                return;
-            default:
-                *to = *from;
-        }
-    }
-
-private:
-    template <class K>
-    __device__ uint64_t directed(K key) const
-    {
-        return descending ? (K)~key : key;
-    }
-};
-
 // ---- short rows -----------------------------------------------------------------------------------------------------
-
-// Pairs in shared memory: keys of up to 32 bits stand above their numbers in one word; where a key fills a word, its
-// number is `apart` words further on.
-template <class Words>
-struct Network {
-    const Words &word;
-    int apart;  // 0: one word
-
-    // Puts elements i and k in ascending order, or in descending order.
-    __device__ void order(int i, int k, bool ascends) const
-    {
-        const uint64_t a = word[i], b = word[k];
-        if (apart) {
-            const uint64_t p = word[apart + i], q = word[apart + k];
-            if ((a > b || (a == b && p > q)) != ascends) return;
-            word[apart + i] = q;
-            word[apart + k] = p;
-        } else if ((a > b) != ascends) {
-            return;
-        }
-        word[i] = b;
-        word[k] = a;
-    }
-
-    // Every run of `width` (a power of two) of `count` elements.
-    __device__ void sort(int count, int width) const
-    {
-        for (int run = 2; run <= width; run *= 2)
-            for (int distance = run / 2; distance > 0; distance /= 2) {
-                __syncthreads();
-                for (int pair = (int)threadIdx.x; pair < count / 2; pair += (int)blockDim.x) {
-                    const int i = 2 * pair - (pair & (distance - 1));
-                    order(i, i + distance, (i & (width - 1) & run) == 0);
-                }
-            }
-        __syncthreads();
-    }
-};
 
 // A tile is `count` elements: rows of `width`, filled up with pairs that sort last.
 __global__ void sort_tiles(SortRows s, int count, int width)
@@ -118,7 +26,7 @@ __global__ void sort_tiles(SortRows s, int count, int width)
             const int64_t row = first + e / width, i = e & (width - 1);
             const bool there = row < s.rows.numel && i < s.length;
             const uint64_t key =
-                there ? s.key_of(s.rows.at(row).data[0] + i * s.step[0]) : ~(uint64_t)0;
+                there ? s.key_at(s.rows.at(row).data[0] + i * s.step[0]) : ~(uint64_t)0;
             word[e] = wide || !there ? key : key << 32 | (uint64_t)i;
             if (wide) word[count + e] = (uint64_t)i;
         }
@@ -162,7 +70,7 @@ __global__ void list_keys(SortRows s, Slab slab, Pairs<K> pairs, int shift)
          i += (int64_t)gridDim.x * blockDim.x) {
         const int64_t row = slab.by_length.quotient(i);
         const Place<3> place = s.rows.at(slab.first + row);
-        const uint64_t key = s.key_of(place.data[0] + (i - row * s.length) * s.step[0]);
+        const uint64_t key = s.key_at(place.data[0] + (i - row * s.length) * s.step[0]);
         pairs.key[i] = (K)(shift < 64 ? key | (uint64_t)row << shift : key);
         pairs.number[i] = (uint32_t)i;
     }
@@ -260,6 +168,13 @@ static yoke_status sort_long(const yoke_launch *launch, const SortRows &s)
     return YOKE_OK;
 }
 
+// Whether a block a row is quicker than sorting all of them: it is where rows are many, or none is very long.
+static bool selects(const SortRows &s)
+{
+    return s.size < 8 && s.taken <= kTileLength / 2 && s.length <= kMostPairs &&
+           (s.rows.numel >= 32 || s.length <= 32768);
+}
+
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
 // A result that an op does not have is null.
@@ -286,7 +201,8 @@ static yoke_status sort(const yoke_launch *launch, const yoke_operand &x,
                      (int)dtype_size(x.dtype),
                      descending,
                      values != nullptr};
-    return s.length <= kTileLength ? sort_short(launch, s) : sort_long(launch, s);
+    if (s.length <= kTileLength) return sort_short(launch, s);
+    return selects(s) ? select_first(launch, s) : sort_long(launch, s);
 }
 
 // Parameters: axis, descending.

@@ -161,6 +161,18 @@ public:
         return Element(*this, (size_t)i);
     }
 
+    // As atomicAdd does: threads may meet there.
+    T add(int64_t i, T x) const
+    {
+        if (i < 0 || (size_t)i >= array_.count)
+            report(name_, "index %lld of an array of %zu", (long long)i, array_.count);
+        T old;
+        memcpy(&old, array_.data + (size_t)i * sizeof(T), sizeof(T));
+        const T sum = (T)(old + x);
+        memcpy(array_.data + (size_t)i * sizeof(T), &sum, sizeof(T));
+        return old;
+    }
+
 private:
     const char *name_;
     SharedArray array_;
