@@ -33,7 +33,7 @@ public:
     }
 
     template <class Room, class Weights>
-    __device__ void run(int64_t column, const Room &room, const Weights &weights)
+    __device__ void run(int64_t column, Room &room, Weights &weights)
     {
         const AttentionSizes &s = launch_.sizes;
         const HeadRows<T> query =

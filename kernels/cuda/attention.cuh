@@ -146,7 +146,7 @@ struct HeadMask {
 // `count` rows from `first` on, kChunk packs of each from pack `chunk` on, into room from `at` on.
 template <class C, class T, class Room>
 __device__ inline void load_chunk(const HeadRows<T> &rows, int64_t first, int64_t chunk, C scale,
-                                  const Room &room, int at)
+                                  Room &room, int at)
 {
     using Tile = AttentionTile<C>;
     for (int i = (int)threadIdx.x; i < Tile::kSide * Tile::kChunk; i += kAttentionThreads) {
@@ -163,7 +163,7 @@ template <class C>
 using Scores = C[AttentionTile<C>::kEach][AttentionTile<C>::kEach];
 
 template <class C, class Tile>
-__device__ inline void store_scores(const Scores<C> &scores, const Tile &tile)
+__device__ inline void store_scores(const Scores<C> &scores, Tile &tile)
 {
     using Size = AttentionTile<C>;
     const int y = (int)threadIdx.x / kAcross, x = (int)threadIdx.x % kAcross;
@@ -179,7 +179,7 @@ __device__ inline void store_scores(const Scores<C> &scores, const Tile &tile)
 // only behind the next barrier.
 template <class C, class A, class B, class Room>
 __device__ inline void multiply_rows(const HeadRows<A> &a, int64_t first_a, C scale,
-                                     const HeadRows<B> &b, int64_t first_b, const Room &room,
+                                     const HeadRows<B> &b, int64_t first_b, Room &room,
                                      Scores<C> &scores)
 {
     using Tile = AttentionTile<C>;
@@ -238,7 +238,7 @@ struct ResultSlice {
     // columns of the tile count; it was written before the last barrier or is the caller's own.
     template <class T, class Room, class Weights>
     __device__ void add_product(const Weights &tile, const HeadRows<T> &m, int64_t first,
-                                int64_t column, int count, const Room &room)
+                                int64_t column, int count, Room &room)
     {
         const int y = (int)threadIdx.x / kAcross, x = (int)threadIdx.x % kAcross;
         for (int depth = 0; depth < count; depth += Tile::kDepth) {

@@ -87,6 +87,7 @@ static yoke_status multiply_integers(const yoke_launch *launch, const Product &p
 constexpr int64_t kManyLaunches = 16;
 constexpr uint64_t kLargeCopy = (uint64_t)256 << 20;
 
+// Whether cuBLASLt takes an operand for every axis that may become the batch.
 static bool takes_batches(const Loop<3> &loop, int which, kernels::Matrix matrix, int64_t rows,
                           int64_t columns)
 {
@@ -122,13 +123,25 @@ static yoke_status spread(const yoke_operand &out, const yoke_operand &x, int ou
     return dense.copy(x, shape, batch_axes + 2);
 }
 
+// Rows of a batch that were joined to a matrix, yet lie closer together than they are long: a batch again.
+static Product with_even_rows(Product p)
+{
+    if (p.batch > 1 || cublaslt_takes(p.a, p.m, p.k)) return p;
+    p.batch = p.m;
+    p.m = 1;
+    p.a.batch_stride = p.a.row_stride;
+    p.c.batch_stride = p.c.row_stride;
+    return p;
+}
+
 static yoke_status multiply_floats(const yoke_launch *launch, const yoke_operand &out,
                                    const yoke_operand &x, const yoke_operand &y)
 {
     Loop<3> loop;
     plan_batches(loop, out, x, y);
     put_longest_first(loop);
-    return run_batches(loop, matmul_product(x, y, out), [&](const Product &each) {
+    return run_batches(loop, matmul_product(x, y, out), [&](const Product &given) {
+        const Product each = with_even_rows(given);
         bool done = false;
         if (const yoke_status status = cublaslt_multiply(launch, {each}, &done)) return status;
         if (done) return (yoke_status)YOKE_OK;

@@ -1,0 +1,277 @@
+// Products through cuBLASLt: finding the library, handles, failures and tuning, with the emulated module over the fakes.
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "kernels/cuda/library.h"
+#include "tests/backend/launch.h"
+#include "tests/core/fresh_process.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace yoke::test {
+
+const yoke_backend *g_table;
+int g_scratch;  // blocks that are in use
+
+yoke_status take_scratch(void *device, uint64_t bytes, void *, void **out)
+{
+    const yoke_status status = g_table->alloc(device, bytes, out);
+    g_scratch += status == YOKE_OK;
+    return status;
+}
+
+void give_scratch(void *device, void *pointer, void *)
+{
+    g_table->free(device, pointer, 0);
+    --g_scratch;
+}
+
+// A device of the emulated module, with x (2 x 3) and y (3 x 2) on it; memory is the host's own.
+struct Products {
+    void *device = nullptr;
+    std::vector<float> x = {1, 2, 3, 4, 5, 6}, y = {1, 0, 0, 1, -1, -1}, out = {0, 0, 0, 0};
+    std::vector<float> want = {-2, -1, -2, -1};
+
+    explicit Products(const char *folders = FOLDER "/driver")
+    {
+        setenv("YOKE_CUDA_LIB_PATH", folders, 1);
+        const Backend opened = detail::open_module("cuda", EMULATED);
+        EXPECT_NE(opened.table, nullptr) << opened.reason;
+        g_table = opened.table;
+        detail::scratch_hooks = {take_scratch, give_scratch};
+        EXPECT_EQ(g_table->device_open(0, &device), YOKE_OK);
+    }
+    yoke_status multiply()
+    {
+        return Record(YOKE_OP_MATMUL, device)
+            .in(x.data(), {2, 3})
+            .in(y.data(), {3, 2})
+            .out(out.data(), {2, 2})
+            .run(*g_table);
+    }
+};
+
+int live_handles()
+{
+    void *library = dlopen(CUBLASLT, RTLD_NOW | RTLD_NOLOAD);
+    if (!library) return 0;
+    return reinterpret_cast<int (*)()>(dlsym(library, "fake_cublaslt_live_handles"))();
+}
+
+void expect_failure(yoke_status wanted, yoke_status got, const std::vector<std::string> &texts)
+{
+    EXPECT_EQ(got, wanted);
+    const std::string told = got ? take_backend_error(got, "call") : "it succeeded";
+    for (const std::string &text : texts)
+        EXPECT_NE(told.find(text), std::string::npos) << "'" << text << "' is not in: " << told;
+}
+
+TEST(CublasLt, AHandleLivesFromADevicesFirstProductUntilItCloses)
+{
+    in_fresh_process([] {
+        Products products;
+        EXPECT_EQ(live_handles(), 0) << "nobody asked yet";
+        ASSERT_EQ(products.multiply(), YOKE_OK);
+        EXPECT_EQ(products.out, products.want);
+        ASSERT_EQ(products.multiply(), YOKE_OK);
+        EXPECT_EQ(live_handles(), 1);
+        EXPECT_EQ(g_scratch, 0);
+        g_table->device_close(products.device);
+        EXPECT_EQ(live_handles(), 0);
+        ASSERT_EQ(g_table->device_open(0, &products.device), YOKE_OK);
+        products.out.assign(4, 0);
+        ASSERT_EQ(products.multiply(), YOKE_OK);
+        EXPECT_EQ(products.out, products.want);
+    });
+}
+
+TEST(CublasLt, AnotherMajorVersionIsRefusedAndEverythingElseWorks)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUBLASLT_VERSION", "50805", 1);
+        Products products;
+        expect_failure(YOKE_E_UNAVAILABLE, products.multiply(),
+                       {"matmul", CUBLASLT, "it is version 5.8, this module needs", "pip install",
+                        "YOKE_CUDA_LIB_PATH"});
+        EXPECT_EQ(live_handles(), 0);
+        EXPECT_EQ(Record(YOKE_OP_NEG, products.device)
+                      .in(products.x.data(), {4})
+                      .out(products.out.data(), {4})
+                      .run(*g_table),
+                  YOKE_OK);
+        EXPECT_EQ(products.out[3], -4);
+        EXPECT_EQ(Record(YOKE_OP_MATMUL, products.device)
+                      .in((const int32_t *)products.x.data(), {2, 3})
+                      .in((const int32_t *)products.y.data(), {3, 2})
+                      .out((int32_t *)products.out.data(), {2, 2})
+                      .run(*g_table),
+                  YOKE_OK)
+            << "integers need no library";
+    });
+}
+
+TEST(CublasLt, TheFirstFolderThatHasTheLibraryDecides)
+{
+    in_fresh_process([] {
+        Products products(FOLDER "/nowhere:" FOLDER "/no_cublas:" FOLDER "/driver");
+        const std::string name = std::string(CUBLASLT).substr(std::string(CUBLASLT).rfind('/'));
+        expect_failure(YOKE_E_UNAVAILABLE, products.multiply(),
+                       {FOLDER "/nowhere" + name + " (no such file)", FOLDER "/no_cublas" + name});
+    });
+}
+
+bool refuses(void *, char *why, size_t capacity)
+{
+    snprintf(why, capacity, "it will not do");
+    return false;
+}
+
+TEST(CublasLt, EveryPlaceThatWasTriedIsTold)
+{
+    in_fresh_process([] {
+        unsetenv("VIRTUAL_ENV");
+        setenv("CUDA_HOME", FOLDER "/toolkit", 1);
+        setenv("CONDA_PREFIX", FOLDER "/conda", 1);
+        char text[4096];
+        cuda::Text tried{text, sizeof text};
+        const cuda::LibraryName name{"libyokenone.so.13", {"none/lib", "", ""}, refuses};
+        EXPECT_EQ(cuda::find_library(name, FOLDER "/old", tried), nullptr);
+        for (const char *place :
+             {FOLDER "/old/libyokenone.so.13 (there is libyokenone.so.12, of another version)",
+              FOLDER "/conda/lib/python3.11/site-packages/nvidia/none/lib/libyokenone.so.13 (",
+              ", libyokenone.so.13 (libyokenone.so.13: cannot open",
+              FOLDER "/toolkit/lib64/libyokenone.so.13 (no such file)"})
+            EXPECT_NE(std::string(text).find(place), std::string::npos) << place << " | " << text;
+        cuda::Text again{text, sizeof text};
+        const cuda::LibraryName libm{"libm.so.6", {"", "", ""}, refuses};
+        EXPECT_EQ(cuda::find_library(libm, nullptr, again), nullptr);
+        EXPECT_NE(std::string(text).find("libm.so.6 (it will not do)"), std::string::npos) << text;
+    });
+}
+
+TEST(CublasLt, AFailureNamesTheCallAndLeavesNothingBehind)
+{
+    in_fresh_process([] {
+        struct Failure {
+            const char *call, *fault, *told;
+            yoke_status status;
+        };
+        constexpr Failure failures[] = {
+            {"cublasLtCreate", "cublasLtCreate=3", "(3)", YOKE_E_OOM},
+            {"cublasLtCreate", "cublasLtCreate=1", "(1)", YOKE_E_UNAVAILABLE},
+            {"cublasLtMatmulDescInit", "cublasLtMatmulDescInit_internal=3", "(3)", YOKE_E_OOM},
+            {"cublasLtMatmulDescSetAttribute", "cublasLtMatmulDescSetAttribute=7", "(7)",
+             YOKE_E_INTERNAL},
+            {"cublasLtMatrixLayoutInit", "cublasLtMatrixLayoutInit_internal=3", "(3)", YOKE_E_OOM},
+            {"cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulPreferenceSetAttribute=7",
+             "(7)", YOKE_E_INTERNAL},
+            {"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulAlgoGetHeuristic=14", "(14)",
+             YOKE_E_INTERNAL},
+            {"no algorithm", "cublasLtMatmulAlgoGetHeuristic=15", "2 x 3 by 3 x 2",
+             YOKE_E_UNSUPPORTED},
+        };
+        for (const Failure &failure : failures) {
+            Products products;
+            setenv("FAKE_CUDA_FAIL", failure.fault, 1);
+            expect_failure(failure.status, products.multiply(),
+                           {"matmul", failure.call, failure.told});
+            unsetenv("FAKE_CUDA_FAIL");
+            EXPECT_EQ(g_scratch, 0) << failure.fault;
+            g_table->device_close(products.device);
+            EXPECT_EQ(live_handles(), 0) << failure.fault;
+        }
+        Products products;
+        setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13", 1);
+        for (int i = 0; i < 2; ++i)
+            expect_failure(
+                YOKE_E_INTERNAL, products.multiply(),
+                {"matmul: cuda:0: cublasLtMatmul of 1 x (2 x 3 by 3 x 2) failed", "(13)"});
+        unsetenv("FAKE_CUDA_FAIL");
+        EXPECT_EQ(g_scratch, 0);
+        EXPECT_EQ(products.multiply(), YOKE_OK) << "the plan is a good one";
+        EXPECT_EQ(products.out, products.want);
+    });
+}
+
+TEST(CublasLt, WinnersOfTuningAreKeptAndFoundAgain)
+{
+    const std::string file = std::string(FOLDER) + "/winners.txt";
+    setenv("YOKE_CUBLASLT_AUTOTUNE", "1", 1);
+    setenv("YOKE_CUBLASLT_AUTOTUNE_FILE", file.c_str(), 1);
+    in_fresh_process([&] {
+        std::ofstream(file) << "what cannot be read\ncublaslt 1 Fake_GPU_0 00 00\n";
+        Products products;
+        ASSERT_EQ(products.multiply(), YOKE_OK);
+        EXPECT_EQ(products.out, products.want);
+        EXPECT_EQ(g_scratch, 0);
+    });
+    std::ifstream written(file);
+    std::string line;
+    int lines = 0;
+    while (std::getline(written, line)) ++lines;
+    EXPECT_EQ(lines, 3);
+    EXPECT_NE(line.find(" Fake_GPU_0 "), std::string::npos) << line;
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_FAIL", "cublasLtMatmulAlgoGetHeuristic=14", 1);
+        Products products;
+        EXPECT_EQ(products.multiply(), YOKE_OK) << "nothing needs to be chosen";
+        EXPECT_EQ(products.out, products.want);
+        products.out.assign(4, 0);
+        expect_failure(YOKE_E_INTERNAL,
+                       Record(YOKE_OP_MATMUL, products.device)
+                           .in(products.x.data(), {3, 2})
+                           .in(products.y.data(), {2, 2})
+                           .out(products.out.data(), {3, 2})
+                           .run(*g_table),
+                       {"cublasLtMatmulAlgoGetHeuristic"});
+    });
+    unsetenv("YOKE_CUBLASLT_AUTOTUNE");
+    unsetenv("YOKE_CUBLASLT_AUTOTUNE_FILE");
+}
+
+// x (2 x 3) by weight (8 x 3), whose rows are all alike, with an activation in cuBLASLt's own pass.
+void run_linear(const char *activation, bool keep, std::vector<float> &out,
+                std::vector<float> &before)
+{
+    Products products;
+    const std::vector<float> weight(24, 0.25f), bias(8, -1.0f);
+    alignas(16) float room[8];
+    std::copy(bias.begin(), bias.end(), room);
+    out.assign(16, 0);
+    before.assign(16, 0);
+    Record record(activation ? YOKE_OP__LINEAR_ACT : YOKE_OP__LINEAR_RELU, products.device);
+    record.in(products.x.data(), {2, 3}).in(weight.data(), {8, 3}).in(room, {8});
+    record.out(out.data(), {2, 8});
+    if (activation)
+        record.out(before.data(), {keep ? 2 : 0, 8}).text(activation).param(int64_t(keep));
+    EXPECT_EQ(record.run(*g_table), YOKE_OK);
+    EXPECT_EQ(g_scratch, 0);
+}
+
+TEST(CublasLt, ActivationsAreFusedForThoseWhoAsk)
+{
+    setenv("YOKE_CUBLASLT_FUSE_ACTIVATIONS", "1", 1);
+    in_fresh_process([] {
+        std::vector<float> out, before;
+        run_linear(nullptr, false, out, before);
+        EXPECT_EQ(out[0], 0.5f);
+        EXPECT_EQ(out[8], 2.75f);
+        const auto gelu = [](double x) {
+            return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+        };
+        run_linear("gelu_tanh", true, out, before);
+        EXPECT_NEAR(out[15], gelu(2.75), 1e-5);
+        EXPECT_EQ(before[15], 2.75f);
+        run_linear("gelu_tanh", false, out, before);
+        EXPECT_NEAR(out[7], gelu(0.5), 1e-5);
+    });
+    unsetenv("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
+}
+
+}  // namespace yoke::test
