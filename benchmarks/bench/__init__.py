@@ -2,7 +2,8 @@
 
 A worker is a program in any language that stays alive and measures on request: it reads lines "CASE COUNT"
 and answers each with the seconds that one of COUNT repetitions took. It is told to stop by the end of its
-input. Contestants are asked in turn, round after round, so that whatever disturbs the machine disturbs all.
+input. An answer that begins with "!" says why a case cannot be measured. Contestants are asked in turn, round after
+round, so that whatever disturbs the machine disturbs all.
 """
 
 import argparse
@@ -14,12 +15,17 @@ import platform
 import statistics
 import subprocess
 import sys
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = ROOT / "benchmarks" / "workers"
 BUILT = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "release")) / "benchmarks"
 NEWEST_TORCH = ROOT / "build" / "torch-venv" / "bin" / "python"
 DEBIAN_PYTHON = pathlib.Path("/usr/bin/python3")
+
+
+class CaseError(RuntimeError):
+    """A case that a worker cannot measure; it goes on with others."""
 
 
 class Worker:
@@ -42,7 +48,10 @@ class Worker:
     def measure(self, case, count):
         """Seconds of one repetition."""
         self.process.stdin.write(f"{case} {count}\n")
-        return float(self._answer())
+        answer = self._answer()
+        if answer.startswith("!"):
+            raise CaseError(answer[1:].strip())
+        return float(answer)
 
     def close(self):
         self.process.stdin.close()
@@ -50,11 +59,16 @@ class Worker:
 
 
 def serve(about, measure):
-    """A worker in Python: measure(case, count) gives the seconds of one repetition."""
+    """A worker in Python: measure(case, count) gives the seconds of one repetition, or raises."""
     print(about, flush=True)
     for line in sys.stdin:
         case, count = line.rsplit(" ", 1)
-        print(repr(measure(case, int(count))), flush=True)
+        try:
+            answer = repr(measure(case, int(count)))
+        except Exception as error:
+            traceback.print_exc()
+            answer = f"! {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        print(answer, flush=True)
 
 
 def rounds(contestants, number, seconds):

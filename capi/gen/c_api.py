@@ -176,8 +176,10 @@ def api_h(slots, functions):
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/graph.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
+#include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
 

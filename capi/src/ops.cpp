@@ -867,6 +867,13 @@ yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_tensor *k
     return call("yoke_scaled_dot_product_attention", YOKE_OP_SCALED_DOT_PRODUCT_ATTENTION, args, out);
 }
 
+yoke_status yoke_scaled_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
+                                    yoke_tensor *scale_y, yoke_dtype out_dtype, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_tensor(scale_x), to_tensor(scale_y), to_int(out_dtype)};
+    return call("yoke_scaled_mm", YOKE_OP_SCALED_MM, args, out);
+}
+
 yoke_status yoke_reshape(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
                                   yoke_tensor **out)
 {

@@ -5,6 +5,7 @@
 #include "core/base/config.h"
 #include "core/base/fork.h"
 #include "core/base/log.h"
+#include "core/device/stream.h"
 #include "core/memory/memory.h"
 
 #include <algorithm>
@@ -61,9 +62,7 @@ void drain(Device &device, std::chrono::steady_clock::time_point deadline, doubl
     if (!device.host && is_forked_child()) return;
     if (!device.backend->stream_query) return synchronize(device);
     for (microseconds pause(20);; pause = std::min(pause * 2, microseconds(1000))) {
-        int32_t idle = 1;
-        check_backend(device.backend->stream_query(device.handle, nullptr, &idle), call);
-        if (idle) return;
+        if (is_idle(device)) return;
         if (std::chrono::steady_clock::now() >= deadline)
             fail(YOKE_E_TIMEOUT,
                  "%s: work on %s is not done after %g s; wait longer or look for what hangs", call,

@@ -153,13 +153,23 @@ void *yoke_tensor_data(yoke_tensor *tensor)
 yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *stream, void **out)
 {
     constexpr const char *call = "yoke_tensor_to_dlpack";
-    static_cast<void>(
-        stream);  // the device is synchronised, so any stream of the consumer comes after
     return guard(call, [&] {
         void *&place = need_out(out, call);
         yoke_tensor &x = need(tensor, call, "tensor");
-        synchronize(*x.device);
-        place = to_dlpack(x, versioned != 0);
+        Device &device = *x.device;
+        check_usable(device);
+        const auto unordered = reinterpret_cast<void *>(intptr_t{-1});
+        void *managed = to_dlpack(x, versioned != 0);
+        if (stream != unordered && stream != current_native(device)) {
+            try {
+                const Ref<Fence> ready = fence_behind(device, memory_lane(device));
+                if (ready.present()) wait_fence_native(device, stream, *ready);
+            } catch (...) {
+                drop_dlpack(managed, versioned != 0);
+                throw;
+            }
+        }
+        place = managed;
     });
 }
 

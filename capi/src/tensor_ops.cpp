@@ -2,6 +2,7 @@
 #include "capi/src/guard.h"
 #include "capi/src/indexing.h"
 #include "core/autograd/node.h"
+#include "core/ops/move.h"
 #include "core/ops/ops.h"
 #include "yoke/tensor.h"
 
@@ -33,12 +34,22 @@ int64_t whole_number(double value, const char *call)
     return static_cast<int64_t>(value);
 }
 
-Tensor moved(const yoke_tensor &x, Device &device, yoke_dtype dtype, const char *call)
+yoke_status to(const char *call, yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
+               bool non_blocking, yoke_tensor **out) noexcept
 {
-    if (&device == x.device) return ops::cast(x, dtype);
-    Tensor there = make_tensor(device, dtype, x.shape(), call);
-    ops::copy_(*there, x);
-    return there;
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        yoke_tensor &x = need(tensor, call, "tensor");
+        if (dtype != YOKE_NONE) check_dtype(dtype, short_name(call));
+        Device &where = device ? *device : *x.device;
+        const yoke_dtype wanted = dtype == YOKE_NONE ? x.dtype : dtype;
+        // What leaves a device without being waited for has its new dtype before it goes.
+        const bool unwaited = non_blocking && where.host && !x.device->host;
+        Tensor from = unwaited && x.dtype != wanted ? ops::cast(x, wanted) : Tensor::share(&x);
+        Tensor moved = &where == x.device ? from : move_to(*from, where, non_blocking);
+        if (moved->dtype != wanted) moved = ops::cast(*moved, wanted);
+        place = moved.detach();
+    });
 }
 
 }  // namespace
@@ -107,16 +118,29 @@ yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value)
 yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
                            yoke_tensor **out)
 {
-    constexpr const char *call = "yoke_tensor_to";
+    return to("yoke_tensor_to", tensor, device, dtype, false, out);
+}
+
+yoke_status yoke_tensor_to_v2(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
+                              int32_t non_blocking, yoke_tensor **out)
+{
+    return to("yoke_tensor_to_v2", tensor, device, dtype, non_blocking != 0, out);
+}
+
+yoke_status yoke_tensor_pin_memory(yoke_tensor *tensor, yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_pin_memory";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        yoke_tensor &x = need(tensor, call, "tensor");
-        if (dtype != YOKE_NONE) check_dtype(dtype, short_name(call));
-        Device &where = device ? *device : *x.device;
-        const yoke_dtype wanted = dtype == YOKE_NONE ? x.dtype : dtype;
-        const bool same = &where == x.device && wanted == x.dtype;
-        place = (same ? Tensor::share(&x) : moved(x, where, wanted, short_name(call))).detach();
+        place = pin_memory(need(tensor, call, "tensor"), short_name(call)).detach();
     });
+}
+
+int32_t yoke_tensor_is_pinned(yoke_tensor *tensor)
+{
+    constexpr const char *call = "yoke_tensor_is_pinned";
+    return guard_value(call, -1,
+                       [&] { return pinned_block_of(need(tensor, call, "tensor")) ? 1 : 0; });
 }
 
 yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int64_t count,

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 2
+#define YOKE_BACKEND_ABI 3
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 
@@ -83,6 +83,9 @@ typedef struct yoke_launch {
     void *device; /* the backend's own device */
     void *stream;
     double work; /* floating-point operations, or bytes moved: the cost column of ops.def */
+    /* Of a launch that a graph will replay: device memory with what is to be added to the parameter `offset` of an op
+     * that draws random numbers. Else NULL. */
+    const int64_t *random_base;
 } yoke_launch;
 
 typedef yoke_status (*yoke_kernel_fn)(const yoke_launch *launch);
@@ -212,6 +215,14 @@ typedef struct yoke_backend {
     int32_t kernel_count;
     int32_t reserved;
     yoke_status (*launch)(const yoke_launch *launch, yoke_kernel_fn kernel);
+
+    /* Graphs: a group of entries. Work given to the stream between begin and end does not run; end makes a graph of it,
+     * which launch runs whole, as often as it is called. Memory that the work names stays where it is meanwhile. A
+     * capture that failed is over when end has returned its status. Where they are null the core keeps the launches. */
+    yoke_status (*graph_begin)(void *device, void *stream);
+    yoke_status (*graph_end)(void *device, void *stream, void **graph);
+    yoke_status (*graph_launch)(void *device, void *graph, void *stream);
+    yoke_status (*graph_destroy)(void *device, void *graph);
 
     /* Collectives, or NULL. */
     const yoke_backend_comm *comm;

@@ -62,10 +62,16 @@ struct Key {
     Check check;
 };
 constexpr Key kKeys[] = {
-    {"YOKE_PLATFORMS", check_kinds}, {"YOKE_DEVICE", check_any},
-    {"YOKE_NO_CACHING", check_flag}, {"YOKE_NUM_THREADS", check_threads},
-    {"YOKE_LOG", check_level},       {"YOKE_CUDA_LIB_PATH", check_any},
+    {"YOKE_PLATFORMS", check_kinds},
+    {"YOKE_DEVICE", check_any},
+    {"YOKE_NO_CACHING", check_flag},
+    {"YOKE_NUM_THREADS", check_threads},
+    {"YOKE_LOG", check_level},
+    {"YOKE_CUDA_LIB_PATH", check_any},
     {"YOKE_CPU_ISA", check_isa},
+    {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
+    {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
+    {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 

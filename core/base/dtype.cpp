@@ -15,7 +15,7 @@ void check_dtype(yoke_dtype dtype, const char *call)
 {
     if (!is_dtype(dtype))
         fail(YOKE_E_TYPE,
-             "%s: argument 'dtype' is %d; a dtype is a number from 1 (YOKE_F64) to %d (YOKE_BOOL)",
+             "%s: argument 'dtype' is %d; a dtype is a number from 1 (YOKE_F64) to %d (YOKE_F8_E5M2)",
              call, dtype, YOKE_DTYPE_COUNT - 1);
 }
 

@@ -18,30 +18,34 @@ struct DtypeInfo {
 
 namespace detail {
 inline constexpr DtypeInfo kDtypes[YOKE_DTYPE_COUNT] = {
-    {"none", "none", 0, false, false},    {"float64", "f64", 8, true, false},
-    {"float32", "f32", 4, true, false},   {"float16", "f16", 2, true, false},
-    {"bfloat16", "bf16", 2, true, false}, {"int64", "i64", 8, false, true},
-    {"int32", "i32", 4, false, true},     {"int8", "i8", 1, false, true},
-    {"uint8", "u8", 1, false, true},      {"bool", "bool", 1, false, false},
+    {"none", "none", 0, false, false},       {"float64", "f64", 8, true, false},
+    {"float32", "f32", 4, true, false},      {"float16", "f16", 2, true, false},
+    {"bfloat16", "bf16", 2, true, false},    {"int64", "i64", 8, false, true},
+    {"int32", "i32", 4, false, true},        {"int8", "i8", 1, false, true},
+    {"uint8", "u8", 1, false, true},         {"bool", "bool", 1, false, false},
+    {"float8_e4m3", "e4m3", 1, true, false}, {"float8_e5m2", "e5m2", 1, true, false},
 };
 }  // namespace detail
 
 namespace detail::promotion {
 constexpr int8_t f64 = YOKE_F64, f32 = YOKE_F32, f16 = YOKE_F16, bf = YOKE_BF16, i64 = YOKE_I64,
-                 i32 = YOKE_I32, i8 = YOKE_I8, u8 = YOKE_U8, bo = YOKE_BOOL;
+                 i32 = YOKE_I32, i8 = YOKE_I8, u8 = YOKE_U8, bo = YOKE_BOOL, e4 = YOKE_F8_E4M3,
+                 e5 = YOKE_F8_E5M2;
 
 // Row and column in the order of the dtype numbers.
 inline constexpr int8_t kTable[YOKE_DTYPE_COUNT][YOKE_DTYPE_COUNT] = {
     {},
-    {0, f64, f64, f64, f64, f64, f64, f64, f64, f64},  // f64
-    {0, f64, f32, f32, f32, f32, f32, f32, f32, f32},  // f32
-    {0, f64, f32, f16, f32, f16, f16, f16, f16, f16},  // f16
-    {0, f64, f32, f32, bf, bf, bf, bf, bf, bf},        // bf16
-    {0, f64, f32, f16, bf, i64, i64, i64, i64, i64},   // i64
-    {0, f64, f32, f16, bf, i64, i32, i32, i32, i32},   // i32
-    {0, f64, f32, f16, bf, i64, i32, i8, i32, i8},     // i8
-    {0, f64, f32, f16, bf, i64, i32, i32, u8, u8},     // u8
-    {0, f64, f32, f16, bf, i64, i32, i8, u8, bo},      // bool
+    {0, f64, f64, f64, f64, f64, f64, f64, f64, f64, f64, f64},  // f64
+    {0, f64, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32},  // f32
+    {0, f64, f32, f16, f32, f16, f16, f16, f16, f16, f16, f16},  // f16
+    {0, f64, f32, f32, bf, bf, bf, bf, bf, bf, bf, bf},          // bf16
+    {0, f64, f32, f16, bf, i64, i64, i64, i64, i64, e4, e5},     // i64
+    {0, f64, f32, f16, bf, i64, i32, i32, i32, i32, e4, e5},     // i32
+    {0, f64, f32, f16, bf, i64, i32, i8, i32, i8, e4, e5},       // i8
+    {0, f64, f32, f16, bf, i64, i32, i32, u8, u8, e4, e5},       // u8
+    {0, f64, f32, f16, bf, i64, i32, i8, u8, bo, e4, e5},        // bool
+    {0, f64, f32, f16, bf, e4, e4, e4, e4, e4, e4, f32},         // e4m3
+    {0, f64, f32, f16, bf, e5, e5, e5, e5, e5, f32, e5},         // e5m2
 };
 }  // namespace detail::promotion
 

@@ -8,6 +8,7 @@ namespace yoke::detail {
 
 thread_local ThreadState *current __attribute__((tls_model("initial-exec"))) = nullptr;
 void (*drop_memory_cache)(void *cache) = nullptr;
+void (*drop_stream)(yoke_stream *stream) = nullptr;
 
 namespace {
 
@@ -17,6 +18,8 @@ void end_of_thread(void *pointer)
     // Taken out first: what drops the cache may look here for one to empty.
     void *cache = std::exchange(state->memory_cache, nullptr);
     if (cache && drop_memory_cache) drop_memory_cache(cache);
+    for (yoke_stream *&stream : state->streams)
+        if (stream && drop_stream) drop_stream(std::exchange(stream, nullptr));
     state->pool.clear();
     if (current == state) current = nullptr;
     free(state);

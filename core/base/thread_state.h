@@ -7,6 +7,8 @@
 #include "core/base/pool_cache.h"
 #include "yoke/types.h"
 
+struct yoke_stream;
+
 namespace yoke {
 
 struct ErrorRecord {
@@ -22,18 +24,24 @@ struct RandomState {
     uint64_t offset;
 };
 
+// Devices of which a thread may choose a stream; those beyond have the default stream alone.
+inline constexpr int kStreamDevices = 64;
+
 struct ThreadState {
     // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
     int32_t grad_disabled;  // 0: the tape records
     void *autocast;         // the region in force (core/ops/autocast.h), one reference; null: none
     int32_t host_threads;   // threads for CPU work as set by this thread; 0: the process default
     yoke_device *device;    // null: the process default
+    void *graph;            // the graph that is being captured (core/ops/graph.h), or null
+    void *block_owner;      // whence its memory comes (core/memory/owner.h), or null
     RandomState random;     // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
     PoolCache pool;
     void *memory_cache;  // small device blocks kept by core/memory
+    yoke_stream *streams[kStreamDevices];  // by ordinal, one reference each; null: the default one
 };
 
 namespace detail {
@@ -41,6 +49,8 @@ extern thread_local ThreadState *current __attribute__((tls_model("initial-exec"
 ThreadState &make_thread_state();
 // core/memory registers how to return memory_cache when a thread ends.
 extern void (*drop_memory_cache)(void *cache);
+// core/device registers how to let go of a stream.
+extern void (*drop_stream)(yoke_stream *stream);
 }  // namespace detail
 
 inline ThreadState &thread_state()

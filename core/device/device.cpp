@@ -4,6 +4,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
+#include "core/base/thread_state.h"
 #include "core/device/kinds.h"
 
 #include <algorithm>
@@ -184,8 +185,19 @@ Device *find_device(const void *handle) noexcept
     return nullptr;
 }
 
+void check_not_capturing(const char *call)
+{
+    if (thread_state().graph) [[unlikely]]
+        fail(YOKE_E_STATE,
+             "%s: a graph is being captured by this thread, and this waits for the device or moves "
+             "bytes of the "
+             "host: it would happen once, at the capture, and in no replay; do it before or after",
+             call);
+}
+
 void synchronize(Device &device)
 {
+    check_not_capturing(("synchronize " + device.name).c_str());
     check_usable(device);
     check_backend(device.backend->device_synchronize(device.handle),
                   ("synchronize " + device.name).c_str());

@@ -17,6 +17,7 @@
 
 namespace yoke {
 class DeviceMemory;  // core/memory/memory.h
+struct StreamTable;  // core/device/stream.cpp
 }
 
 struct yoke_device final : yoke::RefCounted {
@@ -28,6 +29,9 @@ struct yoke_device final : yoke::RefCounted {
     std::string name;     // "cpu", "cuda:1": what messages and specs call it
     yoke_backend_device_info info{};
     std::atomic<yoke::DeviceMemory *> memory{nullptr};  // made by core/memory at first use
+    std::atomic<yoke::StreamTable *> streams{nullptr};     // made at the first use of one
+    // Whether there ever was a stream beside the default one: until then no thread need be asked for its own.
+    std::atomic<bool> has_side_streams{false};
 
     const char *kind() const noexcept { return backend->kind; }
 
@@ -56,6 +60,10 @@ Device &open_device(std::string_view spec);
 // cannot be used.
 Device &current_device();
 void set_current_device(Device &device);
+
+// Raises YOKE_E_STATE while the calling thread captures a graph: `call` would wait for the device, or move bytes once
+// that every replay would need.
+void check_not_capturing(const char *call);
 
 // Waits for all work that was given to the device.
 void synchronize(Device &device);

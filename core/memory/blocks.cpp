@@ -4,6 +4,7 @@
 #include "core/base/thread_state.h"
 #include "core/memory/poison.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <new>
@@ -54,14 +55,14 @@ bool BlockStack::push(void *block) noexcept
     return true;
 }
 
-Arena *DeviceMemory::arena_of(void *stream, bool make) noexcept
+Arena *DeviceMemory::arena_of(uint8_t lane, bool make) noexcept
 {
     for (const auto &arena : arenas_)
-        if (arena->stream == stream) return arena.get();
+        if (arena->lane == lane) return arena.get();
     if (!make) return nullptr;
     std::unique_ptr<Arena> arena(new (std::nothrow) Arena);
     if (!arena) return nullptr;
-    arena->stream = stream;
+    arena->lane = lane;
     try {
         arenas_.push_back(std::move(arena));
     } catch (const std::bad_alloc &) {
@@ -70,18 +71,53 @@ Arena *DeviceMemory::arena_of(void *stream, bool make) noexcept
     return arenas_.back().get();
 }
 
-void *DeviceMemory::take(int index, void *stream) noexcept
+void *DeviceMemory::take(int index, uint8_t lane) noexcept
 {
     const std::lock_guard lock(mutex_);
-    Arena *arena = arena_of(stream, false);
+    Arena *arena = arena_of(lane, false);
     return arena ? arena->classes[index].pop() : nullptr;
 }
 
-bool DeviceMemory::keep(void *block, int index, void *stream) noexcept
+bool DeviceMemory::keep(void *block, int index, uint8_t lane) noexcept
 {
     const std::lock_guard lock(mutex_);
-    Arena *arena = arena_of(stream, true);
+    Arena *arena = arena_of(lane, true);
     return arena && arena->classes[index].push(block);
+}
+
+void *DeviceMemory::take_fenced(int index, uint8_t lane)
+{
+    if (fenced_.load(std::memory_order_relaxed) == 0) [[likely]]
+        return nullptr;
+    FencedBlock taken{};
+    {
+        const std::lock_guard lock(mutex_);
+        Arena *arena = arena_of(lane, false);
+        if (!arena) return nullptr;
+        const auto of_class = [index](const FencedBlock &each) { return each.index == index; };
+        const auto found = std::find_if(arena->fenced.begin(), arena->fenced.end(), of_class);
+        if (found == arena->fenced.end()) return nullptr;
+        taken = std::move(*found);
+        arena->fenced.erase(found);
+        fenced_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    try {
+        for (const Ref<Fence> &fence : taken.fences) wait_fence(device_, lane, fence);
+    } catch (...) {
+        // The device has failed; nothing that is given to it will run.
+        release(taken.block, index_size(index));
+        throw;
+    }
+    return taken.block;
+}
+
+void DeviceMemory::keep_fenced(FencedBlock &&block, uint8_t lane)
+{
+    const std::lock_guard lock(mutex_);
+    Arena *arena = arena_of(lane, true);
+    if (!arena) throw std::bad_alloc();
+    arena->fenced.push_back(std::move(block));
+    fenced_.fetch_add(1, std::memory_order_relaxed);
 }
 
 yoke_status DeviceMemory::obtain(uint64_t size, void **block) noexcept
@@ -101,11 +137,9 @@ void DeviceMemory::release(void *block, uint64_t size) noexcept
     reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
 }
 
-void DeviceMemory::give_back(void *block, uint64_t size, void *stream) noexcept
+void DeviceMemory::give_back(void *block, uint64_t size, uint8_t lane) noexcept
 {
-    const auto wait = device_.backend->stream_synchronize;
-    const yoke_status status =
-        wait ? wait(device_.handle, stream) : device_.backend->device_synchronize(device_.handle);
+    const yoke_status status = synchronize_lane(device_, lane);
     // A failure of the work itself surfaces at the caller's next call; the block is free either way.
     if (status != YOKE_OK)
         log(LogLevel::kDebug, "%s: waiting before a free: %s", device_.name.c_str(),
@@ -116,16 +150,20 @@ void DeviceMemory::give_back(void *block, uint64_t size, void *stream) noexcept
 void DeviceMemory::flush() noexcept
 {
     if (!device_.host && is_forked_child()) return;
-    if (device_.backend->device_synchronize(device_.handle) != YOKE_OK)
-        log(LogLevel::kDebug, "%s: waiting before a flush failed", device_.name.c_str());
     std::vector<std::unique_ptr<Arena>> arenas;
     {
         const std::lock_guard lock(mutex_);
         arenas.swap(arenas_);
+        fenced_.store(0, std::memory_order_relaxed);
     }
-    for (const auto &arena : arenas)
+    // After the swap: what is freed from here on waits in new arenas.
+    if (device_.backend->device_synchronize(device_.handle) != YOKE_OK)
+        log(LogLevel::kDebug, "%s: waiting before a flush failed", device_.name.c_str());
+    for (const auto &arena : arenas) {
         for (int index = 0; index < kClasses; ++index)
             while (void *block = arena->classes[index].pop()) release(block, index_size(index));
+        for (const FencedBlock &each : arena->fenced) release(each.block, index_size(each.index));
+    }
 }
 
 ThreadCache *ThreadCache::of_thread() noexcept
@@ -155,19 +193,25 @@ void ThreadCache::free_lists() noexcept
         }
 }
 
+void ThreadCache::drain_bin(Slot &slot, int index) noexcept
+{
+    DeviceMemory &memory = memory_of(*slot.device);
+    Bin &bin = slot.bins[index];
+    const uint64_t size = index_size(index);
+    while (bin.count) {
+        void *block = bin.items[--bin.count];
+        const auto lane = static_cast<uint8_t>(bin.lane);
+        if (!memory.keep(block, index, lane)) memory.give_back(block, size, lane);
+        slot.bytes -= size;
+    }
+}
+
 void ThreadCache::drain(const Device *device) noexcept
 {
     for (Slot &slot : slots) {
         if (!slot.device || (device && slot.device != device)) continue;
         if (!slot.device->host && is_forked_child()) continue;
-        DeviceMemory &memory = memory_of(*slot.device);
-        for (int index = 0; index < kSmallClasses; ++index)
-            for (Bin &bin = slot.bins[index]; bin.count;) {
-                void *block = bin.items[--bin.count];
-                if (!memory.keep(block, index, bin.stream))
-                    memory.give_back(block, index_size(index), bin.stream);
-            }
-        slot.bytes = 0;
+        for (int index = 0; index < kSmallClasses; ++index) drain_bin(slot, index);
     }
 }
 

@@ -2,12 +2,13 @@
 //
 // A block goes from the backend to a user, then waits in the cache of the thread that freed it
 // (small ones) or in its device's arena for the same stream, and from there to the next user. Waiting
-// blocks of one stream never serve another: the order of one stream is what makes reuse safe.
+// blocks of one stream never serve another: the order of one stream is what makes reuse safe. A block that other streams
+// have used waits in its arena with fences behind their work, and its own stream waits for those when it serves again.
 // Nothing is ever written into a block, since it may not be memory that the host can reach.
 #pragma once
 
 #include "core/base/fork.h"
-#include "core/device/device.h"
+#include "core/device/stream.h"
 
 #include <memory>
 #include <vector>
@@ -45,10 +46,18 @@ private:
     size_t count_ = 0, capacity_ = 0;
 };
 
+// A block that other streams have used.
+struct FencedBlock {
+    void *block;
+    int index;
+    std::vector<Ref<Fence>> fences;
+};
+
 // What waits for one stream of a device.
 struct Arena {
-    void *stream = nullptr;
+    uint8_t lane = 0;
     BlockStack classes[kClasses];
+    std::vector<FencedBlock> fenced;  // oldest first
 };
 
 // ---- One device -----------------------------------------------------------------------------------------
@@ -58,14 +67,17 @@ public:
     explicit DeviceMemory(Device &device) : device_(device) {}
 
     // A waiting block of that class, or nullptr.
-    void *take(int index, void *stream) noexcept;
+    void *take(int index, uint8_t lane) noexcept;
     // Lets a block wait; false if there is no host memory to note it.
-    bool keep(void *block, int index, void *stream) noexcept;
+    bool keep(void *block, int index, uint8_t lane) noexcept;
+    // The same with fences: take_fenced makes the lane's stream wait for them.
+    void *take_fenced(int index, uint8_t lane);
+    void keep_fenced(FencedBlock &&block, uint8_t lane);
 
     // From and to the backend. obtain() returns the backend's status; give_back() waits first for the
     // work of the stream that used the block.
     yoke_status obtain(uint64_t size, void **block) noexcept;
-    void give_back(void *block, uint64_t size, void *stream) noexcept;
+    void give_back(void *block, uint64_t size, uint8_t lane) noexcept;
     // Everything that waits goes back to the backend.
     void flush() noexcept;
 
@@ -89,12 +101,13 @@ private:
                !peak.compare_exchange_weak(most, reached, std::memory_order_relaxed)) {
         }
     }
-    Arena *arena_of(void *stream, bool make) noexcept;
+    Arena *arena_of(uint8_t lane, bool make) noexcept;
     void release(void *block, uint64_t size) noexcept;
 
     Device &device_;
     Mutex mutex_{LockRank::kMemory};
     std::vector<std::unique_ptr<Arena>> arenas_;  // few: one for each stream in use
+    std::atomic<int> fenced_{0};                  // blocks that wait with fences
     alignas(64) Counter allocated_{0};
     Counter max_allocated_{0};
     Counter reserved_{0};
@@ -119,7 +132,7 @@ struct ThreadCache {
 
     // Blocks of one class, all of one stream.
     struct Bin {
-        void *stream;
+        uint32_t lane;
         uint32_t count;
         uint32_t capacity;
         void **items;  // beside the blocks, since a device's memory is not ours to write
@@ -136,36 +149,39 @@ struct ThreadCache {
     static ThreadCache *of_thread() noexcept;
 
     // A waiting block of that class, or nullptr; and the way back, false if there is no room.
-    void *take(const Device &device, int index, void *stream) noexcept;
-    bool keep(Device &device, void *block, int index, void *stream) noexcept;
+    void *take(const Device &device, int index, uint8_t lane) noexcept;
+    bool keep(Device &device, void *block, int index, uint8_t lane) noexcept;
 
     // Frees the lists of a cache that has been drained.
     void free_lists() noexcept;
 
     // Moves all blocks of a device (nullptr: of every one) to the devices' arenas.
     void drain(const Device *device) noexcept;
+
+private:
+    static void drain_bin(Slot &slot, int index) noexcept;
 };
 
-inline void *ThreadCache::take(const Device &device, int index, void *stream) noexcept
+inline void *ThreadCache::take(const Device &device, int index, uint8_t lane) noexcept
 {
     Slot &slot = slots[device.ordinal];
     Bin &bin = slot.bins[index];
-    if (bin.count == 0 || bin.stream != stream) return nullptr;
+    if (bin.count == 0 || bin.lane != lane) return nullptr;
     slot.bytes -= index_size(index);
     return bin.items[--bin.count];
 }
 
-inline bool ThreadCache::keep(Device &device, void *block, int index, void *stream) noexcept
+inline bool ThreadCache::keep(Device &device, void *block, int index, uint8_t lane) noexcept
 {
     Slot &slot = slots[device.ordinal];
     Bin &bin = slot.bins[index];
     const uint64_t size = index_size(index);
+    if (bin.count && bin.lane != lane) [[unlikely]]
+        drain_bin(slot, index);  // the thread has gone on to another stream
     if (slot.bytes + size > kMaxBytes || (bin.count == bin.capacity && !bin.grow())) return false;
     if (bin.count == 0) {
-        bin.stream = stream;
+        bin.lane = lane;
         slot.device = &device;
-    } else if (bin.stream != stream) {
-        return false;
     }
     slot.bytes += size;
     bin.items[bin.count++] = block;

@@ -1,8 +1,11 @@
 #include "core/memory/memory.h"
 
 #include "core/base/config.h"
+#include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/memory/blocks.h"
+#include "core/memory/owner.h"
+#include "core/memory/pinned.h"
 #include "core/memory/poison.h"
 
 #include <algorithm>
@@ -101,6 +104,29 @@ ThreadCache *thread_cache(const Device &device, uint64_t size) noexcept
     return kept ? ThreadCache::of_thread() : nullptr;
 }
 
+// Lets the block wait behind what other lanes were given so far; false where that cannot be: without caching, or on
+// a failure.
+__attribute__((noinline)) bool keep_behind_uses(DeviceMemory &memory, void *block,
+                                                uint64_t capacity, uint8_t lane,
+                                                uint16_t uses) noexcept
+{
+    if (caching.load(std::memory_order_relaxed) != 1) return false;
+    Device &device = memory.device();
+    FencedBlock fenced{block, class_index(capacity), {}};
+    try {
+        each_lane(device, uses, [&](uint8_t each) {
+            if (each == lane) return;
+            if (Ref<Fence> fence = fence_behind(device, each); fence.present())
+                fenced.fences.push_back(std::move(fence));
+        });
+        memory.keep_fenced(std::move(fenced), lane);
+    } catch (const std::exception &error) {
+        log(LogLevel::kDebug, "%s: a block is waited for: %s", device.name.c_str(), error.what());
+        return false;
+    }
+    return true;
+}
+
 // Called when a thread ends.
 void drop_thread_cache(void *pointer)
 {
@@ -115,11 +141,14 @@ void drop_thread_cache(void *pointer)
 
 }  // namespace
 
-void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *capacity)
+void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *capacity)
 {
     *capacity = 0;
     if (bytes == 0) return nullptr;
     check_usable(device);
+    if (BlockOwner *owner = BlockOwner::of_thread(); owner && &owner->device() == &device)
+        [[unlikely]]
+        return owner->allocate(bytes, capacity);
     DeviceMemory &memory = memory_of(device);
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
     const uint64_t size = class_size(bytes, device.info.alignment);
@@ -127,8 +156,9 @@ void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *cap
     if (caching_now()) {
         const int index = class_index(size);
         if (ThreadCache *cache = thread_cache(device, size))
-            block = cache->take(device, index, stream);
-        if (!block) block = memory.take(index, stream);
+            block = cache->take(device, index, lane);
+        if (!block) block = memory.take(index, lane);
+        if (!block) block = memory.take_fenced(index, lane);
         if (block) unpoison(device, block, size);
     }
     if (!block) block = obtain(memory, bytes, size);
@@ -137,19 +167,42 @@ void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *cap
     return block;
 }
 
-void free_block(Device &device, void *block, uint64_t capacity, void *stream) noexcept
+void free_block(Device &device, void *block, uint64_t capacity, uint8_t lane,
+                uint16_t uses) noexcept
 {
     if (!block || (!device.host && is_forked_child())) return;
+    if (BlockOwner::is_marked(capacity)) [[unlikely]]
+        return BlockOwner::take_back(block, uses);
     DeviceMemory &memory = memory_of(device);
     memory.count_free(capacity);
+    if (uses) [[unlikely]] {
+        if (keep_behind_uses(memory, block, capacity, lane, uses)) return;
+        wait_for_uses(device, lane, uses);
+    }
     if (caching.load(std::memory_order_relaxed) == 1) {
         const int index = class_index(capacity);
         poison(device, block, capacity);
         ThreadCache *cache = thread_cache(device, capacity);
-        if (cache && cache->keep(device, block, index, stream)) return;
-        if (memory.keep(block, index, stream)) return;
+        if (cache && cache->keep(device, block, index, lane)) return;
+        if (memory.keep(block, index, lane)) return;
     }
-    memory.give_back(block, capacity, stream);
+    memory.give_back(block, capacity, lane);
+}
+
+void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept
+{
+    if (!device.host && is_forked_child()) return;
+    const auto wait = [&device](uint8_t each) {
+        const yoke_status status = synchronize_lane(device, each);
+        // A failure of the work itself surfaces at the caller's next call.
+        if (status != YOKE_OK)
+            log(LogLevel::kDebug, "%s: waiting for a stream: %s", device.name.c_str(),
+                status_name(status));
+    };
+    wait(lane);
+    each_lane(device, uses, [&](uint8_t each) {
+        if (each != lane) wait(each);
+    });
 }
 
 MemoryStats memory_stats(Device &device)
@@ -164,6 +217,7 @@ void reset_peak_memory_stats(Device &device)
 
 void empty_cache(Device *device)
 {
+    empty_pinned_cache();
     if (void *cache = thread_state().memory_cache) static_cast<ThreadCache *>(cache)->drain(device);
     if (device) return memory_of(*device).flush();
     for (Device *each : opened_devices()) memory_of(*each).flush();

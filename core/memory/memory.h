@@ -1,8 +1,9 @@
 // memory.h: blocks of device memory, behind one small interface that later holds the whole caching
 // allocator.
 //
-// Today: free lists per device and stream. A freed block waits in the list of its size class and
-// serves the next request of that class on that stream; small blocks wait in a cache of the freeing
+// Today: free lists per device and stream, known by its lane (core/device/stream.h). A freed block waits
+// in the list of its size class and serves the next request of that class on that stream, after the other
+// streams that have used it; small blocks wait in a cache of the freeing
 // thread first, without a lock. Sizes are rounded to the device's alignment, 64 bytes at least, and
 // from 4 KiB to eight classes for each power of two. When the device has no memory left, everything
 // that waits is given back and the request is tried once more; what other threads keep for
@@ -10,7 +11,7 @@
 // (YOKE_NO_CACHING=1) every free reaches the backend.
 #pragma once
 
-#include "core/device/device.h"
+#include "core/device/stream.h"
 
 namespace yoke {
 
@@ -21,14 +22,19 @@ struct MemoryStats {
     int64_t max_reserved = 0;
 };
 
-// A block of at least `bytes` (0 gives nullptr), ordered on `stream`. `capacity` receives what must
+// A block of at least `bytes` (0 gives nullptr), ordered on the stream of `lane`. `capacity` receives what must
 // be given back to free_block. Raises YOKE_E_OOM with what was asked, what is allocated, reserved and
 // free; YOKE_E_FORKED in a forked child.
-void *allocate_block(Device &device, uint64_t bytes, void *stream, uint64_t *capacity);
+void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *capacity);
 
-// Gives a block back on the stream it was allocated on; nullptr is ignored. In a forked child blocks
-// of a device that was left behind are forgotten.
-void free_block(Device &device, void *block, uint64_t capacity, void *stream) noexcept;
+// Gives a block back on the lane it was allocated on; nullptr is ignored. `uses` are the other lanes whose work it
+// served, as a set of lane_bit(): before the block serves again, its own stream waits for what they were given so far.
+// In a forked child blocks of a device that was left behind are forgotten.
+void free_block(Device &device, void *block, uint64_t capacity, uint8_t lane,
+                uint16_t uses = 0) noexcept;
+
+// Waits for the lane's work and that of `uses`: memory of the host program goes back to it after that.
+void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept;
 
 MemoryStats memory_stats(Device &device);
 void reset_peak_memory_stats(Device &device);
@@ -42,7 +48,7 @@ void empty_cache(Device *device);
 void set_caching(bool enabled);
 bool is_caching();
 
-// Raw blocks for C: like malloc, with the size remembered; 0 bytes give a block too.
+// Raw blocks for C: like malloc, with the size remembered; 0 bytes give a block too. `stream` is a native handle.
 // raw_free(nullptr) does nothing; a pointer that raw_alloc did not give, or that was given back
 // already, raises YOKE_E_VALUE.
 void *raw_alloc(Device &device, uint64_t bytes, void *stream);

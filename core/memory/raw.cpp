@@ -13,7 +13,7 @@ namespace {
 struct Block {
     Device *device;
     uint64_t capacity;
-    void *stream;
+    uint8_t lane;
 };
 
 // Live blocks by address.
@@ -21,13 +21,13 @@ class LiveBlocks {
 public:
     void *alloc(Device &device, uint64_t bytes, void *stream)
     {
-        Block block{&device, 0, stream};
-        void *pointer = allocate_block(device, bytes, stream, &block.capacity);
+        Block block{&device, 0, lane_of(device, stream)};
+        void *pointer = allocate_block(device, bytes, block.lane, &block.capacity);
         try {
             const std::lock_guard lock(mutex_);
             blocks_.emplace(pointer, block);
         } catch (...) {
-            free_block(device, pointer, block.capacity, stream);
+            free_block(device, pointer, block.capacity, block.lane);
             throw;
         }
         return pointer;
@@ -43,7 +43,7 @@ public:
             block = found->second;
             blocks_.erase(found);
         }
-        free_block(*block.device, pointer, block.capacity, block.stream);
+        free_block(*block.device, pointer, block.capacity, block.lane);
         return true;
     }
 

@@ -45,6 +45,7 @@ private:
     void collect_tensors();
     void check_gradient_of_written(const yoke_tensor &x);
     void launch();
+    void note_uses(uint8_t lane);
     void record();
     void mark_written();
     void give(Tensor *results);

@@ -1,9 +1,7 @@
 // inplace.cpp: ops that write their first argument: shape rules and vjps.
-#include "core/memory/memory.h"
 #include "core/ops/family.h"
+#include "core/ops/move.h"
 #include "core/ops/scalar.h"
-
-#include <vector>
 
 namespace yoke {
 
@@ -18,61 +16,13 @@ void check_broadcasts(const yoke_tensor &from, const yoke_tensor &to, const char
              arg, to_string(from.shape()).c_str(), to_string(to.shape()).c_str());
 }
 
-Tensor moved(const yoke_tensor &x, Device &to);
-
-// Carries the gradient of what was moved back to where it came from.
-class MoveNode final : public Node {
-public:
-    explicit MoveNode(const yoke_tensor &x)
-        : edge_{Ref<Node>::share(node_of(x)), x.output_index}, from_(*x.device)
-    {
-    }
-    const char *name() const noexcept override { return "copy_"; }
-    std::span<const Edge> edges() const noexcept override { return {&edge_, 1}; }
-    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
-    {
-        out[0] = moved(*gradients[0], from_);
-    }
-
-private:
-    const Edge edge_;
-    Device &from_;
-};
-
-// Through host memory unless both belong to one backend.
-void transfer(yoke_tensor &to, const yoke_tensor &from)
-{
-    if (from.numel == 0) return;
-    if (from.device->backend == to.device->backend) {
-        synchronize(*from.device);
-        check_backend(to.device->backend->copy(to.device->handle, to.data, from.data, from.nbytes(),
-                                               YOKE_COPY_PEER, nullptr),
-                      "copy_", to.device->name.c_str());
-        synchronize(*to.device);  // `from` may be a temporary that is freed right after
-        return;
-    }
-    std::vector<char> host(from.nbytes());
-    copy_to_host(from, host.data(), host.size(), "copy_");
-    copy_from_host(to, host.data(), host.size(), "copy_");
-}
-
-// x's elements on another device.
-Tensor moved(const yoke_tensor &x, Device &to)
-{
-    const Tensor from = ops::contiguous(x);
-    Tensor copy = make_tensor(to, x.dtype, x.shape(), "copy_");
-    transfer(*copy, *from);
-    if (grad_enabled() && from->requires_grad())
-        set_node(*copy, Ref<Node>::adopt(new MoveNode(*from)), 0);
-    return copy;
-}
-
 }  // namespace
 
 void infer_copy_(CopyInplaceArgs a, Plan &plan)
 {
     check_broadcasts(a.src(), a.x(), "src", plan.name());
-    if (a.src().device != a.x().device) plan.replace(a.kSrc, moved(a.src(), *a.x().device));
+    if (a.src().device != a.x().device)
+        plan.replace(a.kSrc, move_to(a.src(), *a.x().device, false));
 }
 
 void vjp_copy_(CopyInplaceArgs a, Backward &b)

@@ -1211,6 +1211,23 @@ struct ScaledDotProductAttentionArgs : Args {
 };
 Tensor compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs a);
 
+// scaled_mm: x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
+struct ScaledMmArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kScaleX, kScaleY, kOutDtype };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+    const yoke_tensor &scale_x() const { return Args::tensor(kScaleX); }
+    void set_scale_x(const yoke_tensor &v) { Args::set_tensor(kScaleX, v); }
+    const yoke_tensor &scale_y() const { return Args::tensor(kScaleY); }
+    void set_scale_y(const yoke_tensor &v) { Args::set_tensor(kScaleY, v); }
+    yoke_dtype out_dtype() const { return Args::dtype_of(kOutDtype); }
+    void set_out_dtype(yoke_dtype v) { Args::set_dtype_of(kOutDtype, v); }
+};
+Tensor compose_scaled_mm(ScaledMmArgs a);
+
 // reshape: x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 struct ReshapeArgs : Args {
     using Args::Args;
@@ -2764,6 +2781,7 @@ Tensor outer(const yoke_tensor &x, const yoke_tensor &y);
 Tensor einsum(const char *equation, TensorList tensors);
 Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, const char *activation = "none");
 Tensor scaled_dot_product_attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask = nullptr, double dropout_p = 0.0, bool is_causal = false, std::optional<Operand> scale = std::nullopt, bool enable_gqa = false);
+Tensor scaled_mm(const yoke_tensor &x, const yoke_tensor &y, const yoke_tensor &scale_x, const yoke_tensor &scale_y, yoke_dtype out_dtype = YOKE_NONE);
 Tensor reshape(const yoke_tensor &x, IntList shape);
 Tensor view(const yoke_tensor &x, IntList shape);
 Tensor transpose(const yoke_tensor &x, int64_t axis0, int64_t axis1);

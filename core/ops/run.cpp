@@ -3,6 +3,7 @@
 #include "core/autograd/backward.h"
 #include "core/ops/autocast.h"
 #include "core/ops/call.h"
+#include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/ops/scalar.h"
 
@@ -215,18 +216,35 @@ void Call::launch()
     for (const yoke_operand &o : operands) bytes += static_cast<double>(o.bytes);
     Device &device = plan_.device_;
     const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
-    const yoke_launch record{sizeof(yoke_launch),
-                             number,
-                             operands.data(),
-                             params,
-                             static_cast<int32_t>(operands.size()),
-                             param_count,
-                             device.handle,
-                             nullptr,
-                             op_.cost == Cost::kGemm ? plan_.work_ : bytes};
+    yoke_launch record{sizeof(yoke_launch),
+                       number,
+                       operands.data(),
+                       params,
+                       static_cast<int32_t>(operands.size()),
+                       param_count,
+                       device.handle,
+                       nullptr,
+                       op_.cost == Cost::kGemm ? plan_.work_ : bytes,
+                       nullptr};
     const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
+    if (Graph *graph = Graph::of_thread()) [[unlikely]] {
+        const std::span<const Tensor> results(plan_.results_,
+                                              static_cast<size_t>(plan_.result_count_));
+        if (graph->take(kOps[number], record, kernel, {tensors_.data(), tensors_.size()}, results))
+            return;
+    } else if (device.has_side_streams.load(std::memory_order_relaxed)) [[unlikely]] {
+        record.stream = current_native(device);
+        note_uses(memory_lane(device));
+    }
     const auto start = device.backend->launch;
     check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
+}
+
+// Tells the storages of the arguments which stream uses them. Results were allocated on it.
+void Call::note_uses(uint8_t lane)
+{
+    for (const yoke_tensor *x : tensors_)
+        if (x && x->storage.present()) x->storage->note_use(lane);
 }
 
 void Call::record()

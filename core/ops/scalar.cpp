@@ -48,6 +48,35 @@ uint16_t half_bits(double value)
     return static_cast<uint16_t>(sign | half);
 }
 
+// float8_e5m2 is the upper half of a half: the same, with 2 bits of fraction.
+uint8_t e5m2_bits(double value)
+{
+    const uint32_t bits = float_bits_to_odd(value), magnitude = bits & 0x7fffffff;
+    uint32_t small;
+    if (magnitude > 0x7f800000)
+        small = 0x7f;  // NaN
+    else if (magnitude >= 0x47700000)
+        small = 0x7c;  // 61440 and more: infinity
+    else if (magnitude < 0x38800000)
+        small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 128.0f) - 0x43000000;
+    else
+        small = (magnitude - 0x38000000 + 0xfffff + (magnitude >> 21 & 1)) >> 21;
+    return static_cast<uint8_t>((bits >> 24 & 0x80) | small);
+}
+
+uint8_t e4m3_bits(double value)
+{
+    const uint32_t bits = float_bits_to_odd(value), magnitude = bits & 0x7fffffff;
+    uint32_t small;
+    if (magnitude > 0x43e80000)
+        small = 0x7f;  // beyond 464, which still rounds to 448
+    else if (magnitude < 0x3c800000)
+        small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 16384.0f) - 0x46800000;
+    else
+        small = (magnitude - 0x3c000000 + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
+    return static_cast<uint8_t>((bits >> 24 & 0x80) | small);
+}
+
 template <class T>
 uint64_t bits_of(T value)
 {
@@ -74,10 +103,21 @@ Bounds bounds_of(yoke_dtype dtype)
     }
 }
 
-// The smallest magnitude that rounds to infinity: half a unit above the largest finite value.
+// The smallest magnitude that rounds to infinity, or to NaN where there is none: half a unit above the largest finite value.
 double overflow_of(yoke_dtype dtype)
 {
-    return dtype == YOKE_F16 ? 65520.0 : dtype == YOKE_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;
+    switch (dtype) {
+        case YOKE_F16:
+            return 65520.0;
+        case YOKE_BF16:
+            return 0x1.ffp127;
+        case YOKE_F8_E4M3:
+            return std::nextafter(464.0, 465.0);  // 464 itself rounds to 448, which is even
+        case YOKE_F8_E5M2:
+            return 61440.0;
+        default:
+            return 0x1.ffffffp127;
+    }
 }
 
 }  // namespace
@@ -131,6 +171,10 @@ uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
             return bits_of(static_cast<uint8_t>(i));
         case YOKE_BOOL:
             return bits_of(static_cast<uint8_t>(f != 0));
+        case YOKE_F8_E4M3:
+            return bits_of(e4m3_bits(f));
+        case YOKE_F8_E5M2:
+            return bits_of(e5m2_bits(f));
         default:
             fail(YOKE_E_INTERNAL, "the shape rule gave no dtype for a script scalar");
     }

@@ -499,6 +499,13 @@ const ArgSpec kScaledDotProductAttentionArgs[] = {
     {"scale", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
     {"enable_gqa", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
+const ArgSpec kScaledMmArgs[] = {
+    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out_dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+};
 const ArgSpec kReshapeArgs[] = {
     {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
@@ -3383,6 +3390,26 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .compose_list = nullptr,
     },
     {
+        .name = "scaled_mm",
+        .signature = "scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, out_dtype: dtype = none) -> plain",
+        .doc = "x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.",
+        .family = "matmul",
+        .args = kScaledMmArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_scaled_mm(ScaledMmArgs(a)); },
+        .compose_list = nullptr,
+    },
+    {
         .name = "reshape",
         .signature = "reshape(x: tensor, shape: ints) -> tensor",
         .doc = "x with another shape; one dimension may be -1; a view where strides allow, else a copy.",
@@ -6262,6 +6289,12 @@ Tensor scaled_dot_product_attention(const yoke_tensor &query, const yoke_tensor 
 {
     yoke_arg args[] = {arg_tensor(query), arg_tensor(key), arg_tensor(value), arg_optional_tensor(mask), arg_float(dropout_p), arg_bool(is_causal), scale ? scale->arg() : arg_none(), arg_bool(enable_gqa)};
     return run_one(YOKE_OP_SCALED_DOT_PRODUCT_ATTENTION, args);
+}
+
+Tensor scaled_mm(const yoke_tensor &x, const yoke_tensor &y, const yoke_tensor &scale_x, const yoke_tensor &scale_y, yoke_dtype out_dtype)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y), arg_tensor(scale_x), arg_tensor(scale_y), arg_int(out_dtype)};
+    return run_one(YOKE_OP_SCALED_MM, args);
 }
 
 Tensor reshape(const yoke_tensor &x, IntList shape)

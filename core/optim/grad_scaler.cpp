@@ -1,6 +1,7 @@
 #include "core/optim/grad_scaler.h"
 
 #include "core/autograd/node.h"
+#include "core/ops/graph.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -84,6 +85,7 @@ yoke_grad_scaler::yoke_grad_scaler(const ScalerOptions &options) : options_(opti
 void yoke_grad_scaler::make_scale(Device &device)
 {
     NoGrad no_grad;
+    const Uncaptured at_once;  // in a graph each replay would start anew
     Tensor scale = make_tensor(device, YOKE_F32, {}, "GradScaler");
     Tensor tracker = make_tensor(device, YOKE_I32, {}, "GradScaler");
     ops::fill_(scale, options_.init_scale);

@@ -1,6 +1,7 @@
 #include "core/optim/optimizer.h"
 
 #include "core/autograd/node.h"
+#include "core/ops/graph.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -137,6 +138,7 @@ Tensor yoke_optimizer::layout_of_state(size_t group, const yoke_tensor &param, s
 // State before the first step: a master is the parameter, all else is 0.
 Tensor yoke_optimizer::make_state(size_t group, const yoke_tensor &param, size_t slot) const
 {
+    const Uncaptured at_once;  // in a graph each replay would start anew
     Tensor state = layout_of_state(group, param, slot);
     if (slot == master_slot())
         ops::copy_(state, param);

@@ -1,6 +1,10 @@
 #include "core/state/idx.h"
 
+#ifdef YOKE_WITHOUT_ZLIB
+#include "core/state/plain_gz.h"
+#else
 #include <zlib.h>
+#endif
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -18,15 +18,24 @@ struct DtypeRow {
     uint8_t bits;
 };
 constexpr DtypeRow kDtypes[] = {
-    {YOKE_F64, kDLFloat, 64},   {YOKE_F32, kDLFloat, 32}, {YOKE_F16, kDLFloat, 16},
-    {YOKE_BF16, kDLBfloat, 16}, {YOKE_I64, kDLInt, 64},   {YOKE_I32, kDLInt, 32},
-    {YOKE_I8, kDLInt, 8},       {YOKE_U8, kDLUInt, 8},    {YOKE_BOOL, kDLBool, 8},
+    {YOKE_F64, kDLFloat, 64},
+    {YOKE_F32, kDLFloat, 32},
+    {YOKE_F16, kDLFloat, 16},
+    {YOKE_BF16, kDLBfloat, 16},
+    {YOKE_I64, kDLInt, 64},
+    {YOKE_I32, kDLInt, 32},
+    {YOKE_I8, kDLInt, 8},
+    {YOKE_U8, kDLUInt, 8},
+    {YOKE_BOOL, kDLBool, 8},
+    {YOKE_F8_E4M3, kDLFloat8E4m3fn, 8},
+    {YOKE_F8_E5M2, kDLFloat8E5m2, 8},
 };
 static_assert(sizeof kDtypes / sizeof kDtypes[0] == YOKE_DTYPE_COUNT - 1, "every dtype has a row");
 
 // The field's names of the codes, for messages.
-constexpr const char *kCodeNames[] = {"int",    "uint",    "float", "opaque handle",
-                                      "bfloat", "complex", "bool"};
+constexpr const char *kCodeNames[] = {
+    "int", "uint", "float", "opaque handle", "bfloat", "complex",    "bool",
+    "?",   "?",    "?",     "float8_e4m3fn", "?",      "float8_e5m2"};
 constexpr const char *kDeviceNames[] = {
     "?",      "cpu",    "cuda",    "cuda_host", "opencl",    "?",       "?",
     "vulkan", "metal",  "vpi",     "rocm",      "rocm_host", "ext_dev", "cuda_managed",
@@ -195,6 +204,14 @@ void *to_dlpack(const yoke_tensor &x, bool versioned)
     auto *managed = export_as<DLManagedTensorVersioned>(x);
     managed->version = {kMajorVersion, kMinorVersion};
     return managed;
+}
+
+void drop_dlpack(void *managed, bool versioned) noexcept
+{
+    if (versioned)
+        run_deleter<DLManagedTensorVersioned>(managed);
+    else
+        run_deleter<DLManagedTensor>(managed);
 }
 
 Tensor from_dlpack(void *managed, bool versioned)

@@ -30,6 +30,8 @@ inline constexpr uint8_t kDLUInt = 1;
 inline constexpr uint8_t kDLFloat = 2;
 inline constexpr uint8_t kDLBfloat = 4;
 inline constexpr uint8_t kDLBool = 6;
+inline constexpr uint8_t kDLFloat8E4m3fn = 10;  // from version 1.1 on
+inline constexpr uint8_t kDLFloat8E5m2 = 12;
 
 struct DLDataType {
     uint8_t code;
@@ -98,6 +100,9 @@ namespace yoke {
 // not seen by autograd's version counters, so a tensor that requires grad raises YOKE_E_STATE. A
 // device that DLPack has no name for raises YOKE_E_UNSUPPORTED.
 void *to_dlpack(const yoke_tensor &x, bool versioned);
+
+// Ends an export that nobody was given.
+void drop_dlpack(void *managed, bool versioned) noexcept;
 
 // Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the
 // producer's memory. On success the struct is ours and its deleter runs once, on the thread that

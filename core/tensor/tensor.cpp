@@ -79,13 +79,14 @@ Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
         pool_alloc(sizeof(Storage));  // first: nothing may fail once there is a block to lose
     uint64_t capacity = 0;
     void *data = nullptr;
+    const uint8_t lane = memory_lane(device);
     try {
-        data = allocate_block(device, bytes, nullptr, &capacity);
+        data = allocate_block(device, bytes, lane, &capacity);
     } catch (...) {
         pool_free(place, sizeof(Storage));
         throw;
     }
-    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, capacity));
+    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, lane, capacity));
 }
 
 Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
@@ -93,14 +94,18 @@ Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_dr
 {
     std::unique_ptr<Lender> lender(new Lender{drop, user});
     void *place = pool_alloc(sizeof(Storage));
-    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, lender.release()));
+    return Ref<Storage>::adopt(
+        new (place) Storage(device, data, bytes, memory_lane(device), lender.release()));
 }
 
 void Storage::destroy() noexcept
 {
     if (!is_borrowed_) {
-        if (capacity_) free_block(*device, data, capacity_, nullptr);
+        if (capacity_)
+            free_block(*device, data, capacity_, lane_, uses_.load(std::memory_order_relaxed));
     } else {
+        // Whoever lent it may use it again at once, so there our work must have come to its end.
+        if (!device->host) wait_for_uses(*device, lane_, uses_.load(std::memory_order_relaxed));
         if (lender_->drop) lender_->drop(lender_->user);
         delete lender_;
     }
@@ -174,7 +179,8 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
 
 ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 {
-    if (x.numel == 0 || !x.data) return {x.data, 0};  // or a tensor of which the tape has kept the shape alone
+    if (x.numel == 0 || !x.data)
+        return {x.data, 0};  // or a tensor of which the tape has kept the shape alone
     int64_t lowest, highest;
     reach(x.shape(), x.strides_, &lowest, &highest);
     const auto size = static_cast<int64_t>(item_size(x.dtype));

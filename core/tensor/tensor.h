@@ -10,6 +10,8 @@
 #include "core/base/refcount.h"
 #include "core/base/shape.h"
 #include "core/device/device.h"
+#include "core/device/stream.h"
+#include "core/memory/owner.h"
 
 #include <atomic>
 
@@ -27,27 +29,48 @@ public:
     std::atomic<uint32_t> rewrites{
         0};  // steps with every change in place that the tape has recorded
 
+    // Work of that lane reads or writes the memory: its end is waited for before the memory serves again.
+    void note_use(uint8_t by) noexcept
+    {
+        const uint16_t bit = lane_bit(by);
+        if (by != lane_ && !(uses_.load(std::memory_order_relaxed) & bit)) [[unlikely]]
+            uses_.fetch_or(bit, std::memory_order_relaxed);
+    }
+    // What `drop` was to be called with, or nullptr if the memory was not borrowed with it.
+    void *lent_with(yoke_drop_fn drop) const noexcept
+    {
+        return is_borrowed_ && lender_->drop == drop ? lender_->user : nullptr;
+    }
+
     static Ref<Storage> allocate(Device &device, uint64_t bytes);
     // Memory of the host program; drop(user) runs once when the last tensor is gone.
     static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
                                void *user);
+
+    // Made while a graph was captured: its memory belongs to the graph.
+    bool is_graph_owned() const noexcept
+    {
+        return !is_borrowed_ && BlockOwner::is_marked(capacity_);
+    }
 
 private:
     struct Lender {
         yoke_drop_fn drop;
         void *user;
     };
-    Storage(Device &d, void *p, uint64_t n, uint64_t capacity) noexcept
-        : device(&d), data(p), bytes(n), is_borrowed_(false), capacity_(capacity)
+    Storage(Device &d, void *p, uint64_t n, uint8_t lane, uint64_t capacity) noexcept
+        : device(&d), data(p), bytes(n), is_borrowed_(false), lane_(lane), capacity_(capacity)
     {
     }
-    Storage(Device &d, void *p, uint64_t n, Lender *lender) noexcept
-        : device(&d), data(p), bytes(n), is_borrowed_(true), lender_(lender)
+    Storage(Device &d, void *p, uint64_t n, uint8_t lane, Lender *lender) noexcept
+        : device(&d), data(p), bytes(n), is_borrowed_(true), lane_(lane), lender_(lender)
     {
     }
     void destroy() noexcept override;
 
-    bool is_borrowed_;
+    const bool is_borrowed_;
+    const uint8_t lane_;             // on whose stream it was allocated or borrowed
+    std::atomic<uint16_t> uses_{0};  // other lanes, as lane_bit() sets them
     union {
         uint64_t capacity_;  // of our own block
         Lender *lender_;     // of borrowed memory
@@ -122,10 +145,22 @@ Tensor alias(const yoke_tensor &x);
 Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
                    Device &device, yoke_drop_fn drop, void *user, const char *call);
 
-// Row-major host copies. Raises YOKE_E_VALUE naming both sizes unless `bytes` is the tensor's.
+// Row-major host copies on the current stream, finished when they return. Raises YOKE_E_VALUE naming both sizes unless `bytes` is the tensor's.
 void copy_to_host(const yoke_tensor &contiguous_tensor, void *to, uint64_t bytes, const char *call);
 void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes,
                     const char *call);
+
+// The elements of one tensor to one of another device, both row-major and of one shape and dtype. Two devices of one
+// backend order their streams by events, and the caller goes on. Between host and device it waits for the stream, or,
+// `non_blocking`, goes on too: host memory that is read is pinned or copied to pinned memory first, and host memory
+// that is written must be pinned, else it waits after all.
+void transfer(yoke_tensor &to, const yoke_tensor &from, bool non_blocking);
+
+// A row-major tensor of the host in memory that is pinned for `device`. Values are not set.
+Tensor make_pinned(Device &device, yoke_dtype dtype, IntList shape, const char *call);
+// The pinned block in which x lies, or nullptr.
+struct PinnedBlock;
+PinnedBlock *pinned_block_of(const yoke_tensor &x) noexcept;
 
 // The bytes that a view touches: [begin, begin + bytes). 0 bytes for an empty tensor.
 struct ByteRange {

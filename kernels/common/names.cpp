@@ -14,9 +14,9 @@ const char *op_name(int32_t op)
 
 const char *dtype_name(yoke_dtype dtype)
 {
-    static const char *const names[YOKE_DTYPE_COUNT] = {"none",     "float64", "float32", "float16",
-                                                        "bfloat16", "int64",   "int32",   "int8",
-                                                        "uint8",    "bool"};
+    static const char *const names[YOKE_DTYPE_COUNT] = {
+        "none",  "float64", "float32", "float16", "bfloat16",    "int64",
+        "int32", "int8",    "uint8",   "bool",    "float8_e4m3", "float8_e5m2"};
     return dtype >= 0 && dtype < YOKE_DTYPE_COUNT ? names[dtype] : "an unknown dtype";
 }
 

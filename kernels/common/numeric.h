@@ -25,6 +25,16 @@ struct bf16 {
     uint16_t bits;
 };
 
+// P. Micikevicius and others, "FP8 formats for deep learning", 2022. e4m3 has no infinity: what is
+// beyond its range becomes NaN, as in PyTorch. Stored and cast alone.
+struct f8_e4m3 {
+    uint8_t bits;
+};
+
+struct f8_e5m2 {
+    uint8_t bits;
+};
+
 // ---- f16 and bf16 to and from float -------------------------------------------------------------
 
 // Signed integers throughout: magnitudes are below 2^31, and AVX2 compares signed ones only.
@@ -72,6 +82,47 @@ YOKE_HD bf16 f32_to_bf16(float x)
     return bf16{(uint16_t)select((int32_t)(bits & 0x7fffffffu) > 0x7f800000, nan, rounded)};
 }
 
+// The upper half of an f16.
+YOKE_HD float e5m2_to_f32(f8_e5m2 x)
+{
+    return f16_to_f32(f16{(uint16_t)((uint32_t)x.bits << 8)});
+}
+
+// As f32_to_f16, with 2 bits of fraction.
+YOKE_HD f8_e5m2 f32_to_e5m2(float x)
+{
+    uint32_t bits = bit_cast<uint32_t>(x);
+    int32_t magnitude = (int32_t)(bits & 0x7fffffffu);
+    int32_t normal = (magnitude - (112 << 23) + 0x0fffff + ((magnitude >> 21) & 1)) >> 21;
+    int32_t subnormal = bit_cast<int32_t>(bit_cast<float>(magnitude) + 128.0f) - 0x43000000;
+    int32_t finite = select(magnitude < (113 << 23), subnormal, normal);
+    int32_t bounded = select(magnitude >= 0x47700000, 0x7c, finite);  // 61440 and up: infinity
+    int32_t result = select(magnitude > 0x7f800000, 0x7f, bounded);
+    return f8_e5m2{(uint8_t)(((bits >> 24) & 0x80u) | (uint32_t)result)};
+}
+
+YOKE_HD float e4m3_to_f32(f8_e4m3 x)
+{
+    int32_t magnitude = x.bits & 0x7f;
+    int32_t shifted = magnitude << 20;
+    int32_t normal = shifted + (120 << 23);  // the exponent's bias: 7 becomes 127
+    float subnormal = bit_cast<float>(shifted + (121 << 23)) - 0x1p-6f;
+    int32_t finite = select(magnitude < 0x08, bit_cast<int32_t>(subnormal), normal);
+    int32_t result = select(magnitude == 0x7f, 0x7fc00000, finite);
+    return bit_cast<float>((uint32_t)(x.bits & 0x80u) << 24 | (uint32_t)result);
+}
+
+YOKE_HD f8_e4m3 f32_to_e4m3(float x)
+{
+    uint32_t bits = bit_cast<uint32_t>(x);
+    int32_t magnitude = (int32_t)(bits & 0x7fffffffu);
+    int32_t normal = (magnitude - (120 << 23) + 0x07ffff + ((magnitude >> 20) & 1)) >> 20;
+    int32_t subnormal = bit_cast<int32_t>(bit_cast<float>(magnitude) + 16384.0f) - 0x46800000;
+    int32_t finite = select(magnitude < (121 << 23), subnormal, normal);
+    int32_t result = select(magnitude > 0x43e80000, 0x7f, finite);  // 464 still rounds to 448
+    return f8_e4m3{(uint8_t)(((bits >> 24) & 0x80u) | (uint32_t)result)};
+}
+
 // f64 to f32 by rounding to odd: an inexact result gets an odd last bit. A second rounding, to a
 // narrower format, is then the same as one rounding from f64.
 YOKE_HD float f64_to_f32_odd(double x)
@@ -107,7 +158,16 @@ struct ComputeType<bf16> {
     using type = float;
 };
 
-// f16, bf16 and f32 compute in float; f64, the integers and bool in themselves.
+template <>
+struct ComputeType<f8_e4m3> {
+    using type = float;
+};
+template <>
+struct ComputeType<f8_e5m2> {
+    using type = float;
+};
+
+// f8, f16, bf16 and f32 compute in float; f64, the integers and bool in themselves.
 template <class T>
 using compute_type = typename ComputeType<T>::type;
 
@@ -115,8 +175,15 @@ template <class T>
 inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
 template <class T>
+inline constexpr bool is_float8 = std::is_same_v<T, f8_e4m3> || std::is_same_v<T, f8_e5m2>;
+
+// Narrower than float, in which it is computed.
+template <class T>
+inline constexpr bool is_narrow = is_half<T> || is_float8<T>;
+
+template <class T>
 inline constexpr bool is_float =
-    is_half<T> || std::is_same_v<T, float> || std::is_same_v<T, double>;
+    is_narrow<T> || std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 // ---- conversions --------------------------------------------------------------------------------
 
@@ -144,6 +211,10 @@ YOKE_HD To from_f32(float x)
         return f32_to_f16(x);
     else if constexpr (std::is_same_v<To, bf16>)
         return f32_to_bf16(x);
+    else if constexpr (std::is_same_v<To, f8_e4m3>)
+        return f32_to_e4m3(x);
+    else if constexpr (std::is_same_v<To, f8_e5m2>)
+        return f32_to_e5m2(x);
     else if constexpr (std::is_same_v<To, bool>)
         return x != 0.0f;
     else if constexpr (std::is_integral_v<To>)
@@ -155,7 +226,7 @@ YOKE_HD To from_f32(float x)
 template <class To>
 YOKE_HD To from_f64(double x)
 {
-    if constexpr (is_half<To>)
+    if constexpr (is_narrow<To>)
         return from_f32<To>(f64_to_f32_odd(x));
     else if constexpr (std::is_same_v<To, bool>)
         return x != 0.0;
@@ -170,7 +241,7 @@ YOKE_HD To from_integer(Int x)
 {
     if constexpr (std::is_same_v<To, bool>)
         return x != 0;
-    else if constexpr (!is_half<To>)
+    else if constexpr (!is_narrow<To>)
         return (To)x;
     else if constexpr (sizeof(Int) == 8)
         return from_f64<To>(i64_to_f64_odd((int64_t)x));
@@ -190,6 +261,10 @@ YOKE_HD To convert(From x)
         return from_f32<To>(f16_to_f32(x));
     else if constexpr (std::is_same_v<From, bf16>)
         return from_f32<To>(bf16_to_f32(x));
+    else if constexpr (std::is_same_v<From, f8_e4m3>)
+        return from_f32<To>(e4m3_to_f32(x));
+    else if constexpr (std::is_same_v<From, f8_e5m2>)
+        return from_f32<To>(e5m2_to_f32(x));
     else if constexpr (std::is_same_v<From, float>)
         return from_f32<To>(x);
     else if constexpr (std::is_same_v<From, double>)

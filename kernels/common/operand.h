@@ -17,6 +17,9 @@ YOKE_KERNELS_BEGIN
     YOKE_FLOAT_TYPES(CASE)      \
     CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
 #define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) CASE(YOKE_BOOL, bool)
+// Those that are stored and cast, computed with or not.
+#define YOKE_STORED_TYPES(CASE) \
+    YOKE_ALL_TYPES(CASE) CASE(YOKE_F8_E4M3, f8_e4m3) CASE(YOKE_F8_E5M2, f8_e5m2)
 // For what only moves elements: any type of the same size serves.
 #define YOKE_SIZE_TYPES(CASE) CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
 
@@ -39,6 +42,7 @@ YOKE_KERNELS_BEGIN
     YOKE_DISPATCHER(for_float, YOKE_FLOAT_TYPES)   \
     YOKE_DISPATCHER(for_number, YOKE_NUMBER_TYPES) \
     YOKE_DISPATCHER(for_any, YOKE_ALL_TYPES)       \
+    YOKE_DISPATCHER(for_stored, YOKE_STORED_TYPES) \
     YOKE_DISPATCHER(for_size, YOKE_SIZE_TYPES)
 
 // Bytes of an element; 0 for what is no dtype.
@@ -48,7 +52,7 @@ inline int64_t dtype_size(yoke_dtype dtype)
     case value:                     \
         return sizeof(type);
     switch (dtype) {
-        YOKE_ALL_TYPES(YOKE_SIZE_CASE)
+        YOKE_STORED_TYPES(YOKE_SIZE_CASE)
         default:
             return 0;
     }

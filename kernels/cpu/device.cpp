@@ -1,5 +1,4 @@
 // The one CPU device: its name, its memory, and what the backend was built with.
-#include <oneapi/dnnl/dnnl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cpu/device.h"
+#include "kernels/cpu/gemm.h"
 
 namespace yoke::cpu {
 
@@ -122,17 +122,15 @@ yoke_status device_info(void *device, yoke_backend_device_info *info)
     info->total_memory = total;
     info->multiprocessors = usable_cores();
     info->alignment = 64;
-    // What the engine uses, which a user may have held below what the processor has.
-    constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
-    if ((dnnl_get_effective_cpu_isa() & kBf16) == kBf16) info->matrix_dtypes = 1u << YOKE_BF16;
+    if (onednn_has_bf16()) info->matrix_dtypes = 1u << YOKE_BF16;
     return YOKE_OK;
 }
 
 void describe_build(const char *isa)
 {
-    const dnnl_version_t *version = dnnl_version();
-    snprintf(g_build_info, sizeof(g_build_info), "oneDNN %d.%d.%d; %s%s", version->major,
-             version->minor, version->patch, isa,
+    char engine[64];
+    describe_onednn(engine, sizeof(engine));
+    snprintf(g_build_info, sizeof(g_build_info), "%s; %s%s", engine, isa,
 #ifdef _OPENMP
              "; OpenMP"
 #else

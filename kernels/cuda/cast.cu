@@ -77,8 +77,8 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
     if (dst.dtype == src.dtype)
         return for_size(launch, "src", dtype_size(src.dtype),
                         [&]<class T>() { return copy_same<T>(launch, dst, src); });
-    return for_any(launch, "src", src.dtype, [&]<class From>() {
-        return for_any(launch, "x", dst.dtype, [&]<class To>() {
+    return for_stored(launch, "src", src.dtype, [&]<class From>() {
+        return for_stored(launch, "x", dst.dtype, [&]<class To>() {
             if constexpr (std::is_same_v<From, To>)
                 return (yoke_status)YOKE_OK;
             else
@@ -109,7 +109,7 @@ YOKE_KERNEL(fill_)
     source.numel = 1;
     source.dtype = x.dtype;
     source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
-    const yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+    const yoke_status status = for_stored(launch, "x", x.dtype, [&]<class T>() {
         const T element = kernels::value_of<T>(launch->params[0]);
         memcpy(&source.immediate, &element, sizeof element);
         return (yoke_status)YOKE_OK;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/entries.h"
 #include "kernels/cuda/fault.h"
@@ -76,12 +77,20 @@ yoke_status device_open(int32_t index, void **device)
     return YOKE_OK;
 }
 
+// What libraries keep of a device lives in its context.
+static void close_libraries(Device &device)
+{
+    const Scope scope(&device, "device_close");
+    if (!scope.status()) cublaslt_close(device);
+}
+
 void device_close(void *device)
 {
     if (is_forked()) return;
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &closing = *static_cast<Device *>(device);
     if (closing.opens == 0 || --closing.opens) return;
+    close_libraries(closing);
     drop_fault(closing);
     release(closing);
 }

@@ -47,4 +47,10 @@ yoke_status event_query(void *device, void *event, int32_t *reached);
 yoke_status event_synchronize(void *device, void *event);
 yoke_status event_elapsed(void *device, void *start, void *end, double *seconds);
 
+// graph.cpp
+yoke_status graph_begin(void *device, void *stream);
+yoke_status graph_end(void *device, void *stream, void **graph);
+yoke_status graph_launch(void *device, void *graph, void *stream);
+yoke_status graph_destroy(void *device, void *graph);
+
 }  // namespace yoke::cuda

@@ -26,17 +26,41 @@ void drop_fault(Device &device)
     device.fault = nullptr;
 }
 
-// A format is one of ours, with its four arguments in that order.
+// "[1, 2]" for the element of that number; "" in an operand without axes.
+static void write_place(const Fault &fault, char *text, size_t room)
+{
+    int64_t at[YOKE_MAX_NDIM], place = fault.position;
+    for (int axis = fault.ndim - 1; axis >= 0; axis--) {
+        at[axis] = place % fault.shape[axis];
+        place /= fault.shape[axis];
+    }
+    size_t used = 0;
+    text[0] = 0;
+    for (int axis = 0; axis < fault.ndim && used + 32 < room; axis++)
+        used += static_cast<size_t>(snprintf(text + used, room - used, "%s%lld", axis ? ", " : "[",
+                                             static_cast<long long>(at[axis])));
+    if (fault.ndim) snprintf(text + used, room - used, "]");
+}
+
+// A format is one of ours, with the arguments that fault.h tells of.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 yoke_status take_fault(const Scope &scope)
 {
     Fault *fault = scope.device().fault;
     if (!fault || !__atomic_load_n(&fault->ready, __ATOMIC_ACQUIRE)) return YOKE_OK;
-    char text[300];
-    snprintf(text, sizeof text, fault->format, op_name(fault->op),
-             static_cast<long long>(fault->position), static_cast<long long>(fault->value),
-             static_cast<long long>(fault->bound));
+    char text[300], place[200];
+    const char *op = op_name(fault->op);
+    const auto value = static_cast<long long>(fault->value),
+               bound = static_cast<long long>(fault->bound);
+    if (fault->ndim < 0) {
+        snprintf(text, sizeof text, fault->format, op, static_cast<long long>(fault->position),
+                 value, bound, bound - 1);
+    } else {
+        write_place(*fault, place, sizeof place);
+        snprintf(text, sizeof text, fault->format, op + (*op == '_'), place, value, bound,
+                 bound - 1);
+    }
     memset(fault, 0, sizeof *fault);
     return scope.refuse(YOKE_E_INDEX, "%s (found on the device, by a call before this one)", text);
 }

@@ -15,6 +15,8 @@ struct Fault {
     const char
         *format;  // of the host, static: "%s: index[%lld] is %lld, beyond an axis of length %lld"
     int64_t position, value, bound;
+    int32_t ndim;  // of the operand that the position counts in, by `shape`; -1: not told
+    int64_t shape[YOKE_MAX_NDIM];
 };
 
 // Pinned and visible to the device; null where none could be had.
@@ -28,12 +30,24 @@ yoke_status take_fault(const Scope &scope);
 struct Reporter {
     Fault *fault;
     int32_t op;
-    const char *format;  // takes the op's name, position, value and bound
+    const char *format;  // takes the op's name, position, value, bound and bound - 1
+    int32_t ndim = -1;
+    int64_t shape[YOKE_MAX_NDIM] = {};
 };
 
 inline Reporter reporter(const yoke_launch *launch, const char *format)
 {
     return {static_cast<const Device *>(launch->device)->fault, launch->op, format};
+}
+
+// Of an element of `operand`, by its row-major number. The format takes, by number, the op's name (1, without a leading
+// "_"), "[1, 2]" for the place of the element ("" where there are no axes; 2), value (3), bound (4), bound - 1 (5).
+inline Reporter reporter(const yoke_launch *launch, const char *format, const yoke_operand &operand)
+{
+    Reporter to = reporter(launch, format);
+    to.ndim = operand.ndim;
+    for (int axis = 0; axis < operand.ndim; axis++) to.shape[axis] = operand.shape[axis];
+    return to;
 }
 
 #if defined(__CUDACC__) || defined(YOKE_EMULATED)
@@ -45,6 +59,8 @@ __device__ inline void report(const Reporter &to, int64_t position, int64_t valu
     to.fault->position = position;
     to.fault->value = value;
     to.fault->bound = bound;
+    to.fault->ndim = to.ndim;
+    for (int axis = 0; axis < to.ndim; axis++) to.fault->shape[axis] = to.shape[axis];
     __threadfence_system();
     *(volatile int32_t *)&to.fault->ready = 1;
 }

@@ -302,6 +302,60 @@ TEST_P(Launches, RandomNumbersDependOnSeedAndOffsetAlone)
     EXPECT_NE(download(again, kCount), first);
 }
 
+// A matrix in a field of memory: where it begins, and its strides.
+struct Placed {
+    int64_t begin;
+    std::vector<int64_t> strides;
+};
+
+TEST_P(Launches, ADrawFollowsTheShapeWhereverItsElementsLie)
+{
+    constexpr int64_t kRows = 37, kColumns = 51, kField = 2 * kRows * kColumns + 1;
+    const Placed places[] = {{1, {kColumns, 1}},
+                             {0, {1, kRows}},
+                             {1, {2 * kColumns, 2}},
+                             {kRows * kColumns, {-kColumns, -1}}};
+    const auto draw = [&](int op, float *to, const Placed &place) {
+        float *x = to + place.begin;
+        if (op == YOKE_OP__RANDINT)
+            return record(op)
+                .change(x, {kRows, kColumns}, place.strides)
+                .param(int64_t{0})
+                .param(int64_t{9})
+                .param(int64_t{7})
+                .param(int64_t{3})
+                .run(*table_);
+        if (op == YOKE_OP__DROPOUT)
+            return record(op)
+                .in(x, {kRows, kColumns}, place.strides)
+                .out(x, {kRows, kColumns}, place.strides)
+                .param(0.25)
+                .param(int64_t{7})
+                .param(int64_t{3})
+                .run(*table_);
+        return record(op)
+            .change(x, {kRows, kColumns}, place.strides)
+            .param(int64_t{7})
+            .param(int64_t{3})
+            .run(*table_);
+    };
+    for (const int op : {YOKE_OP__UNIFORM, YOKE_OP__NORMAL, YOKE_OP__RANDINT, YOKE_OP__DROPOUT}) {
+        float *dense = room<float>(kField, -1);
+        ASSERT_DONE(draw(op, dense, {0, {kColumns, 1}}));
+        const std::vector<float> want = download(dense, kField);
+        for (const Placed &place : places) {
+            float *field = room<float>(kField, -1);
+            ASSERT_DONE(draw(op, field, place));
+            std::vector<float> expected(kField, -1), got = download(field, kField);
+            for (int64_t i = 0; i < kRows * kColumns; ++i)
+                expected[static_cast<size_t>(place.begin + i / kColumns * place.strides[0] +
+                                             i % kColumns * place.strides[1])] =
+                    want[static_cast<size_t>(i)];
+            EXPECT_EQ(got, expected) << "op " << op << " from " << place.begin;
+        }
+    }
+}
+
 TEST_P(Launches, ADtypeThatAKernelCannotTakeIsATypeErrorNotACrash)
 {
     const int64_t *x = upload(ramp<int64_t>(4));

@@ -41,13 +41,13 @@ protected:
         set_caching(was_caching_);
         EXPECT_EQ(fake.held, 0) << "a block was lost";
     }
-    void *alloc(uint64_t bytes, void *stream = nullptr)
+    void *alloc(uint64_t bytes, uint8_t lane = 0)
     {
-        return allocate_block(device, bytes, stream, &capacity);
+        return allocate_block(device, bytes, lane, &capacity);
     }
-    void free(void *block, uint64_t bytes, void *stream = nullptr)
+    void free(void *block, uint64_t bytes, uint8_t lane = 0)
     {
-        free_block(device, block, class_size(bytes, device.info.alignment), stream);
+        free_block(device, block, class_size(bytes, device.info.alignment), lane);
     }
 
     yoke_backend table;
@@ -85,7 +85,7 @@ TEST_F(MemoryBlocks, NothingIsAskedForZeroBytes)
 {
     EXPECT_EQ(alloc(0), nullptr);
     EXPECT_EQ(capacity, 0u);
-    free_block(device, nullptr, 0, nullptr);
+    free_block(device, nullptr, 0, 0);
     EXPECT_EQ(fake.allocs, 0);
 }
 
@@ -105,17 +105,16 @@ TEST_F(MemoryBlocks, AFreedBlockServesTheNextRequestOfItsClass)
 
 TEST_F(MemoryBlocks, ABlockOfOneStreamNeverServesAnother)
 {
-    int streams[2];
     for (const uint64_t bytes : {256u, 100000u}) {
-        void *first = alloc(bytes, &streams[0]);
-        free(first, bytes, &streams[0]);
-        void *second = alloc(bytes, &streams[1]);
+        void *first = alloc(bytes, 1);
+        free(first, bytes, 1);
+        void *second = alloc(bytes, 2);
         EXPECT_NE(second, first);
-        free(second, bytes, &streams[1]);
-        EXPECT_EQ(alloc(bytes, &streams[0]), first);
-        EXPECT_EQ(alloc(bytes, &streams[1]), second);
-        free(first, bytes, &streams[0]);
-        free(second, bytes, &streams[1]);
+        free(second, bytes, 2);
+        EXPECT_EQ(alloc(bytes, 1), first);
+        EXPECT_EQ(alloc(bytes, 2), second);
+        free(first, bytes, 1);
+        free(second, bytes, 2);
     }
 }
 
@@ -132,7 +131,7 @@ TEST_F(MemoryBlocks, FiguresAreExactThroughAllCaches)
             peak = std::max(peak, allocated);
         } else {
             std::swap(live[random() % live.size()], live.back());
-            free_block(device, live.back().first, live.back().second, nullptr);
+            free_block(device, live.back().first, live.back().second, 0);
             allocated -= static_cast<int64_t>(live.back().second);
             live.pop_back();
         }
@@ -142,7 +141,7 @@ TEST_F(MemoryBlocks, FiguresAreExactThroughAllCaches)
         ASSERT_EQ(stats.reserved, fake.held);
         ASSERT_GE(stats.reserved, stats.allocated);
     }
-    for (const auto &[block, size] : live) free_block(device, block, size, nullptr);
+    for (const auto &[block, size] : live) free_block(device, block, size, 0);
     EXPECT_EQ(memory_stats(device).allocated, 0);
     reset_peak_memory_stats(device);
     EXPECT_EQ(memory_stats(device).max_allocated, 0);
@@ -256,17 +255,17 @@ TEST_F(MemoryBlocks, ManyThreadsNeverShareALiveBlock)
             for (int step = 0; step < 4000; ++step) {
                 if (live.size() < 20 || random() % 2) {
                     uint64_t size = 0;
-                    void *block = allocate_block(device, 4 + random() % 9000, nullptr, &size);
+                    void *block = allocate_block(device, 4 + random() % 9000, 0, &size);
                     live.emplace_back(static_cast<int *>(block), size);
                     *live.back().first = id * 100000 + step;
                 } else {
                     std::swap(live[random() % live.size()], live.back());
                     clashes += *live.back().first / 100000 != id;
-                    free_block(device, live.back().first, live.back().second, nullptr);
+                    free_block(device, live.back().first, live.back().second, 0);
                     live.pop_back();
                 }
             }
-            for (auto &[block, size] : live) free_block(device, block, size, nullptr);
+            for (auto &[block, size] : live) free_block(device, block, size, 0);
         });
     for (std::thread &thread : threads) thread.join();
     EXPECT_EQ(clashes, 0);
@@ -301,16 +300,16 @@ TEST(MemoryFork, AChildForgetsBlocksOfADeviceThatItLost)
         Device &device = open_device("fake");
         set_caching(true);
         uint64_t size = 0;
-        void *block = allocate_block(device, 10000, nullptr, &size);
+        void *block = allocate_block(device, 10000, 0, &size);
         EXPECT_TRUE(test::passes_in_child([&] {
-            free_block(device, block, size, nullptr);
+            free_block(device, block, size, 0);
             empty_cache(nullptr);
             EXPECT_EQ(fake.frees, 0);
             uint64_t other = 0;
             expect_error(YOKE_E_FORKED, {"fake:0"},
-                         [&] { allocate_block(device, 64, nullptr, &other); });
+                         [&] { allocate_block(device, 64, 0, &other); });
         }));
-        free_block(device, block, size, nullptr);
+        free_block(device, block, size, 0);
         EXPECT_EQ(memory_stats(device).allocated, 0);
     });
 }

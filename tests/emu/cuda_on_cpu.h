@@ -77,5 +77,12 @@ inline T atomicCAS(T *p, T expected, T x)
     if (old == expected) *p = x;
     return old;
 }
+template <class T>
+inline T atomicExch(T *p, T x)
+{
+    const T old = *p;
+    *p = x;
+    return old;
+}
 inline void __threadfence() {}
 inline void __threadfence_system() {}

@@ -41,6 +41,10 @@ CASES = {
     "outer": Case(lambda x, y: np.logical_and.outer(x, y) if x.dtype == bool else np.multiply.outer(x, y),
                   [call(values(3), values(4)), call(values(1), values(1))],
                   empty=[call(values(0), values(3))], large=call(values(257), values(273))),
+    "scaled_mm": Case(lambda x, y, scale_x, scale_y: x * scale_x @ (y * scale_y),
+                      [call(values(3, 4), values(4, 2), values(), values(1)), call(values(1, 1), values(1, 1), values(1, 1), values())],
+                      empty=[call(values(0, 4), values(4, 2), values(), values()), call(values(2, 0), values(0, 3), values(), values())],
+                      large=call(values(129, 301), values(301, 257), values(), values()), dtypes=FLOATS, ulps=16, absolute=True),
     "einsum": Case(lambda equation, tensors: np.einsum(equation, *tensors), [
         call("ij,jk->ik", [values(3, 4), values(4, 5)]), call("ij,jk", [values(3, 4), values(4, 5)]),
         call("ba,ac", [values(3, 4), values(4, 2)]), call("i,i", [values(5), values(5)]), call("i,j->ji", [values(3), values(4)]),

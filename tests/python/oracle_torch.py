@@ -191,7 +191,7 @@ OPS = {
         F.batch_norm(x, mean, var, weight, bias, training, momentum, eps),
     "embedding": lambda index, weight, padding_idx=None: F.embedding(index, weight, padding_idx),
     # products
-    "matmul": torch.matmul, "outer": lambda x, y: torch.outer(x, y), "linear": _linear,
+    "matmul": torch.matmul, "outer": lambda x, y: torch.outer(x, y), "scaled_mm": lambda x, y, a, b: (x * a) @ (y * b), "linear": _linear,
     "einsum": lambda equation, tensors: torch.einsum(equation, *tensors), "scaled_dot_product_attention": _attention,
     # shape
     "reshape": torch.reshape, "view": lambda x, shape: x.view(tuple(shape)), "transpose": torch.transpose,

@@ -100,7 +100,8 @@ def test_nulls_and_zeros_are_refused_by_name(library, name):
 def test_a_failed_call_leaves_null_in_its_output(library, name):
     status, slots = call(library, name, outs=True)
     assert status == OK or all(slot.value is None for slot in slots)
-    release = {"yoke_tensor": library.yoke_tensor_release, "yoke_optimizer": library.yoke_optimizer_release}
+    release = {handle: getattr(library, handle + "_release")
+               for handle in ("yoke_tensor", "yoke_optimizer", "yoke_stream", "yoke_event")}
     handles = [text.split()[0] for _, _, text in FUNCTIONS[name][1] if is_output(text)]
     for handle, slot in zip(handles, slots):
         if status == OK and handle in release:

@@ -346,3 +346,16 @@ def test_a_state_whose_scale_has_shrunk_to_nothing_is_loaded():
     scaler = yoke.GradScaler()
     scaler.load_state_dict(state)
     assert scaler.get_scale() == 0.0
+
+
+@pytest.mark.parametrize("bad", [0, 419, None])
+def test_one_overflow_among_very_many_optimizers_is_noticed(bad):
+    params = [nn.Parameter(yoke.ones(1)) for _ in range(420)]
+    scaler = yoke.GradScaler(init_scale=4.0)
+    scaler.scale(yoke.ones(()))
+    for i, p in enumerate(params):
+        p.grad = yoke.tensor([float("inf") if i == bad else 8.0])
+        scaler.step(optim.SGD([p], lr=0.25))
+    scaler.update()
+    assert [p.item() for p in params] == [1.0 if i == bad else 0.5 for i in range(420)]
+    assert scaler.get_scale() == (4.0 if bad is None else 2.0)

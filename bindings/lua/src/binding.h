@@ -125,17 +125,21 @@ typedef struct Modes {
     int32_t grad;     /* -1: left as it was */
     int32_t autocast; /* 1: `region` is put back */
     yoke_autocast *region;
+    Scope *streams; /* the scopes whose streams are in force, each with what it replaced; NULL: none */
+    yoke_device *device; /* the thread's own, where there are streams */
 } Modes;
 
-/* Puts the running coroutine's grad mode and autocast region in force. */
+/* Puts the running coroutine's grad mode, autocast region and streams in force. */
 Modes yl_enter_scopes(lua_State *L, const Binding *b);
 static inline Modes yl_enter(lua_State *L, const Binding *b)
 {
-    const Modes none = {-1, 0, NULL};
+    const Modes none = {-1, 0, NULL, NULL, NULL};
     return b->scopes ? yl_enter_scopes(L, b) : none;
 }
+void yl_leave_streams(Modes outer);
 static inline void yl_leave(Modes outer)
 {
+    if (outer.streams) yl_leave_streams(outer);
     if (outer.grad >= 0) yoke_set_grad_enabled(outer.grad);
     if (outer.autocast) yoke_autocast_swap(outer.region);
 }
@@ -169,6 +173,9 @@ typedef struct YlField {
 
 /* Sets functions, each with the Binding as its upvalue, in the table on top of the stack. */
 void yl_set_functions(lua_State *L, Binding *b, const luaL_Reg *functions);
+/* A class of userdata: its metatable, with methods, and `close` for __gc and __close. */
+void yl_open_class(lua_State *L, Binding *b, const char *name, lua_CFunction close,
+                   const luaL_Reg *methods);
 
 /* Raises unless the call has `least` to `most` arguments. */
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most);
@@ -181,6 +188,7 @@ int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const cha
 
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
 void yl_open_device(lua_State *L, Binding *b);
+void yl_open_stream(lua_State *L, Binding *b);
 void yl_open_memory(lua_State *L, Binding *b);
 void yl_open_runtime(lua_State *L, Binding *b);
 void yl_open_ops(lua_State *L, Binding *b);
@@ -190,6 +198,7 @@ void yl_open_list(lua_State *L, Binding *b);
 void yl_open_autograd(lua_State *L, Binding *b);
 void yl_open_optim(lua_State *L, Binding *b);
 void yl_open_training(lua_State *L, Binding *b);
+void yl_open_graph(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);
 

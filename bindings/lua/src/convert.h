@@ -57,6 +57,9 @@ yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index);
 /* The device that a Device, a spec or an index in the current kind names; borrowed; NULL for nil. */
 yoke_device *yl_need_device(lua_State *L, Target target, int index);
 
+/* The open stream at `index`; borrowed. */
+yoke_stream *yl_need_stream(lua_State *L, Target target, int index);
+
 /* The dtype of a name; YOKE_NONE for nil. */
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index);
 

@@ -191,7 +191,10 @@ static int current_device(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_device *device = NULL;
-    yl_check(L, b, yoke_current_device(&device));
+    const Modes outer = yl_enter(L, b);
+    const yoke_status status = yoke_current_device(&device);
+    yl_leave(outer);
+    yl_check(L, b, status);
     yoke_device_release(device);
     yl_push_device(L, b, device);
     return 1;
@@ -201,7 +204,11 @@ static int synchronize(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "synchronize", "device"};
-    yl_check(L, b, yoke_device_synchronize(yl_need_device(L, target, 1)));
+    yoke_device *device = yl_need_device(L, target, 1);
+    const Modes outer = yl_enter(L, b);
+    const yoke_status status = yoke_device_synchronize(device);
+    yl_leave(outer);
+    yl_check(L, b, status);
     return 0;
 }
 

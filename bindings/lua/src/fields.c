@@ -137,12 +137,12 @@ static int shares_memory(lua_State *L)
 
 /* ---- Placement --------------------------------------------------------------------------------------- */
 
-static int to(lua_State *L, yoke_device *device, yoke_dtype dtype)
+static int to(lua_State *L, yoke_device *device, yoke_dtype dtype, int32_t non_blocking)
 {
     Binding *b = yl_binding(L);
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "to", "self");
-    YL_CALL(L, b, tensor, yoke_tensor_to(tensor, device, dtype, box));
+    YL_CALL(L, b, tensor, yoke_tensor_to_v2(tensor, device, dtype, non_blocking, box));
     yl_count(L, b, *box, tensor);
     return 1;
 }
@@ -155,7 +155,7 @@ static int keyword(lua_State *L, const char *name)
     return lua_gettop(L);
 }
 
-/* x:to(device, dtype), x:to(dtype), x:to{device=, dtype=}. */
+/* x:to(device, dtype), x:to(dtype), x:to{device=, dtype=, non_blocking=}. */
 static int tensor_to(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -169,17 +169,20 @@ static int tensor_to(lua_State *L)
                 lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
             if (strcmp(key, "device") && strcmp(key, "dtype") && strcmp(key, "non_blocking"))
                 yl_raise(L, b, YOKE_E_VALUE, "to",
-                         "there is no argument '%s'; it takes device and dtype", key);
+                         "there is no argument '%s'; it takes device, dtype and non_blocking", key);
             lua_pop(L, 1);
         }
         yoke_device *where = yl_need_device(L, device, keyword(L, "device"));
-        return to(L, where, yl_need_dtype(L, dtype, keyword(L, "dtype")));
+        const yoke_dtype kind = yl_need_dtype(L, dtype, keyword(L, "dtype"));
+        const int place = keyword(L, "non_blocking");
+        return to(L, where, kind,
+                  lua_isnil(L, place) ? 0 : yl_bool_arg(L, b, place, "to", "non_blocking"));
     }
     yoke_dtype kind = YOKE_NONE;
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING &&
         !yoke_dtype_from_name(lua_tostring(L, 2), &kind))
-        return to(L, NULL, kind);
-    return to(L, yl_need_device(L, device, 2), yl_need_dtype(L, dtype, 3));
+        return to(L, NULL, kind, 0);
+    return to(L, yl_need_device(L, device, 2), yl_need_dtype(L, dtype, 3), 0);
 }
 
 static int tensor_cpu(lua_State *L)
@@ -188,7 +191,7 @@ static int tensor_cpu(lua_State *L)
     yoke_device *cpu = NULL;
     yl_check(L, b, yoke_device_open("cpu", &cpu));
     yoke_device_release(cpu); /* it lives on: yoke/device.h */
-    return to(L, cpu, YOKE_NONE);
+    return to(L, cpu, YOKE_NONE, 0);
 }
 
 void yl_open_fields(lua_State *L, Binding *b)

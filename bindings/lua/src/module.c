@@ -92,10 +92,12 @@ int luaopen_yoke_core(lua_State *L)
     yl_open_autograd(L, b);
     yl_open_scope(L, b);
     yl_open_device(L, b);
+    yl_open_stream(L, b);
     yl_open_memory(L, b);
     yl_open_runtime(L, b);
     yl_open_optim(L, b);
     yl_open_training(L, b);
+    yl_open_graph(L, b);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
     return 1;

@@ -1,7 +1,7 @@
 /*
- * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`, and autocast alike.
+ * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`, and autocast and stream alike.
  *
- * C knows one grad mode and one autocast region per thread; here they belong to the coroutine. An open
+ * C knows one grad mode, one autocast region and one stream of a device per thread; here they belong to the coroutine. An open
  * scope is an entry of the Binding's list that names its coroutine. Before a call into C the newest entry
  * of each kind of the running coroutine is put in force, and afterwards what was there before is put
  * back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
@@ -15,24 +15,61 @@ struct Scope {
     Scope *newer, *older;
     Binding *binding; /* NULL when closed */
     lua_State *coroutine;
-    int32_t grad;          /* the grad mode; -1: an autocast scope */
-    yoke_autocast *region; /* NULL: a grad mode */
+    int32_t grad;          /* the grad mode; -1: another kind of scope */
+    yoke_autocast *region; /* NULL: another kind */
+    yoke_stream *stream;   /* NULL: another kind */
+    yoke_stream *outer;    /* while `stream` is in force: what it replaced, */
+    Scope *next_stream;    /* and the scope whose stream was put in force before it */
 };
 
 static const char kScopeName[] = "yoke.Scope";
 
+/* Puts a scope's stream in force unless a newer one of its device is. The newest one's device is the current
+ * one. What fails here fails again in the call itself, which says why. */
+static void enter_stream(Scope *scope, Modes *outer)
+{
+    yoke_device *device = yoke_stream_device(scope->stream);
+    if (scope->outer) return; /* a finalizer of this coroutine runs within a call */
+    for (const Scope *newer = outer->streams; newer; newer = newer->next_stream)
+        if (yoke_stream_device(newer->stream) == device) return;
+    if (yoke_current_stream(device, &scope->outer)) return;
+    if (!outer->streams) {
+        if (yoke_current_device(&outer->device)) {
+            yoke_stream_release(scope->outer);
+            scope->outer = NULL;
+            return;
+        }
+        yoke_device_release(outer->device); /* it lives on: yoke/device.h */
+        yoke_set_device(device);
+    }
+    yoke_set_stream(scope->stream);
+    scope->next_stream = outer->streams;
+    outer->streams = scope;
+}
+
 Modes yl_enter_scopes(lua_State *L, const Binding *b)
 {
-    Modes outer = {-1, 0, NULL};
-    for (const Scope *scope = b->scopes; scope; scope = scope->older) {
+    Modes outer = {-1, 0, NULL, NULL, NULL};
+    for (Scope *scope = b->scopes; scope; scope = scope->older) {
         if (scope->coroutine != L) continue;
         if (scope->grad >= 0 && outer.grad < 0) outer.grad = yoke_set_grad_enabled(scope->grad);
         if (scope->region && !outer.autocast) {
             outer.autocast = 1;
             outer.region = yoke_autocast_swap(scope->region);
         }
+        if (scope->stream) enter_stream(scope, &outer);
     }
     return outer;
+}
+
+void yl_leave_streams(Modes outer)
+{
+    for (Scope *scope = outer.streams; scope; scope = scope->next_stream) {
+        yoke_set_stream(scope->outer);
+        yoke_stream_release(scope->outer);
+        scope->outer = NULL;
+    }
+    yoke_set_device(outer.device);
 }
 
 /* Pushes an open scope of the running coroutine. Its user value keeps the coroutine alive until the
@@ -47,6 +84,7 @@ static Scope *push_scope(lua_State *L, Binding *b, int32_t grad)
     scope->coroutine = L;
     scope->grad = grad;
     scope->region = NULL;
+    scope->stream = scope->outer = NULL;
     scope->newer = NULL;
     scope->older = b->scopes;
     if (b->scopes) b->scopes->newer = scope;
@@ -68,6 +106,8 @@ static int close_scope(lua_State *L)
     scope->binding = NULL;
     yoke_autocast_release(scope->region);
     scope->region = NULL;
+    yoke_stream_release(scope->stream);
+    scope->stream = NULL;
     return 0;
 }
 
@@ -169,6 +209,24 @@ static int autocast(lua_State *L)
     return has_function ? run_in_scope(L) : 1;
 }
 
+/* yoke.stream(s [, fn, ...]) */
+static int stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "stream", "stream"};
+    const int has_function = lua_gettop(L) > 1;
+    yl_need_stream(L, target, 1);
+    if (has_function && lua_type(L, 2) != LUA_TFUNCTION)
+        return yl_raise(
+            L, b, YOKE_E_TYPE, "stream",
+            "argument 'fn' is a %s; give a function to run, or nothing for a scope to close",
+            luaL_typename(L, 2));
+    Scope *scope = push_scope(L, b, -1);
+    scope->stream = yoke_stream_retain(yl_need_stream(L, target, 1));
+    lua_remove(L, 1);
+    return has_function ? run_in_scope(L) : 1;
+}
+
 static int get_autocast_dtype(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -214,6 +272,7 @@ void yl_open_scope(lua_State *L, Binding *b)
                                          {"enable_grad", enable_grad},
                                          {"is_grad_enabled", is_grad_enabled},
                                          {"autocast", autocast},
+                                         {"stream", stream},
                                          {"is_autocast_enabled", is_autocast_enabled},
                                          {"get_autocast_dtype", get_autocast_dtype},
                                          {NULL, NULL}};

@@ -284,8 +284,8 @@ static int schedule_one_cycle(lua_State *L)
 
 /* ---- Opening --------------------------------------------------------------------------------------- */
 
-static void open_class(lua_State *L, Binding *b, const char *name, lua_CFunction close,
-                       const luaL_Reg *methods)
+void yl_open_class(lua_State *L, Binding *b, const char *name, lua_CFunction close,
+                   const luaL_Reg *methods)
 {
     const luaL_Reg events[] = {{"__gc", close}, {"__close", close}, {NULL, NULL}};
     luaL_newmetatable(L, name);
@@ -323,6 +323,6 @@ void yl_open_training(lua_State *L, Binding *b)
     lua_newtable(L);
     yl_set_functions(L, b, schedules);
     lua_setfield(L, -2, "schedules");
-    open_class(L, b, kScalerName, scaler_close, scaler);
-    open_class(L, b, kEmaName, ema_close, ema);
+    yl_open_class(L, b, kScalerName, scaler_close, scaler);
+    yl_open_class(L, b, kEmaName, ema_close, ema);
 }

@@ -2,7 +2,7 @@
 -- For editors (LuaLS): what of the module is written by hand. The ops stand in meta.lua.
 
 ---The name of a dtype: yoke.float32 is "float32".
----@alias yoke.dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int8"|"uint8"|"bool"|string
+---@alias yoke.dtype "float64"|"float32"|"float16"|"bfloat16"|"float8_e4m3"|"float8_e5m2"|"int64"|"int32"|"int8"|"uint8"|"bool"|string
 
 ---What is raised by ops and misuse, and returned after nil by what deals with the world.
 ---@class yoke.Error
@@ -73,7 +73,7 @@ function Tensor:tobytes() end
 ---@return yoke.Tensor self
 function Tensor:copy_from_string(bytes) end
 
----On another device, with another dtype, or itself. Also x:to(dtype) and x:to{device =, dtype =}.
+---On another device, with another dtype, or itself. Also x:to(dtype) and x:to{device =, dtype =, non_blocking =}.
 ---@param device? yoke.Device|string|integer
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
@@ -81,6 +81,17 @@ function Tensor:to(device, dtype) end
 
 ---@return yoke.Tensor
 function Tensor:cpu() end
+
+---A copy in host memory that a device reads and writes by itself; itself if it is there.
+---@return yoke.Tensor
+function Tensor:pin_memory() end
+
+---@return boolean
+function Tensor:is_pinned() end
+
+---Tells that work which Yoke does not see uses the memory on a stream.
+---@param stream yoke.Stream
+function Tensor:record_stream(stream) end
 
 ---Indexing by NumPy's rules: integers, {first, last, step} (false for none), "...", yoke.newaxis, integer tensors,
 ---masks and booleans. x[item] and x[{item, …}] are the same, and may be assigned to.
@@ -136,6 +147,8 @@ function Scope:close() end
 ---@field float32 yoke.dtype
 ---@field float16 yoke.dtype
 ---@field bfloat16 yoke.dtype
+---@field float8_e4m3 yoke.dtype
+---@field float8_e5m2 yoke.dtype
 ---@field int64 yoke.dtype
 ---@field int32 yoke.dtype
 ---@field int8 yoke.dtype
@@ -215,6 +228,13 @@ function yoke.get_autocast_dtype(device) end
 ---@param options table|nil
 ---@return table
 function yoke.GradScaler(options) end
+
+---A whole step, captured once and replayed: graph:capture(fn, ...) takes down what fn does, without running it, and
+---returns what fn returns; graph:replay() runs it, in the same memory. What would wait for the device or bring bytes of
+---the host raises "state" within a capture. Also close().
+---@param device yoke.Device|string|integer|nil
+---@return table
+function yoke.Graph(device) end
 
 ---Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most; gives the norm before.
 ---@param params yoke.Tensor[]

@@ -1399,6 +1399,25 @@ function yoke.scaled_dot_product_attention(query, key, value, mask, dropout_p, i
 ---@overload fun(self: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
 function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
 
+---x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@param scale_x yoke.Tensor
+---@param scale_y yoke.Tensor
+---@param out_dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, y: yoke.Tensor, scale_x: yoke.Tensor, scale_y: yoke.Tensor, options: { out_dtype?: yoke.dtype }): yoke.Tensor
+function yoke.scaled_mm(x, y, scale_x, scale_y, out_dtype) end
+
+---x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
+---@param y yoke.Tensor
+---@param scale_x yoke.Tensor
+---@param scale_y yoke.Tensor
+---@param out_dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor, scale_x: yoke.Tensor, scale_y: yoke.Tensor, options: { out_dtype?: yoke.dtype }): yoke.Tensor
+function Tensor:scaled_mm(y, scale_x, scale_y, out_dtype) end
+
 ---x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]

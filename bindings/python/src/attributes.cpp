@@ -2,6 +2,11 @@
 #include "convert.h"
 
 #include "yoke/autograd.h"
+#include "yoke/device.h"
+#include "yoke/stream.h"
+
+#include <cstring>
+#include <vector>
 
 namespace yoke_python {
 namespace {
@@ -84,6 +89,65 @@ PyObject *is_closed(PyObject *self, void *)
     return PyBool_FromLong(!handle_of(self));
 }
 
+// How CUDA's array interface writes a dtype; null where it has no word for it.
+const char *typestr_of(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_F64:
+            return "<f8";
+        case YOKE_F32:
+            return "<f4";
+        case YOKE_F16:
+            return "<f2";
+        case YOKE_I64:
+            return "<i8";
+        case YOKE_I32:
+            return "<i4";
+        case YOKE_I8:
+            return "|i1";
+        case YOKE_U8:
+            return "|u1";
+        case YOKE_BOOL:
+            return "|b1";
+        default:
+            return nullptr;
+    }
+}
+
+PyObject *byte_strides(yoke_tensor *tensor)
+{
+    if (yoke_tensor_is_contiguous(tensor) == 1) return new_reference(Py_None);
+    std::vector<int64_t> bytes(yoke_tensor_strides(tensor),
+                               yoke_tensor_strides(tensor) + yoke_tensor_ndim(tensor));
+    for (int64_t &stride : bytes) stride *= yoke_tensor_itemsize(tensor);
+    return int_tuple(bytes.data(), static_cast<int64_t>(bytes.size()));
+}
+
+// Version 3: the consumer orders itself behind `stream`, where 1 is the legacy default stream.
+PyObject *cuda_array_interface(yoke_tensor *tensor)
+{
+    yoke_device *device = yoke_tensor_device(tensor);
+    const char *typestr = typestr_of(yoke_tensor_dtype(tensor));
+    if (std::strcmp(yoke_device_kind(device), "cuda") != 0 || !typestr)
+        return PyErr_Format(PyExc_AttributeError,
+                            "a tensor of %s on %s has no __cuda_array_interface__",
+                            yoke_dtype_name(yoke_tensor_dtype(tensor)), yoke_device_spec(device));
+    if (yoke_tensor_requires_grad(tensor) == 1)
+        return raise_error(
+            YOKE_E_STATE, "__cuda_array_interface__",
+            "the tensor requires grad, which other libraries cannot follow; detach it first");
+    yoke_stream *stream = nullptr;
+    if (yoke_current_stream(device, &stream)) return raise_last_error();
+    const auto handle = reinterpret_cast<uintptr_t>(yoke_stream_handle(stream));
+    yoke_stream_release(stream);
+    return Py_BuildValue(
+        "{s:N,s:s,s:(KO),s:N,s:i,s:K}", "shape",
+        int_tuple(yoke_tensor_shape(tensor), yoke_tensor_ndim(tensor)), "typestr", typestr, "data",
+        static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(yoke_tensor_data(tensor))),
+        Py_False, "strides", byte_strides(tensor), "version", 3, "stream",
+        static_cast<unsigned long long>(handle ? handle : 1));
+}
+
 template <PyObject *(*kGet)(yoke_tensor *)>
 constexpr PyGetSetDef attribute(const char *name, const char *doc, setter set = nullptr)
 {
@@ -108,6 +172,8 @@ PyGetSetDef tensor_attributes[] = {
     attribute<grad>("grad",
                     "The gradient that a leaf has gathered, or None. May be set; None removes it.",
                     set_grad),
+    attribute<cuda_array_interface>("__cuda_array_interface__",
+                                    "The memory as CUDA libraries of Python describe it."),
     {"closed", is_closed, nullptr, "Whether close() was called.", nullptr},
     {},
 };

@@ -5,6 +5,7 @@
 #include "parameters.h"
 
 #include "yoke/device.h"
+#include "yoke/stream.h"
 
 #include <cstring>
 
@@ -85,16 +86,25 @@ bool read_pair(PyObject *value, const Place &place, int64_t *first, int64_t *sec
 bool read_stream(PyObject *value, yoke_tensor *tensor, Request *out)
 {
     int64_t stream = 0;
-    if (value == Py_None) return true;
+    if (value == Py_None) return true;  // the legacy default stream
     if (!to_int64(value, {"__dlpack__", "stream"}, &stream)) return false;
-    if (stream == -1) return true;  // the consumer takes care of the order itself
+    // -1: the consumer takes care of the order itself.
+    out->stream = reinterpret_cast<void *>(static_cast<intptr_t>(stream));
+    if (stream == -1) return true;
     if (device_type_of(tensor) == kDlCpu) {
         raise_error(YOKE_E_VALUE, "__dlpack__",
                     "argument 'stream' is %lld; a CPU has no streams, pass None",
                     static_cast<long long>(stream));
         return false;
     }
-    out->stream = reinterpret_cast<void *>(static_cast<intptr_t>(stream));
+    if (stream < -1 || stream == 0) {
+        raise_error(YOKE_E_VALUE, "__dlpack__",
+                    "argument 'stream' is %lld; pass 1 for the legacy default stream, 2 for the "
+                    "one of each thread, a handle, or -1 for no order",
+                    static_cast<long long>(stream));
+        return false;
+    }
+    if (stream == 1) out->stream = nullptr;  // what Yoke calls the default one
     return true;
 }
 
@@ -151,6 +161,42 @@ PyObject *export_tensor(yoke_tensor *tensor, const Request &request)
     return nullptr;
 }
 
+// Where the producer orders its work behind: our current stream of its device. None for the host's memory.
+PyObject *stream_for(PyObject *source)
+{
+    PyObject *place = PyObject_CallMethod(source, "__dlpack_device__", nullptr);
+    int type = 0, index = 0;
+    const bool known =
+        place && PyTuple_Check(place) && PyArg_ParseTuple(place, "ii", &type, &index);
+    Py_XDECREF(place);
+    PyErr_Clear();  // a producer without it is asked as one of the host
+    yoke_device *device = nullptr;
+    yoke_stream *stream = nullptr;
+    // A device that is not to be had is told of when the memory comes in.
+    if (!known || type != kDlCuda || yoke_device_get("cuda", index, &device))
+        return new_reference(Py_None);
+    const yoke_status status = yoke_current_stream(device, &stream);
+    yoke_device_release(device);
+    if (status) return raise_last_error();
+    const auto handle = reinterpret_cast<uintptr_t>(yoke_stream_handle(stream));
+    yoke_stream_release(stream);
+    return PyLong_FromUnsignedLongLong(handle ? handle : 1);
+}
+
+PyObject *call_producer(PyObject *method, PyObject *stream, bool versioned)
+{
+    PyObject *none = PyTuple_New(0), *options = PyDict_New(),
+             *version = Py_BuildValue("(ii)", 1, 0);
+    bool ok = none && options && version;
+    ok = ok && (stream == Py_None || PyDict_SetItemString(options, "stream", stream) == 0);
+    ok = ok && (!versioned || PyDict_SetItemString(options, "max_version", version) == 0);
+    PyObject *capsule = ok ? PyObject_Call(method, none, options) : nullptr;
+    Py_XDECREF(version);
+    Py_XDECREF(options);
+    Py_XDECREF(none);
+    return capsule;
+}
+
 // The capsule of a producer: a versioned one from those that know them.
 PyObject *ask_for_capsule(PyObject *source)
 {
@@ -160,15 +206,13 @@ PyObject *ask_for_capsule(PyObject *source)
         return raise_type({"from_dlpack", "x"}, "an object with __dlpack__, or a DLPack capsule",
                           source);
     }
-    PyObject *none = PyTuple_New(0);
-    PyObject *options = Py_BuildValue("{s:(ii)}", "max_version", 1, 0);
-    PyObject *capsule = none && options ? PyObject_Call(method, none, options) : nullptr;
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // of before DLPack 1.0
+    PyObject *stream = stream_for(source);
+    PyObject *capsule = stream ? call_producer(method, stream, true) : nullptr;
+    if (stream && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // of before DLPack 1.0
         PyErr_Clear();
-        capsule = PyObject_CallNoArgs(method);
+        capsule = call_producer(method, stream, false);
     }
-    Py_XDECREF(options);
-    Py_XDECREF(none);
+    Py_XDECREF(stream);
     Py_DECREF(method);
     return capsule;
 }

@@ -1,5 +1,6 @@
 // dtype.cpp: yoke.float32 and its like: one object for each dtype, compared by identity.
 #include "convert.h"
+#include "elements.h"
 
 #include <structmember.h>
 
@@ -46,7 +47,7 @@ PyObject *create(PyTypeObject *, PyObject *args, PyObject *keywords)
 
 PyObject *is_floating_point(PyObject *self, void *)
 {
-    return PyBool_FromLong(as_dtype(self)->number <= YOKE_BF16);
+    return PyBool_FromLong(is_floating(as_dtype(self)->number));
 }
 
 PyMemberDef members[] = {

@@ -31,6 +31,17 @@ double from_bfloat(uint16_t bits)
     return load<float>(&wide);
 }
 
+double from_e4m3(uint8_t bits)
+{
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    double value;
+    if (exponent == 15 && fraction == 7)
+        value = NAN;
+    else
+        value = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
+    return bits & 0x80 ? -value : value;
+}
+
 struct Format {
     char letter;
     char kind;  // 'f' float, 'i' signed, 'u' unsigned, 'b' truth
@@ -65,6 +76,10 @@ PyObject *read_element(yoke_dtype dtype, const void *at)
             return PyLong_FromLong(load<uint8_t>(at));
         case YOKE_BOOL:
             return PyBool_FromLong(load<uint8_t>(at));
+        case YOKE_F8_E4M3:
+            return PyFloat_FromDouble(from_e4m3(load<uint8_t>(at)));
+        case YOKE_F8_E5M2:
+            return PyFloat_FromDouble(from_half(static_cast<uint16_t>(load<uint8_t>(at) << 8)));
         default:
             return raise_error(YOKE_E_UNSUPPORTED, "tolist", "dtype %d has no Python number",
                                dtype);

@@ -15,7 +15,8 @@ PyObject *read_element(yoke_dtype dtype, const void *at);
 
 inline bool is_floating(yoke_dtype dtype)
 {
-    return dtype >= YOKE_F64 && dtype <= YOKE_BF16;
+    return (dtype >= YOKE_F64 && dtype <= YOKE_BF16) || dtype == YOKE_F8_E4M3 ||
+           dtype == YOKE_F8_E5M2;
 }
 
 // The struct module's letter for a dtype, as the buffer protocol uses it; null if it has none.

@@ -2,6 +2,7 @@
 #include "convert.h"
 #include "dlpack.h"
 #include "parameters.h"
+#include "stream.h"
 
 #include "yoke/autograd.h"
 
@@ -20,7 +21,7 @@ PyObject *with_no_arguments(PyObject *self, PyObject *)
 }
 
 // self.to(...) with both already converted. Where nothing changes, the very same object.
-PyObject *move(PyObject *self, yoke_device *device, yoke_dtype dtype)
+PyObject *move(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking = false)
 {
     yoke_tensor *tensor = tensor_argument(self, {"to", "self"});
     if (!tensor) return nullptr;
@@ -28,7 +29,7 @@ PyObject *move(PyObject *self, yoke_device *device, yoke_dtype dtype)
     yoke_tensor *out = nullptr;
     const yoke_status status = with_retry([&] {
         const ReleaseGil release(device != nullptr || may_wait(tensor));
-        return yoke_tensor_to(tensor, device, dtype, &out);
+        return yoke_tensor_to_v2(tensor, device, dtype, non_blocking, &out);
     });
     if (status == YOKE_OK && out == tensor) {
         yoke_tensor_release(out);
@@ -44,13 +45,13 @@ PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *
     if (!read_parameters("to", kNames, 3, 0, args, count, keywords, values)) return nullptr;
     yoke_device *device = nullptr;
     yoke_dtype dtype = YOKE_NONE;
-    int32_t non_blocking = 0;  // copies wait for their source alone, so there is nothing to hurry
+    int32_t non_blocking = 0;
     // to(yoke.float16) means the dtype: a device is never one.
     if (values[1] == Py_None && dtype_number(values[0], &dtype)) values[0] = Py_None;
     if (!to_device(values[0], {"to", "device"}, &device)) return nullptr;
     if (values[1] != Py_None && !to_dtype(values[1], {"to", "dtype"}, &dtype)) return nullptr;
     if (!to_bool(values[2], {"to", "non_blocking"}, &non_blocking)) return nullptr;
-    return move(self, device, dtype);
+    return move(self, device, dtype, non_blocking != 0);
 }
 
 PyObject *cpu(PyObject *self, PyObject *)
@@ -60,6 +61,38 @@ PyObject *cpu(PyObject *self, PyObject *)
     const bool ok = spec && to_device(spec, {"cpu", "device"}, &device);
     Py_XDECREF(spec);
     return ok ? move(self, device, YOKE_NONE) : nullptr;
+}
+
+PyObject *pin_memory(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"pin_memory", "self"});
+    yoke_tensor *out = nullptr;
+    if (!tensor) return nullptr;
+    const Hold hold(tensor);
+    const yoke_status status = with_retry([&] {
+        const ReleaseGil release(may_wait(tensor));
+        return yoke_tensor_pin_memory(tensor, &out);
+    });
+    if (status == YOKE_OK && out == tensor) {
+        yoke_tensor_release(out);
+        return new_reference(self);
+    }
+    return wrap_or_raise(status, out);
+}
+
+PyObject *is_pinned(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"is_pinned", "self"});
+    return tensor ? PyBool_FromLong(yoke_tensor_is_pinned(tensor) == 1) : nullptr;
+}
+
+PyObject *record_stream(PyObject *self, PyObject *stream)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"record_stream", "self"});
+    yoke_stream *user = tensor ? stream_argument(stream, {"record_stream", "stream"}) : nullptr;
+    if (!user) return nullptr;
+    if (yoke_tensor_record_stream(tensor, user)) return raise_last_error();
+    Py_RETURN_NONE;
 }
 
 PyObject *detach(PyObject *self, PyObject *)
@@ -183,9 +216,21 @@ PyMethodDef tensor_methods[] = {
      "to($self, /, device=None, dtype=None, non_blocking=False)\n--\n\n"
      "The tensor on another device and with another dtype; itself where nothing changes. A dtype "
      "may\n"
-     "stand first. Gradients flow back."},
+     "stand first. Gradients flow back. With non_blocking the caller does not wait for copies "
+     "between\n"
+     "host and device; what then lies on the host is read after the stream was waited for."},
     {"cpu", cpu, METH_NOARGS,
      "cpu($self, /)\n--\n\nThe tensor in host memory; itself if it is there."},
+    {"pin_memory", pin_memory, METH_NOARGS,
+     "pin_memory($self, /)\n--\n\n"
+     "A copy in host memory that a device reads and writes by itself; itself if it is there."},
+    {"is_pinned", is_pinned, METH_NOARGS,
+     "is_pinned($self, /)\n--\n\nWhether it lies in such memory."},
+    {"record_stream", record_stream, METH_O,
+     "record_stream($self, stream, /)\n--\n\n"
+     "Tells that work which Yoke does not see uses the memory on a stream: it serves again after "
+     "what\n"
+     "the stream was given until the tensor goes."},
     {"detach", detach, METH_NOARGS,
      "detach($self, /)\n--\n\nThe same memory, cut off from the record of gradients."},
     {"requires_grad_", keywords(requires_grad), kKeywords,

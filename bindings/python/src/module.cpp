@@ -66,11 +66,13 @@ PYBIND11_MODULE(_yoke, module)
             init_tensor(module.ptr()) && add_op_functions(module.ptr()));
     add_functions(module);
     bind_devices(module);
+    bind_streams(module);
     bind_runtime(module);
     bind_memory(module);
     bind_autograd(module);
     bind_optimizer(module);
     bind_training(module);
+    bind_graph(module);
     module.def("_require_main_interpreter", require_main_interpreter);
     require(init_log());
 }

@@ -16,8 +16,9 @@ def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.
     if tensor.device.kind != "cpu":
         raise _yoke.UnsupportedError(f"numpy(): the tensor is on {tensor.device}, NumPy works in host memory; "
                                      "call .cpu() first")
-    if tensor.dtype is _yoke.bfloat16:
-        raise _yoke.UnsupportedError("numpy(): NumPy has no bfloat16; call .to(dtype=yoke.float32) first")
+    if tensor.dtype in (_yoke.bfloat16, _yoke.float8_e4m3, _yoke.float8_e5m2):
+        raise _yoke.UnsupportedError(
+            f"numpy(): NumPy has no {tensor.dtype.name}; call .to(dtype=yoke.float32) first")
     if tensor.requires_grad:
         raise _yoke.StateError("numpy(): the tensor requires grad, and changes through NumPy would not be seen; call "
                                ".detach() first")

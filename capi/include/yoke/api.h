@@ -14,8 +14,10 @@
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/graph.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
+#include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
 
@@ -452,6 +454,39 @@ typedef struct yoke_api {
                                      const yoke_scalar *value);
     yoke_autocast *(*autocast_current)(void);
     yoke_autocast *(*autocast_retain)(yoke_autocast *region);
+    yoke_status (*graph_create)(yoke_device *device, yoke_graph **out);
+    yoke_graph *(*graph_retain)(yoke_graph *graph);
+    void (*graph_release)(yoke_graph *graph);
+    yoke_status (*graph_begin)(yoke_graph *graph);
+    yoke_status (*graph_end)(yoke_graph *graph);
+    void (*graph_abort)(yoke_graph *graph);
+    yoke_status (*graph_replay)(yoke_graph *graph);
+    yoke_status (*scaled_mm)(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
+                             yoke_tensor *scale_y, yoke_dtype out_dtype, yoke_tensor **out);
+    yoke_status (*stream_create)(yoke_device *device, int32_t priority, yoke_stream **out);
+    yoke_status (*stream_wrap)(void *native, yoke_device *device, yoke_stream **out);
+    yoke_stream *(*stream_retain)(yoke_stream *stream);
+    void (*stream_release)(yoke_stream *stream);
+    yoke_device *(*stream_device)(yoke_stream *stream);
+    void *(*stream_handle)(yoke_stream *stream);
+    int32_t (*stream_equal)(yoke_stream *a, yoke_stream *b);
+    yoke_status (*stream_synchronize)(yoke_stream *stream);
+    yoke_status (*stream_query)(yoke_stream *stream, int32_t *idle);
+    yoke_status (*stream_wait_event)(yoke_stream *stream, yoke_event *event);
+    yoke_status (*set_stream)(yoke_stream *stream);
+    yoke_status (*current_stream)(yoke_device *device, yoke_stream **out);
+    yoke_status (*tensor_record_stream)(yoke_tensor *tensor, yoke_stream *stream);
+    yoke_status (*event_create)(int32_t timing, yoke_event **out);
+    yoke_event *(*event_retain)(yoke_event *event);
+    void (*event_release)(yoke_event *event);
+    yoke_status (*event_record)(yoke_event *event, yoke_stream *stream);
+    yoke_status (*event_query)(yoke_event *event, int32_t *reached);
+    yoke_status (*event_synchronize)(yoke_event *event);
+    yoke_status (*event_elapsed)(yoke_event *start, yoke_event *end, double *seconds);
+    yoke_status (*tensor_to_v2)(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
+                                int32_t non_blocking, yoke_tensor **out);
+    yoke_status (*tensor_pin_memory)(yoke_tensor *tensor, yoke_tensor **out);
+    int32_t (*tensor_is_pinned)(yoke_tensor *tensor);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -708,6 +708,14 @@ YOKE_API yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_
                                                        const yoke_scalar *scale, int32_t enable_gqa,
                                                        yoke_tensor **out);
 
+/* x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above
+ *     all, and scales of one element; bfloat16 from float8 unless told otherwise.
+ * scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, out_dtype: dtype = none) ->
+ *     plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_scaled_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
+                                    yoke_tensor *scale_y, yoke_dtype out_dtype, yoke_tensor **out);
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 /* x with another shape; one dimension may be -1; a view where strides allow, else a copy.

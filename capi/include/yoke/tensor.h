@@ -22,7 +22,8 @@ extern "C" {
 /* One more reference to a tensor; returns it. NULL is passed through. [any-thread] */
 YOKE_API yoke_tensor *yoke_tensor_retain(yoke_tensor *tensor);
 
-/* One reference less; the last one frees. NULL is ignored. Never blocks. [any-thread] */
+/* One reference less; the last one frees. NULL is ignored. Never blocks, save that memory borrowed on a
+ * device goes back to its owner after the work that uses it. [any-thread] */
 YOKE_API void yoke_tensor_release(yoke_tensor *tensor);
 
 /* ---- Made from memory -------------------------------------------------------------------------------- */
@@ -113,6 +114,20 @@ YOKE_API yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value);
 YOKE_API yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
                                     yoke_tensor **out);
 
+/* The same, and the caller goes on while elements are copied between host and device, in the order of the
+ * device's current stream: `non_blocking` 1. The tensor may change or go at once. A result on the host lies
+ * in pinned memory and holds its values after that stream was waited for. [any-thread] */
+YOKE_API yoke_status yoke_tensor_to_v2(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
+                                       int32_t non_blocking, yoke_tensor **out);
+
+/* A copy of a tensor of the host in pinned memory, which a device reads and writes by itself; the same
+ * tensor, with one more reference, where it is pinned already. Where no device needs it, plain memory
+ * serves. Gradients flow back. Errors: VALUE for a tensor on a device; OOM. [any-thread] */
+YOKE_API yoke_status yoke_tensor_pin_memory(yoke_tensor *tensor, yoke_tensor **out);
+
+/* 1 if the tensor lies in pinned memory of Yoke, else 0; -1 on NULL. [any-thread] */
+YOKE_API int32_t yoke_tensor_is_pinned(yoke_tensor *tensor);
+
 /* ---- Indexing ---------------------------------------------------------------------------------------- */
 
 #define YOKE_INDEX_INT 0      /* one position, `start`; the axis goes */
@@ -159,7 +174,8 @@ YOKE_API yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_inde
 
 /* Hands the memory to another library without a copy. `versioned` 1 gives a DLManagedTensorVersioned
  * of DLPack 1.x, 0 the older DLManagedTensor; the consumer calls its deleter once, from any thread.
- * `stream` is the consumer's own stream, which waits for the work given so far (NULL: the default one).
+ * `stream` is the consumer's own stream (NULL: the default one): it waits for what the thread's current
+ * stream of the device was given so far, and the caller goes on. (void *)-1 orders nothing.
  * Errors: STATE for a tensor that requires grad (detach it first). [any-thread] */
 YOKE_API yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *stream,
                                            void **out);

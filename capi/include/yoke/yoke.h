@@ -12,7 +12,7 @@
  *   needed is YOKE_E_VALUE and names the function and the argument; a comment says where NULL is allowed.
  *
  * Handles
- *   Tensors, devices and optimizers are opaque and reference counted. What arrives through an `out`
+ *   Tensors, devices, streams, events and optimizers are opaque and reference counted. What arrives through an `out`
  *   parameter is one reference of the caller's own, to be released once. What a function returns
  *   directly is borrowed: it lives as long as the handle it was asked of. Arguments are borrowed for the
  *   call; a function that keeps one takes a reference itself. retain and release are atomic and take
@@ -38,7 +38,7 @@
  * Threads
  *   Every function carries a tag. [any-thread]: may be called from any thread, at the same time as any
  *   other call, as long as no two threads change one tensor at once. [one-thread]: the comment says
- *   which. Current device, grad mode, autocast and random state
+ *   which. Current device, its current stream, grad mode, autocast and random state
  *   belong to the thread.
  *
  * Processes
@@ -57,10 +57,12 @@
 #include "yoke/autograd.h"
 #include "yoke/data.h"
 #include "yoke/device.h"
+#include "yoke/graph.h"
 #include "yoke/memory.h"
 #include "yoke/ops.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
+#include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
 

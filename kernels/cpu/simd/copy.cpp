@@ -87,8 +87,8 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
     if (dst.dtype == src.dtype)
         return for_size(launch, "src", dtype_size(src.dtype),
                         [&]<class T>() { return copy_same<T>(dst, src); });
-    return for_any(launch, "src", src.dtype, [&]<class From>() {
-        return for_any(launch, "x", dst.dtype, [&]<class To>() {
+    return for_stored(launch, "src", src.dtype, [&]<class From>() {
+        return for_stored(launch, "x", dst.dtype, [&]<class To>() {
             if constexpr (std::is_same_v<From, To>)
                 return (yoke_status)YOKE_OK;
             else
@@ -118,7 +118,7 @@ YOKE_KERNEL(fill_)
     const yoke_operand &x = launch->operands[0];
     const yoke_arg &value = launch->params[0];
     uint64_t bits = 0;
-    yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+    yoke_status status = for_stored(launch, "x", x.dtype, [&]<class T>() {
         T element = kernels::value_of<T>(value);
         memcpy(&bits, &element, sizeof(element));
         return (yoke_status)YOKE_OK;

@@ -38,14 +38,7 @@ static yoke_status run_linear(const yoke_launch *launch, const yoke_operand &out
     if (yoke_status status = check_dtypes(launch)) return status;
     if (out.numel == 0) return YOKE_OK;
     Scratch scratch(launch);
-    Product p = {};
-    p.dtype = out.dtype;
-    p.m = x.ndim > 1 ? x.shape[x.ndim - 2] : 1;
-    p.k = weight.shape[1];
-    p.n = weight.shape[0];
-    p.a = {nullptr, 0, x.ndim > 1 ? x.strides[x.ndim - 2] : p.k, x.strides[x.ndim - 1]};
-    p.b = {nullptr, 0, weight.strides[1], weight.strides[0]};
-    p.c = {nullptr, 0, x.ndim > 1 ? out.strides[out.ndim - 2] : p.n, out.strides[out.ndim - 1]};
+    Product p = kernels::linear_product(x, weight, out);
     if (is_present(bias))
         if (yoke_status status = dense_bias(launch, bias, scratch, &p.bias)) return status;
     return run_batches(out, x, weight, p, run);

@@ -5,9 +5,12 @@
 // combined pairwise in order. Op is a reduction of kernels/common/reduce.h; put(char *out, State) stores a result.
 #pragma once
 
+#include "kernels/common/axes.h"
 #include "kernels/cpu/simd/reduce_columns.h"
 
 YOKE_SIMD_BEGIN
+
+using kernels::mark_axes;
 
 // ---- rows: each result from its own run of elements ------------------------------------------------------------
 
@@ -61,15 +64,6 @@ inline yoke_status reduce_rows(const yoke_launch *launch, const Op &op, const Ax
                 put(cursor.data[0], reduce_row<T>(op, axes.reduced, cursor.data[1], 0, length));
         });
     return YOKE_OK;
-}
-
-// The axes that a parameter of kind none (all), int or ints names.
-inline void mark_axes(const yoke_arg &axis, int ndim, bool *is_reduced)
-{
-    for (int i = 0; i < ndim; i++) is_reduced[i] = axis.kind == YOKE_ARG_NONE;
-    if (axis.kind == YOKE_ARG_INT) is_reduced[axis.v.i] = true;
-    if (axis.kind == YOKE_ARG_INTS)
-        for (int32_t i = 0; i < axis.count; i++) is_reduced[axis.v.ints[i]] = true;
 }
 
 // `axis` is the parameter that names the axes.

@@ -2,7 +2,7 @@
 //
 // In all of them grad (and out, or mean) have x's axes, of which the reduced ones are of length 1.
 #include "kernels/common/moments.h"
-#include "kernels/common/vector_norm.h"
+#include "kernels/common/ties.h"
 #include "kernels/cpu/simd/iterate.h"
 
 YOKE_SIMD_BEGIN
@@ -114,11 +114,7 @@ static void for_elements(const Loop<2> &row, const F &take)
     });
 }
 
-template <class C>
-static bool is_same(C a, C b)
-{
-    return (a == b) | ((a != a) & (b != b));
-}
+using kernels::is_same;
 
 // A result's elements of extreme value share its gradient evenly.
 template <class T>
@@ -127,8 +123,9 @@ static void share_extreme(const Loop<2> &row, compute_type<T> g, compute_type<T>
     using C = compute_type<T>;
     int64_t count = 0;
     for_elements<T>(row, [&](T &, C x) { count += is_same(x, top); });
-    T share = store<T>(g / (C)max(1, count));
-    for_elements<T>(row, [&](T &out, C x) { out = is_same(x, top) ? share : store<T>((C)0); });
+    const kernels::ShareOfExtreme share_of;
+    C share = g / (C)max(1, count);
+    for_elements<T>(row, [&](T &out, C x) { out = store<T>(share_of(share, x, top)); });
 }
 
 YOKE_KERNEL(_amax_backward)
@@ -145,18 +142,16 @@ YOKE_KERNEL(_amax_backward)
     });
 }
 
-// The same by magnitude, for norms of infinite order: the sign of x is its slope.
+// The same by magnitude, for norms of infinite order.
 template <class T>
 static void share_magnitude(const Loop<2> &row, compute_type<T> g, compute_type<T> top)
 {
     using C = compute_type<T>;
     int64_t count = 0;
     for_elements<T>(row, [&](T &, C x) { count += is_same(kernels::magnitude(x), top); });
+    const kernels::ShareOfMagnitude share_of;
     C share = g / (C)max(1, count);
-    for_elements<T>(row, [&](T &out, C x) {
-        C slope = x > 0 ? share : x < 0 ? -share : x == 0 ? (C)0 : x;
-        out = store<T>(is_same(kernels::magnitude(x), top) ? slope : (C)0);
-    });
+    for_elements<T>(row, [&](T &out, C x) { out = store<T>(share_of(share, x, top)); });
 }
 
 YOKE_KERNEL(_norm_backward)
@@ -176,8 +171,8 @@ YOKE_KERNEL(_norm_backward)
     });
 }
 
-// g times the product of all other elements. With one 0 among them that is not 0 there alone, with two nowhere. The
-// product is taken in double, where no product of a few halves or floats leaves the range.
+// g times the product of all other elements. The product is taken in double, where no product of a few halves or
+// floats leaves the range.
 template <class T>
 static void spread_product(const Loop<2> &row, double g)
 {
@@ -189,8 +184,7 @@ static void spread_product(const Loop<2> &row, double g)
         product *= x == 0 ? 1.0 : (double)x;
     });
     for_elements<T>(row, [&](T &out, C x) {
-        double others = x == 0 ? (zeros == 1 ? product : 0.0) : zeros ? 0.0 : product / (double)x;
-        out = convert<T>(g * others);
+        out = convert<T>(g * kernels::product_of_others(product, zeros, (double)x));
     });
 }
 

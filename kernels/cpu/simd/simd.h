@@ -25,6 +25,8 @@ using kernels::convert;
 using kernels::data_of;
 using kernels::dtype_size;
 using kernels::f16;
+using kernels::f8_e4m3;
+using kernels::f8_e5m2;
 using kernels::float_param;
 using kernels::is_contiguous;
 using kernels::is_float;

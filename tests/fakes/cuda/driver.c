@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+EXPORT fake_enqueue_fn fake_runtime_enqueue;
+
 #define MAX_DEVICES 8
 #define MAX_DEPTH 16
 #define MAX_MAPS 64

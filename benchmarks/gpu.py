@@ -1,0 +1,262 @@
+"""Yoke on a GPU beside what the device itself can do, cuBLASLt, cuDNN and PyTorch, in one run.
+
+    ./dev gpu [...]        builds, tests, and runs this last
+    python benchmarks/gpu.py [--device cuda] [--seconds 150] [--rounds 5] [--small] [--json FILE]
+
+What is measured and what it should be: bench/gpu_cases.py. A case that cannot be measured says why, and the rest goes on.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import time
+
+import yoke
+from bench import BUILT, WORKERS, CaseError, Worker, gpu_report, rounds
+from bench import gpu_cases as cases
+
+PATIENCE = 120  # seconds for one answer
+
+
+class Impatient(Worker):
+    """A worker that is ended when an answer takes too long."""
+
+    def _answer(self):
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            self.process.kill()
+            raise RuntimeError(f"no answer within {PATIENCE} s")
+        return super()._answer()
+
+
+class Contestant:
+    """A worker that is started when it is first needed, and anew after a failure: a fault may have spoilt its process."""
+
+    def __init__(self, bench, role, *command):
+        self.bench, self.role, self.command, self.worker, self.failures = bench, role, command, None, 0
+
+    def measure(self, case, count):
+        if self.failures > 2:
+            raise CaseError(f"{self.role} could not be started")
+        try:
+            if self.worker is None:
+                self.worker = Impatient(*self.command)
+                if self.role not in self.bench.data["head"]:
+                    self.bench.data["head"][self.role] = self.worker.about
+                    print(f"{self.role}: {self.worker.about}", flush=True)
+            seconds = self.worker.measure(case, count)
+        except (RuntimeError, OSError, ValueError) as error:
+            self.failures += self.worker is None
+            self.close()
+            raise CaseError(f"{self.role}: {error}") from error
+        self.failures = 0
+        return seconds
+
+    def close(self):
+        if self.worker is not None:
+            try:
+                self.worker.process.stdin.close()
+                self.worker.process.wait(10)
+            except (OSError, subprocess.TimeoutExpired):
+                self.worker.process.kill()
+        self.worker = None
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.until = options, time.monotonic() + options.seconds
+        self.sizes = cases.sizes(options.small)
+        self.data = {"head": {}, "parts": [], "results": [], "missing": []}
+        small = ["--small"] * options.small
+        self.floor = Contestant(self, "CUDA", BUILT / "gpu_floor", cublaslt())
+        self.c = Contestant(self, "Yoke in C", BUILT / "gpu_call", options.device)
+        self.yoke = Contestant(self, "Yoke", sys.executable, WORKERS / "gpu_yoke.py", options.device, *small)
+        self.torch = Contestant(self, "PyTorch", sys.executable, WORKERS / "gpu_torch.py", options.device, *small)
+
+    def save(self):
+        """After every case, so that a run that is cut short leaves what it has."""
+        if self.options.json:
+            pathlib.Path(self.options.json).write_text(json.dumps(self.data, indent=1) + "\n")
+
+    def lacks(self, name, reason):
+        self.data["missing"].append({"name": name, "reason": str(reason)})
+        print(f"  {name}: {reason}", flush=True)
+        self.save()
+
+    def add(self, group, name, values, **more):
+        one = gpu_report.result(group, name, values, **more)
+        self.data["results"].append(one)
+        print(gpu_report.line(one), flush=True)
+        self.save()
+
+    def compete(self, name, contestants, seconds=0.05):
+        """{role: seconds in each round} of {role: (worker, case)}; None, said and kept, where one of them cannot."""
+        if time.monotonic() > self.until:
+            return self.lacks(name, "no time was left")
+        try:
+            return rounds(contestants, self.options.rounds, 0.0 if self.options.small else seconds)
+        except CaseError as error:
+            return self.lacks(name, error)
+
+
+def cublaslt():
+    """The library beside PyTorch's other wheels, where there is one: the same that Yoke finds."""
+    for folder in sys.path:
+        for found in sorted(pathlib.Path(folder).glob("nvidia/*/lib/libcublasLt.so.*")):
+            return found
+    return ""
+
+
+def ratios(times, other, ours):
+    """How many times as fast as the other, in each round."""
+    return [a / b for a, b in zip(times[other], times[ours])]
+
+
+def measure_memory(bench):
+    """Kernels that only move bytes, as parts of the copy's speed."""
+    mib, group = bench.sizes.block / 2**20, "Memory-bound kernels: speed in bytes, as a part of a device-to-device copy's"
+    copy = f"copy {max(1, round(mib))}"
+    for case, blocks, target in cases.MEMORY:
+        times = bench.compete(case, {"copy": (bench.floor, copy), "Yoke": (bench.yoke, case)})
+        if times:
+            speed = blocks * bench.sizes.block / sorted(times["Yoke"])[len(times["Yoke"]) // 2] / 1e12
+            part = [ratio * blocks / 2 for ratio in ratios(times, "copy", "Yoke")]
+            bench.add(group, case, part, target=target, note=f"{speed:.2f} TB/s")
+
+
+def measure_gemm(bench):
+    group = "Matrix products: speed as a part of cuBLASLt's, called directly"
+    for dtype, size in cases.GEMMS:
+        case = f"gemm {dtype} {16 if bench.options.small else size}"
+        times = bench.compete(case, {"cuBLASLt": (bench.floor, case), "Yoke": (bench.yoke, case)})
+        if times:
+            speed = 2 * size**3 / sorted(times["Yoke"])[len(times["Yoke"]) // 2] / 1e12
+            bench.add(group, case, ratios(times, "cuBLASLt", "Yoke"), target=cases.GEMM if size >= 2048 else None,
+                      note=f"{speed:.0f} TFLOP/s")
+
+
+def measure_attention(bench):
+    group = "Causal attention, bf16: speed as a part of cuDNN's"
+    for length in cases.LENGTHS:
+        for backward in ("", " backward"):
+            case = f"attention {16 if bench.options.small else length}{backward}"
+            times = bench.compete(case, {"cuDNN": (bench.torch, case), "Yoke": (bench.yoke, case)})
+            if times:
+                bench.add(group, case, ratios(times, "cuDNN", "Yoke"), target=cases.ATTENTION,
+                          note="cuDNN called by PyTorch")
+
+
+def measure_calls(bench):
+    """A small op's host seconds beyond those of launching an empty kernel."""
+    group = "Host seconds of a small op"
+    for language, worker, target in (("C", bench.c, cases.CALL_C), ("Python", bench.yoke, cases.CALL_PYTHON)):
+        times = bench.compete(f"call from {language}", {"launch": (bench.floor, "launch"), "Yoke": (worker, "call")})
+        if times:
+            bench.add(group, f"empty kernel, beside {language}", times["launch"], unit="s")
+            bench.add(group, f"add from {language}", times["Yoke"], unit="s")
+            beyond = [ours - bare for ours, bare in zip(times["Yoke"], times["launch"])]
+            bench.add(group, f"add from {language} beyond an empty kernel", beyond, unit="s", target=target, at_most=True)
+    times = bench.compete("call in PyTorch", {"PyTorch": (bench.torch, "call")})
+    if times:
+        bench.add(group, "add in PyTorch, from Python", times["PyTorch"], unit="s")
+
+
+def measure_main_job(bench):
+    group = "The main job: the loop of examples/fashion_mnist.py"
+    for amp in ("off", "bf16"):
+        for peer, case in (("PyTorch, eager", f"mlp {amp}"), ("torch.compile", f"mlp_compiled {amp}")):
+            name = f"main job, {'f32' if amp == 'off' else amp}, beside {peer}"
+            times = bench.compete(name, {"peer": (bench.torch, case), "Yoke": (bench.yoke, f"mlp {amp}")}, 0.3)
+            if times:
+                images = 128 / sorted(times["Yoke"])[len(times["Yoke"]) // 2]
+                bench.add(group, name, ratios(times, "peer", "Yoke"), target=cases.COMPILED, note=f"{images:,.0f} images/s")
+
+
+def measure_steps(bench):
+    """Training steps beside PyTorch's, and what they attain of the device's peak."""
+    group = "Training steps of a GPT"
+    for net, compiled in (("gpt", True), ("gpt2", False), ("gpt2", True)):
+        size = getattr(bench.sizes, net)
+        peer = "torch.compile" if compiled else "PyTorch, eager"
+        case = f"{'compiled' if compiled else 'step'} {net} bf16"
+        name = f"{'GPT-2 124M' if net == 'gpt2' else 'examples/gpt.py'}, bf16, beside {peer}"
+        times = bench.compete(name, {"peer": (bench.torch, case), "Yoke": (bench.yoke, f"step {net} bf16")}, 0.5)
+        if times:
+            tokens = size.batch * size.context / sorted(times["Yoke"])[len(times["Yoke"]) // 2]
+            bench.add(group, name, ratios(times, "peer", "Yoke"), target=cases.COMPILED, note=f"{tokens:,.0f} tokens/s")
+            peak = cases.PEAK.get(bench.options.capability)
+            if peak and net == "gpt2" and compiled:
+                parts = [size.batch * size.context / s * cases.flops_of_token(size) / peak for s in times["Yoke"]]
+                bench.add(group, "GPT-2 124M, bf16, part of the peak (MFU)", parts, target=cases.MFU,
+                          note=f"of {peak / 1e12:.0f} TFLOP/s")
+
+
+def measure_mixed(bench):
+    group = "Mixed precision, GPT-2 124M"
+    bench.torch.close()  # whose cache the larger activations may need
+    name = "bf16 beside TF32"
+    times = bench.compete(name, {"TF32": (bench.yoke, "step gpt2 tf32"), "bf16": (bench.yoke, "step gpt2 bf16")}, 0.3)
+    if times:
+        bench.add(group, f"{name}: speed", ratios(times, "TF32", "bf16"), target=cases.MIXED_SPEED)
+    try:
+        least, most = (bench.yoke.measure(f"activations gpt2 {amp}", 1) for amp in ("bf16", "tf32"))
+        bench.add(group, f"{name}: activations", [least / most], target=cases.MIXED_MEMORY, at_most=True,
+                  note=gpu_report.number(least, "bytes"))
+    except (CaseError, ZeroDivisionError) as error:
+        bench.lacks(f"{name}: activations", error)
+
+
+def measure_graphs(bench):
+    group = "A captured step, replayed"
+    for net in ("gpt", "gpt2"):
+        name = "GPT-2 124M" if net == "gpt2" else "examples/gpt.py"
+        host = bench.compete(f"{name}, replay", {"replay": (bench.yoke, f"replay {net} bf16")}, 0.1)
+        if not host:
+            continue
+        bench.add(group, f"{name}: host seconds of a replay", host["replay"], unit="s", target=cases.REPLAY, at_most=True)
+        both = {"step": (bench.yoke, f"step {net} bf16"), "graph": (bench.yoke, f"graph {net} bf16")}
+        times = bench.compete(f"{name}, replayed", both, 0.3)
+        if times:
+            bench.add(group, f"{name}: speed beside the step itself", ratios(times, "step", "graph"))
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda", help="Yoke's and PyTorch's name of the device")
+    parser.add_argument("--capability", default="", help="its compute capability, of which its peak follows")
+    parser.add_argument("--seconds", type=float, default=150, help="no case begins later than this")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of measurements")
+    parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
+    parser.add_argument("--only", help="some of the groups, with commas between: " + ", ".join(GROUPS))
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to a file")
+    return parser.parse_args()
+
+
+GROUPS = {"calls": measure_calls, "memory": measure_memory, "gemm": measure_gemm, "steps": measure_steps,
+          "main": measure_main_job, "graphs": measure_graphs, "attention": measure_attention, "mixed": measure_mixed}
+
+
+def main():
+    options = read_options()
+    if options.device.startswith("cuda") and not yoke.is_available("cuda"):
+        print(f"nothing is measured: {yoke.why_unavailable('cuda')}")
+        return 0
+    bench = Bench(options)
+    print(f"load {os.getloadavg()[0]:.2f}")
+    for name, measure in GROUPS.items():
+        if not options.only or name in options.only.split(","):
+            print(f"\n{name}", flush=True)
+            measure(bench)
+    for contestant in (bench.floor, bench.c, bench.yoke, bench.torch):
+        contestant.close()
+    bench.save()
+    met, missed, missing = gpu_report.counts(bench.data)
+    print(f"\ntargets: {met} met, {missed} missed, {missing} without a figure; load at the end {os.getloadavg()[0]:.2f}")
+    return 0 if bench.data["results"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

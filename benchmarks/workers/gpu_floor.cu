@@ -1,0 +1,302 @@
+// Worker of gpu.py: what CUDA itself costs, called directly: `gpu_floor [FILE OF CUBLASLT]`.
+//
+// Cases: "copy MIB" gives seconds of a copy within the device's memory, "launch" host seconds of launching an empty
+// kernel, "gemm DTYPE SIZE" seconds of a square product through cuBLASLt's first heuristic, with the layouts that Yoke's
+// matmul has: everything row-major. An answer that begins with "!" says why there is none.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#define HAS_CUBLASLT 1
+#else
+#define HAS_CUBLASLT 0
+#endif
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr size_t kRotated = size_t{512}
+                            << 20;  // bytes that take turns, so that the L2 cache does not serve
+constexpr int kBurst = 256;         // launches that the driver queues without waiting
+
+cudaStream_t g_stream;
+
+void check(cudaError_t error, const char *call)
+{
+    if (error != cudaSuccess)
+        throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
+}
+#define CHECK(call) check(call, #call)
+
+double now()
+{
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(time).count();
+}
+
+struct Block {
+    explicit Block(size_t bytes) { CHECK(cudaMalloc(&data, bytes)); }
+    ~Block() { cudaFree(data); }
+    Block(Block &&other) noexcept : data(other.data) { other.data = nullptr; }
+    Block(const Block &) = delete;
+    Block &operator=(const Block &) = delete;
+    void *data = nullptr;
+};
+
+size_t sets_of(size_t bytes)
+{
+    return bytes >= kRotated ? 1 : (kRotated + bytes - 1) / bytes;
+}
+
+// Seconds of one of `count` repetitions that the device works through.
+template <class F>
+double timed(long count, const F &once)
+{
+    for (int i = 0; i < 2; i++) once(i);
+    CHECK(cudaStreamSynchronize(g_stream));
+    const double start = now();
+    for (long i = 0; i < count; i++) once(i);
+    CHECK(cudaStreamSynchronize(g_stream));
+    return (now() - start) / static_cast<double>(count);
+}
+
+// ---- copy and launch -------------------------------------------------------------------------------------------------
+
+double copy(long mib, long count)
+{
+    static std::map<long, std::vector<Block>> kept;
+    const size_t bytes = static_cast<size_t>(mib) << 20;
+    std::vector<Block> &blocks = kept[mib];
+    if (blocks.empty())
+        for (size_t i = 0; i < 2 * sets_of(2 * bytes); i++) {
+            blocks.emplace_back(bytes);
+            CHECK(cudaMemset(blocks.back().data, 1 + static_cast<int>(i), bytes));
+        }
+    const size_t pairs = blocks.size() / 2;
+    return timed(count, [&](long i) {
+        const size_t at = 2 * (static_cast<size_t>(i) % pairs);
+        CHECK(cudaMemcpyAsync(blocks[at].data, blocks[at + 1].data, bytes, cudaMemcpyDeviceToDevice,
+                              g_stream));
+    });
+}
+
+__global__ void empty_kernel() {}
+
+// The host's part alone: launches that find room in the driver's queue.
+double launch(long count)
+{
+    empty_kernel<<<1, 32, 0, g_stream>>>();
+    double seconds = 0;
+    for (long done = 0; done < count; done += kBurst) {
+        CHECK(cudaStreamSynchronize(g_stream));
+        const long burst = count - done < kBurst ? count - done : kBurst;
+        const double start = now();
+        for (long i = 0; i < burst; i++) empty_kernel<<<1, 32, 0, g_stream>>>();
+        seconds += now() - start;
+    }
+    CHECK(cudaStreamSynchronize(g_stream));
+    CHECK(cudaGetLastError());
+    return seconds / static_cast<double>(count);
+}
+
+// ---- products --------------------------------------------------------------------------------------------------------
+
+#if HAS_CUBLASLT
+
+// Numbers between -1 and 1, no two neighbours alike: zeros would multiply faster than what is real.
+template <class T>
+__global__ void fill(T *data, size_t count, unsigned seed)
+{
+    for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+         i += size_t{gridDim.x} * blockDim.x) {
+        unsigned x = static_cast<unsigned>(i) * 2654435761u + seed;
+        x ^= x >> 16, x *= 0x85ebca6bu, x ^= x >> 13, x *= 0xc2b2ae35u, x ^= x >> 16;
+        data[i] = T(static_cast<float>(x) * 0x1p-31f - 1.0f);
+    }
+}
+
+void *g_library;
+
+template <class F>
+F *function(F *, const char *name)
+{
+    void *found = g_library ? dlsym(g_library, name) : nullptr;
+    if (!found)
+        throw std::runtime_error(std::string("there is no ") + name + ": cuBLASLt was not found");
+    return reinterpret_cast<F *>(found);
+}
+#define LT(name) function(&name, #name)
+
+void check_lt(cublasStatus_t status, const char *call)
+{
+    if (status != CUBLAS_STATUS_SUCCESS)
+        throw std::runtime_error(std::string(call) + ": status " + std::to_string(status));
+}
+#define CHECK_LT(call) check_lt(call, #call)
+
+struct Kind {
+    const char *name;
+    cudaDataType_t type;
+    size_t size;
+    cublasComputeType_t compute;
+};
+constexpr Kind kKinds[] = {{"f32", CUDA_R_32F, 4, CUBLAS_COMPUTE_32F},
+                           {"tf32", CUDA_R_32F, 4, CUBLAS_COMPUTE_32F_FAST_TF32},
+                           {"f16", CUDA_R_16F, 2, CUBLAS_COMPUTE_32F},
+                           {"bf16", CUDA_R_16BF, 2, CUBLAS_COMPUTE_32F}};
+constexpr size_t kWorkspace = size_t{32} << 20;
+
+// One product, planned once. A row-major product is the column-major one of the operands in the other order.
+struct Plan {
+    Plan(const Kind &kind, uint64_t size);
+    void run(long i);
+
+    std::vector<Block> blocks;  // a, b, c of each set, and the workspace
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t square;
+    cublasLtMatmulHeuristicResult_t best;
+    decltype(&cublasLtMatmul) matmul;
+};
+
+void fill_block(const Kind &kind, const Block &block, size_t count, unsigned seed)
+{
+    if (kind.type == CUDA_R_32F)
+        fill<<<1024, 256>>>(static_cast<float *>(block.data), count, seed);
+    else if (kind.type == CUDA_R_16F)
+        fill<<<1024, 256>>>(static_cast<__half *>(block.data), count, seed);
+    else
+        fill<<<1024, 256>>>(static_cast<__nv_bfloat16 *>(block.data), count, seed);
+}
+
+Plan::Plan(const Kind &kind, uint64_t size)
+{
+    blocks.emplace_back(kWorkspace);
+    const size_t bytes = size * size * kind.size;
+    for (size_t i = 0; i < 3 * sets_of(3 * bytes); i++) {
+        blocks.emplace_back(bytes);
+        fill_block(kind, blocks.back(), size * size, static_cast<unsigned>(i + 1) * 7919u);
+    }
+    CHECK(cudaDeviceSynchronize());
+    const size_t workspace = kWorkspace;
+    cublasLtMatmulPreference_t preference;
+    CHECK_LT(LT(cublasLtCreate)(&handle));
+    CHECK_LT(LT(cublasLtMatmulDescCreate)(&product, kind.compute, CUDA_R_32F));
+    CHECK_LT(
+        LT(cublasLtMatrixLayoutCreate)(&square, kind.type, size, size, static_cast<int64_t>(size)));
+    CHECK_LT(LT(cublasLtMatmulPreferenceCreate)(&preference));
+    CHECK_LT(LT(cublasLtMatmulPreferenceSetAttribute)(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+    int found = 0;
+    CHECK_LT(LT(cublasLtMatmulAlgoGetHeuristic)(handle, product, square, square, square, square,
+                                                preference, 1, &best, &found));
+    if (!found) throw std::runtime_error("cuBLASLt has no algorithm for this product");
+    CHECK_LT(LT(cublasLtMatmulPreferenceDestroy)(preference));
+    matmul = LT(cublasLtMatmul);
+}
+
+void Plan::run(long i)
+{
+    const float one = 1, zero = 0;
+    const size_t at = 1 + 3 * (static_cast<size_t>(i) % (blocks.size() / 3));
+    void *a = blocks[at].data, *b = blocks[at + 1].data, *c = blocks[at + 2].data;
+    CHECK_LT(matmul(handle, product, &one, b, square, a, square, &zero, c, square, c, square,
+                    &best.algo, blocks[0].data, kWorkspace, g_stream));
+}
+
+double gemm(const std::string &dtype, long size, long count)
+{
+    static std::map<std::string, Plan> plans;
+    const std::string key = dtype + " " + std::to_string(size);
+    if (!plans.count(key)) {
+        plans.clear();  // one size at a time lies in memory
+        for (const Kind &kind : kKinds)
+            if (dtype == kind.name) plans.emplace(key, Plan(kind, static_cast<uint64_t>(size)));
+    }
+    if (plans.empty()) throw std::runtime_error("no dtype " + dtype);
+    Plan &plan = plans.at(key);
+    return timed(count, [&](long i) { plan.run(i); });
+}
+
+std::string open_cublaslt(const char *file)
+{
+    const char *names[] = {file, "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+    for (const char *name : names)
+        if (name && *name && !g_library) g_library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!g_library) return "no cuBLASLt";
+    const size_t version = LT(cublasLtGetVersion)();
+    return "cuBLASLt " + std::to_string(version / 10000) + "." +
+           std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+}
+
+#else
+
+double gemm(const std::string &, long, long)
+{
+    throw std::runtime_error("built without cublasLt.h");
+}
+
+std::string open_cublaslt(const char *)
+{
+    return "built without cublasLt.h";
+}
+
+#endif
+
+double measure(const std::string &line)
+{
+    char what[32] = "", dtype[32] = "";
+    long size = 0, count = 0;
+    if (sscanf(line.c_str(), "copy %ld %ld", &size, &count) == 2) return copy(size, count);
+    if (sscanf(line.c_str(), "launch %ld", &count) == 1) return launch(count);
+    if (sscanf(line.c_str(), "%31s %31s %ld %ld", what, dtype, &size, &count) == 4 &&
+        std::string(what) == "gemm")
+        return gemm(dtype, size, count);
+    throw std::runtime_error("no case " + line);
+}
+
+void serve(const char *file)
+{
+    int runtime = 0, driver = 0;
+    cudaDeviceProp device;
+    CHECK(cudaRuntimeGetVersion(&runtime));
+    CHECK(cudaDriverGetVersion(&driver));
+    CHECK(cudaGetDeviceProperties(&device, 0));
+    CHECK(cudaStreamCreateWithFlags(&g_stream, cudaStreamNonBlocking));
+    const std::string cublaslt = open_cublaslt(file);
+    printf("%s, CUDA runtime %d.%d, driver's CUDA %d.%d, %s\n", device.name, runtime / 1000,
+           runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cublaslt.c_str());
+    char text[256];
+    while (fgets(text, sizeof text, stdin)) {
+        std::string line = text;
+        line.erase(line.find_last_not_of("\n") + 1);
+        try {
+            printf("%.17g\n", measure(line));
+        } catch (const std::exception &error) {
+            printf("! %s\n", error.what());
+        }
+    }
+}
+
+}  // namespace
+
+int main(int count, char **arguments)
+{
+    setvbuf(stdout, nullptr, _IOLBF, 0);
+    try {
+        serve(count > 1 ? arguments[1] : nullptr);
+    } catch (const std::exception &error) {
+        fprintf(stderr, "gpu_floor: %s\n", error.what());
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,286 @@
+"""Worker of gpu.py: Yoke on a device. `gpu_yoke.py DEVICE [--small]`; gpu_cases.py says what each case is.
+
+Tensors are large beside the L2 cache, inputs take turns and the last results are kept, so that each call works on memory
+that was not touched just before. Host seconds ("call", "replay") are those of bursts, with the wait outside the clock.
+"""
+
+import functools
+import sys
+import time
+
+import fashion_mnist
+import gpt
+import yoke
+from bench import gpu_cases, serve
+from yoke import nn, optim
+
+device = yoke.device(sys.argv[1])
+S = gpu_cases.sizes("--small" in sys.argv)
+DTYPES = {"f32": yoke.float32, "tf32": yoke.float32, "f16": yoke.float16, "bf16": yoke.bfloat16}
+yoke.set_device(device)
+yoke.manual_seed(1)
+
+
+def set_tf32(allowed):
+    """f32 products rounded to TF32, by whichever name this build has for it."""
+    for name, on, off in (("allow_tf32", True, False), ("set_allow_tf32", True, False),
+                          ("set_float32_matmul_precision", "high", "highest")):
+        if hasattr(yoke, name):
+            return getattr(yoke, name)(on if allowed else off)
+    if allowed:
+        raise RuntimeError("this build has no switch for TF32")
+
+
+def drawn(draw, *arguments):
+    """Random numbers, from the host where the device cannot draw them."""
+    try:
+        return draw(*arguments)
+    except yoke.UnsupportedError:
+        return draw(*arguments, device="cpu").to(device)
+
+
+def timed(once, count):
+    """Seconds of one of `count` repetitions that the device works through."""
+    kept = [None] * 2
+    for i in range(2):
+        kept[i] = once(i)
+    device.synchronize()
+    start = time.perf_counter()
+    for i in range(count):
+        kept[i % 2] = once(i)
+    device.synchronize()
+    return (time.perf_counter() - start) / count
+
+
+def host_timed(once, count, burst):
+    """Host seconds of one of `count` calls, in bursts that the driver queues without waiting."""
+    once(), once()
+    seconds = 0.0
+    for done in range(0, count, burst):
+        device.synchronize()
+        calls = range(min(burst, count - done))
+        start = time.perf_counter()
+        for _ in calls:
+            once()
+        seconds += time.perf_counter() - start
+    device.synchronize()
+    return seconds / count
+
+
+# ---- kernels: each makes a function of the repetition's number -----------------------------------------------------
+
+
+def normal(shape, dtype):
+    """Two tensors of random numbers, to take turns."""
+    return [drawn(yoke.randn, shape).to(DTYPES[dtype]) for _ in range(2)]
+
+
+def rows(dtype):
+    return S.block // (2 if dtype in ("f16", "bf16") else 4) // S.width
+
+
+def flat(dtype):
+    return (rows(dtype) * S.width,)
+
+
+def add(dtype):
+    x, y = normal(flat(dtype), dtype), normal(flat(dtype), dtype)
+    return lambda i: x[i % 2] + y[i % 2]
+
+
+def gelu(dtype):
+    x = normal(flat(dtype), dtype)
+    return lambda i: yoke.gelu(x[i % 2])
+
+
+def cast(dtype):
+    x = normal(flat("f32"), "f32")
+    return lambda i: x[i % 2].to(DTYPES[dtype])
+
+
+def by_rows(dtype, function, backward):
+    """function(x) over rows, or its gradient: one record, gone through again and again."""
+    x = normal((rows(dtype), S.width), dtype)
+    if not backward:
+        return lambda i: function(x[i % 2])
+    with yoke.enable_grad():
+        leaves = [one.requires_grad_(True) for one in x]
+        out = [function(leaf) for leaf in leaves]
+    grad = normal((rows(dtype), S.width), dtype)
+    return lambda i: yoke.grad(out[i % 2], leaves[i % 2], grad[i % 2], retain_graph=True)
+
+
+def softmax(dtype, backward=False):
+    return by_rows(dtype, lambda x: yoke.softmax(x, -1), backward)
+
+
+def layer_norm(dtype, backward=False):
+    with yoke.enable_grad():
+        weight, bias = (drawn(yoke.rand, (S.width,)).to(DTYPES[dtype]).requires_grad_(backward) for _ in range(2))
+    return by_rows(dtype, lambda x: yoke.layer_norm(x, (S.width,), weight, bias), backward)
+
+
+def cross_entropy(dtype, backward=False):
+    count = S.block // (2 if dtype == "bf16" else 4) // S.classes
+    x, target = normal((count, S.classes), dtype), drawn(yoke.randint, 0, S.classes, (count,))
+    if not backward:
+        return lambda i: yoke.cross_entropy(x[i % 2], target)
+    with yoke.enable_grad():
+        leaves = [one.requires_grad_(True) for one in x]
+        losses = [yoke.cross_entropy(leaf, target) for leaf in leaves]
+    return lambda i: yoke.grad(losses[i % 2], leaves[i % 2], retain_graph=True)
+
+
+def parameters():
+    """S.block bytes of weights in many tensors, with gradients."""
+    found = [drawn(yoke.randn, (S.block // 4 // S.tensors,)).requires_grad_(True) for _ in range(S.tensors)]
+    for parameter in found:
+        parameter.grad = drawn(yoke.randn, parameter.shape)
+    return found
+
+
+def adamw(_):
+    optimizer = optim.AdamW(parameters(), lr=1e-3)
+    return lambda _: optimizer.step()
+
+
+def grad_norm(_):
+    weights = parameters()
+    return lambda _: yoke.clip_grad_norm_(weights, 1e30)  # never reached: nothing is written
+
+
+def gemm(dtype, size):
+    sets = gpu_cases.gemm_sets(S, size, dtype)
+    pairs = [[drawn(yoke.randn, (size, size)).to(DTYPES[dtype]) for _ in range(2)] for _ in range(sets)]
+    return lambda i: yoke.matmul(*pairs[i % sets])
+
+
+def attention(length, backward=False):
+    shape = (S.tokens // length, S.heads, length, S.head_width)
+    with yoke.enable_grad():
+        q, k, v = (drawn(yoke.randn, shape).to(yoke.bfloat16).requires_grad_(backward) for _ in range(3))
+        out = yoke.scaled_dot_product_attention(q, k, v, is_causal=True)
+    if not backward:
+        return lambda _: yoke.scaled_dot_product_attention(q, k, v, is_causal=True)
+    grad = drawn(yoke.randn, shape).to(yoke.bfloat16)
+    return lambda _: yoke.grad(out, [q, k, v], grad, retain_graph=True)
+
+
+@functools.lru_cache(1)  # one case at a time lies in memory
+def kernel(name, arguments):
+    function = {"add": add, "gelu": gelu, "cast": cast, "softmax": softmax, "layer_norm": layer_norm, "adamw": adamw,
+                "cross_entropy": cross_entropy, "grad_norm": grad_norm, "gemm": gemm, "attention": attention}[name]
+    return function(*(int(a) if a.isdigit() else a == "backward" or a for a in arguments))
+
+
+def measure_kernel(name, arguments, count):
+    set_tf32("tf32" in arguments)
+    step.cache_clear()
+    replay.cache_clear()
+    with yoke.no_grad():
+        return timed(kernel(name, tuple(arguments)), count)
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+
+class GPT2(gpt.GPT):
+    """The example's network with GPT-2's vocabulary, the embedding serving as the head too."""
+
+    def __init__(self):
+        super().__init__(S.gpt2.layers, S.gpt2.width, S.gpt2.heads, S.gpt2.context)
+        self.byte, self.head = nn.Embedding(S.gpt2.vocabulary, S.gpt2.width), None
+        nn.init.normal_(self.byte.weight, std=0.02)
+
+    def forward(self, index):
+        x = self.byte(index) + self.place(yoke.arange(index.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return yoke.linear(self.norm(x), self.byte.weight)
+
+
+def gpt2_step(amp):
+    net = GPT2()
+    text = drawn(yoke.randint, 0, S.gpt2.vocabulary, (S.gpt2.batch * S.gpt2.context * 4,))
+    optimizer, _ = gpt.make_optimizer(net, 1e-3, 10**6)
+    lower = gpt.AMP.get(amp)
+
+    def step():
+        x, target = gpt.draw_batch(text, S.gpt2.batch, S.gpt2.context)
+        with yoke.autocast(lower, enabled=lower is not None):
+            loss = yoke.cross_entropy(net(x).reshape((-1, S.gpt2.vocabulary)), target)
+        optimizer.zero_grad()
+        loss.backward()
+        yoke.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def gpt_step(amp):
+    net = gpt.GPT(S.gpt.layers, S.gpt.width, S.gpt.heads, S.gpt.context)
+    text = drawn(yoke.randint, 0, 256, (S.gpt.batch * S.gpt.context * 16,))
+    return gpt.make_step(net, text, 10**6, S.gpt.batch, amp=amp)
+
+
+@functools.lru_cache(2)
+def step(net, amp):
+    return {"gpt": gpt_step, "gpt2": gpt2_step}[net](amp)
+
+
+@functools.lru_cache(1)
+def replay(net, amp):
+    eager, graph = step(net, amp), yoke.Graph(device)
+    for _ in range(3):  # what optimizers and caches make once is made before the capture
+        eager()
+    with graph.capture():
+        loss = eager()
+    return lambda: (graph.replay(), loss)[1]
+
+
+def mlp(amp, count):
+    """The main job's loop as it stands in the example, on random pictures."""
+    images = drawn(yoke.randint, 0, 256, (S.pictures, 784)).to(yoke.uint8)
+    labels = drawn(yoke.randint, 0, 10, (S.pictures,))
+    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    steps = min(count, S.pictures // fashion_mnist.BATCH)
+    pictures = steps * fashion_mnist.BATCH
+    device.synchronize()
+    start = time.perf_counter()
+    fashion_mnist.train(net, images[:pictures], labels[:pictures], 1, amp)
+    return (time.perf_counter() - start) / steps
+
+
+def activations(net, amp):
+    """Bytes that a step needs at most beside what is there between steps."""
+    once = step(net, amp)
+    once(), once()
+    before = yoke.memory_allocated()
+    yoke.reset_peak_memory_stats()
+    once()
+    return float(yoke.max_memory_allocated() - before)
+
+
+def measure(case, count):
+    name, *arguments = case.split()
+    if name == "call":
+        a, b = yoke.zeros(8), yoke.zeros(8)
+        return host_timed(lambda: a + b, count, 256)
+    if name == "mlp":
+        return mlp(arguments[0], count)
+    if name not in ("step", "graph", "replay", "activations"):
+        return measure_kernel(name, arguments, count)
+    kernel.cache_clear()
+    set_tf32(arguments[1] == "tf32")
+    amp = "off" if arguments[1] in ("f32", "tf32") else arguments[1]
+    if name == "activations":
+        return activations(arguments[0], amp)
+    if name == "step":
+        once = step(arguments[0], amp)
+        return timed(lambda _: once(), count)
+    once = replay(arguments[0], amp)
+    return timed(lambda _: once(), count) if name == "graph" else host_timed(once, min(count, 8), 4)
+
+
+serve(f"Yoke {yoke.__version__}, Python {sys.version.split()[0]}, {device.name}", measure)

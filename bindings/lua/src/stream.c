@@ -1,0 +1,388 @@
+/* Streams and events: userdata over one reference each. The current stream is a scope: scope.c. */
+#include "bindings/lua/src/convert.h"
+
+#include <limits.h>
+#include <string.h>
+
+static const char kStreamName[] = "yoke.Stream";
+static const char kEventName[] = "yoke.Event";
+
+/* ---- Arguments --------------------------------------------------------------------------------------- */
+
+yoke_stream *yl_need_stream(lua_State *L, Target target, int index)
+{
+    yoke_stream **box = luaL_testudata(L, index, kStreamName);
+    if (!box) yl_wrong_type(L, target, index, "a stream");
+    if (!*box)
+        yl_raise(L, target.binding, YOKE_E_CLOSED, target.call,
+                 "argument '%s' is a closed stream; nothing can be done with it after close()",
+                 target.name);
+    return *box;
+}
+
+static yoke_event *need_event(lua_State *L, Target target, int index)
+{
+    yoke_event **box = luaL_testudata(L, index, kEventName);
+    if (!box) yl_wrong_type(L, target, index, "an event");
+    if (!*box)
+        yl_raise(L, target.binding, YOKE_E_CLOSED, target.call,
+                 "argument '%s' is a closed event; nothing can be done with it after close()",
+                 target.name);
+    return *box;
+}
+
+static yoke_stream *self_stream(lua_State *L, const char *call)
+{
+    const Target self = {yl_binding(L), call, "self"};
+    return yl_need_stream(L, self, 1);
+}
+
+static yoke_event *self_event(lua_State *L, const char *call)
+{
+    const Target self = {yl_binding(L), call, "self"};
+    return need_event(L, self, 1);
+}
+
+static yoke_stream **new_stream(lua_State *L)
+{
+    yoke_stream **box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = NULL;
+    luaL_setmetatable(L, kStreamName);
+    return box;
+}
+
+static yoke_event **new_event(lua_State *L)
+{
+    yoke_event **box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = NULL;
+    luaL_setmetatable(L, kEventName);
+    return box;
+}
+
+/* In the modes of the coroutine, whose current stream may be meant. */
+static void check_entered(lua_State *L, Binding *b, Modes outer, yoke_status status)
+{
+    yl_leave(outer);
+    yl_check(L, b, status);
+}
+
+/* ---- Streams ----------------------------------------------------------------------------------------- */
+
+/* yoke.Stream(device, priority) or yoke.Stream{device =, priority =}. */
+static int make_stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "Stream", "device"};
+    yl_arg_count(L, b, "Stream", 0, 2);
+    if (lua_type(L, 1) == LUA_TTABLE) {
+        lua_settop(L, 1);
+        lua_getfield(L, 1, "device");
+        lua_getfield(L, 1, "priority");
+        lua_remove(L, 1);
+    }
+    lua_settop(L, 2);
+    const int64_t priority = lua_isnil(L, 2) ? 0 : yl_int_arg(L, b, 2, "Stream", "priority");
+    yoke_device *device = yl_need_device(L, target, 1);
+    if (priority < INT_MIN || priority > INT_MAX)
+        yl_raise(L, b, YOKE_E_VALUE, "Stream",
+                 "argument 'priority' is %I, beyond what a device can tell apart",
+                 (lua_Integer)priority);
+    yoke_stream **box = new_stream(L);
+    const Modes outer = yl_enter(L, b);
+    check_entered(L, b, outer, yoke_stream_create(device, (int32_t)priority, box));
+    return 1;
+}
+
+/* yoke.wrap_stream(native, device): native is an integer or a light userdata. */
+static int wrap_stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "wrap_stream", "device"};
+    yl_arg_count(L, b, "wrap_stream", 1, 2);
+    void *native = lua_islightuserdata(L, 1)
+                       ? lua_touserdata(L, 1)
+                       : (void *)(intptr_t)yl_int_arg(L, b, 1, "wrap_stream", "native");
+    yoke_device *device = yl_need_device(L, target, 2);
+    yoke_stream **box = new_stream(L);
+    const Modes outer = yl_enter(L, b);
+    check_entered(L, b, outer, yoke_stream_wrap(native, device, box));
+    return 1;
+}
+
+static int current_stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "current_stream", "device"};
+    lua_settop(L, 1);
+    yoke_device *device = yl_need_device(L, target, 1);
+    yoke_stream **box = new_stream(L);
+    const Modes outer = yl_enter(L, b);
+    check_entered(L, b, outer, yoke_current_stream(device, box));
+    return 1;
+}
+
+static int stream_synchronize(lua_State *L)
+{
+    yl_check(L, yl_binding(L), yoke_stream_synchronize(self_stream(L, "synchronize")));
+    return 0;
+}
+
+static int stream_query(lua_State *L)
+{
+    int32_t idle = 0;
+    yl_check(L, yl_binding(L), yoke_stream_query(self_stream(L, "query"), &idle));
+    lua_pushboolean(L, idle);
+    return 1;
+}
+
+static int stream_wait_event(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "wait_event", "event"};
+    yoke_event *event = need_event(L, target, 2);
+    yl_check(L, b, yoke_stream_wait_event(self_stream(L, "wait_event"), event));
+    return 0;
+}
+
+/* s:wait_stream(other): after what the other was given so far. */
+static int stream_wait_stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "wait_stream", "stream"};
+    lua_settop(L, 2);
+    yoke_event **box = new_event(L);
+    yl_check(L, b, yoke_event_create(0, box));
+    yl_check(L, b, yoke_event_record(*box, yl_need_stream(L, target, 2)));
+    yl_check(L, b, yoke_stream_wait_event(self_stream(L, "wait_stream"), *box));
+    return 0;
+}
+
+/* s:record_event(event) or s:record_event(), which makes one; returns it. */
+static int stream_record_event(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "record_event", "event"};
+    lua_settop(L, 2);
+    if (lua_isnil(L, 2)) {
+        yl_check(L, b, yoke_event_create(0, new_event(L)));
+        lua_replace(L, 2);
+    }
+    yoke_event *event = need_event(L, target, 2);
+    yl_check(L, b, yoke_event_record(event, self_stream(L, "record_event")));
+    return 1;
+}
+
+static int stream_close(lua_State *L)
+{
+    yoke_stream **box = luaL_checkudata(L, 1, kStreamName);
+    yoke_stream *stream = *box;
+    *box = NULL;
+    yoke_stream_release(stream);
+    return 0;
+}
+
+static int stream_equal(lua_State *L)
+{
+    yoke_stream **a = luaL_testudata(L, 1, kStreamName), **b = luaL_testudata(L, 2, kStreamName);
+    lua_pushboolean(L, a && b && *a && *b && yoke_stream_equal(*a, *b) == 1);
+    return 1;
+}
+
+static int stream_tostring(lua_State *L)
+{
+    yoke_stream **box = luaL_checkudata(L, 1, kStreamName);
+    if (*box)
+        lua_pushfstring(L, "stream of %s (%p)", yoke_device_spec(yoke_stream_device(*box)),
+                        yoke_stream_handle(*box));
+    else
+        lua_pushliteral(L, "stream (closed)");
+    return 1;
+}
+
+/* s.handle, s.device and methods. Upvalues: the Binding, the table of methods. */
+static int stream_index(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    if (!strcmp(name, "handle")) {
+        lua_pushinteger(L, (lua_Integer)(intptr_t)yoke_stream_handle(self_stream(L, name)));
+    } else if (!strcmp(name, "device")) {
+        yl_push_device(L, b, yoke_stream_device(self_stream(L, name)));
+    } else {
+        lua_pushvalue(L, 2);
+        if (lua_rawget(L, lua_upvalueindex(2)) == LUA_TNIL)
+            return yl_raise(L, b, YOKE_E_VALUE, "stream", "a stream has no field or method '%s'",
+                            luaL_tolstring(L, 2, NULL));
+    }
+    return 1;
+}
+
+/* ---- Events ------------------------------------------------------------------------------------------ */
+
+/* yoke.Event(timing) or yoke.Event{timing =}. */
+static int make_event(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "Event", 0, 1);
+    lua_settop(L, 1);
+    if (lua_istable(L, 1)) {
+        lua_getfield(L, 1, "timing");
+        lua_replace(L, 1);
+    }
+    const int timing = lua_isnil(L, 1) ? 0 : yl_bool_arg(L, b, 1, "Event", "timing");
+    yl_check(L, b, yoke_event_create(timing, new_event(L)));
+    return 1;
+}
+
+static int event_record(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "record", "stream"};
+    yoke_stream *stream = lua_isnoneornil(L, 2) ? NULL : yl_need_stream(L, target, 2);
+    yoke_event *event = self_event(L, "record");
+    const Modes outer = yl_enter(L, b);
+    check_entered(L, b, outer, yoke_event_record(event, stream));
+    return 0;
+}
+
+/* e:wait(stream): the stream, by default the current one, goes on after it. */
+static int event_wait(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "wait", "stream"};
+    lua_settop(L, 2);
+    if (lua_isnil(L, 2)) {
+        yoke_stream **box = new_stream(L);
+        const Modes outer = yl_enter(L, b);
+        check_entered(L, b, outer, yoke_current_stream(NULL, box));
+        lua_replace(L, 2);
+    }
+    yoke_stream *stream = yl_need_stream(L, target, 2);
+    yl_check(L, b, yoke_stream_wait_event(stream, self_event(L, "wait")));
+    return 0;
+}
+
+static int event_query(lua_State *L)
+{
+    int32_t reached = 0;
+    yl_check(L, yl_binding(L), yoke_event_query(self_event(L, "query"), &reached));
+    lua_pushboolean(L, reached);
+    return 1;
+}
+
+static int event_synchronize(lua_State *L)
+{
+    yl_check(L, yl_binding(L), yoke_event_synchronize(self_event(L, "synchronize")));
+    return 0;
+}
+
+/* Milliseconds. */
+static int event_elapsed_time(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "elapsed_time", "end"};
+    yoke_event *end = need_event(L, target, 2);
+    double seconds = 0;
+    yl_check(L, b, yoke_event_elapsed(self_event(L, "elapsed_time"), end, &seconds));
+    lua_pushnumber(L, seconds * 1e3);
+    return 1;
+}
+
+static int event_close(lua_State *L)
+{
+    yoke_event **box = luaL_checkudata(L, 1, kEventName);
+    yoke_event *event = *box;
+    *box = NULL;
+    yoke_event_release(event);
+    return 0;
+}
+
+/* ---- Tensors ----------------------------------------------------------------------------------------- */
+
+static int record_stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "record_stream", "stream"};
+    yoke_stream *stream = yl_need_stream(L, target, 2);
+    yl_check(L, b,
+             yoke_tensor_record_stream(yl_tensor_arg(L, b, 1, "record_stream", "self"), stream));
+    return 0;
+}
+
+static int pin_memory(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor **box = yl_new_tensor(L, b);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "pin_memory", "self");
+    YL_CALL(L, b, tensor, yoke_tensor_pin_memory(tensor, box));
+    yl_count(L, b, *box, tensor);
+    return 1;
+}
+
+static int is_pinned(lua_State *L)
+{
+    yoke_tensor *tensor = yl_tensor_arg(L, yl_binding(L), 1, "is_pinned", "self");
+    lua_pushboolean(L, yoke_tensor_is_pinned(tensor) == 1);
+    return 1;
+}
+
+/* A class whose fields and methods `index` finds; without it, plain methods. */
+static void open_class(lua_State *L, Binding *b, const char *name, const luaL_Reg *methods,
+                       lua_CFunction index, lua_CFunction close)
+{
+    luaL_newmetatable(L, name);
+    lua_pushlightuserdata(L, b);
+    lua_newtable(L);
+    yl_set_functions(L, b, methods);
+    if (index) {
+        lua_pushcclosure(L, index, 2);
+    } else {
+        lua_remove(L, -2);
+    }
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, close);
+    lua_setfield(L, -2, "__gc");
+    lua_pushcfunction(L, close);
+    lua_setfield(L, -2, "__close");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__metatable");
+}
+
+void yl_open_stream(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {{"Stream", make_stream},
+                                         {"Event", make_event},
+                                         {"wrap_stream", wrap_stream},
+                                         {"current_stream", current_stream},
+                                         {NULL, NULL}};
+    static const luaL_Reg tensor_methods[] = {{"record_stream", record_stream},
+                                              {"pin_memory", pin_memory},
+                                              {"is_pinned", is_pinned},
+                                              {NULL, NULL}};
+    static const luaL_Reg stream_methods[] = {{"synchronize", stream_synchronize},
+                                              {"query", stream_query},
+                                              {"wait_event", stream_wait_event},
+                                              {"wait_stream", stream_wait_stream},
+                                              {"record_event", stream_record_event},
+                                              {"close", stream_close},
+                                              {NULL, NULL}};
+    static const luaL_Reg event_methods[] = {{"record", event_record},
+                                             {"wait", event_wait},
+                                             {"query", event_query},
+                                             {"synchronize", event_synchronize},
+                                             {"elapsed_time", event_elapsed_time},
+                                             {"close", event_close},
+                                             {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    lua_getfield(L, -1, "tensor_methods");
+    yl_set_functions(L, b, tensor_methods);
+    lua_pop(L, 1);
+    open_class(L, b, kStreamName, stream_methods, stream_index, stream_close);
+    lua_pushcfunction(L, stream_equal);
+    lua_setfield(L, -2, "__eq");
+    lua_pushcfunction(L, stream_tostring);
+    lua_setfield(L, -2, "__tostring");
+    lua_pop(L, 1);
+    open_class(L, b, kEventName, event_methods, NULL, event_close);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,81 @@
+---@meta yoke
+-- For editors (LuaLS): streams and events.
+
+---An order of work on one device. One that is closed keeps its work.
+---@class yoke.Stream
+---@field handle integer the device's own handle, 0 for the default stream
+---@field device yoke.Device
+local Stream = {}
+
+---Waits until all work given to it has finished.
+function Stream:synchronize() end
+
+---@return boolean idle
+function Stream:query() end
+
+---What is given to it from now on is done after the event.
+---@param event yoke.Event
+function Stream:wait_event(event) end
+
+---What is given to it from now on is done after what `stream` was given so far.
+---@param stream yoke.Stream
+function Stream:wait_stream(stream) end
+
+---Puts an event, a new one unless one is given, behind its work so far.
+---@param event? yoke.Event
+---@return yoke.Event
+function Stream:record_event(event) end
+
+function Stream:close() end
+
+---A point in the work of a stream.
+---@class yoke.Event
+local Event = {}
+
+---@param stream? yoke.Stream the current one if not given
+function Event:record(stream) end
+
+---@param stream? yoke.Stream the current one if not given
+function Event:wait(stream) end
+
+---@return boolean reached true too for one that was never recorded
+function Event:query() end
+
+function Event:synchronize() end
+
+---@param last yoke.Event
+---@return number milliseconds
+function Event:elapsed_time(last) end
+
+function Event:close() end
+
+---@class yoke
+local yoke = {}
+
+---A stream of a device. Also yoke.Stream{device =, priority =}.
+---@param device? yoke.Device|string|integer
+---@param priority? integer greater ones run first
+---@return yoke.Stream
+function yoke.Stream(device, priority) end
+
+---An event. Also yoke.Event{timing = true}.
+---@param timing? boolean whether it keeps the time
+---@return yoke.Event
+function yoke.Event(timing) end
+
+---Gives work to a stream and makes its device the current one: until the scope is closed, or while fn
+---runs, whose results it returns. It belongs to the running coroutine.
+---@param stream yoke.Stream
+---@return yoke.Scope
+---@overload fun(stream: yoke.Stream, fn: function, ...): ...
+function yoke.stream(stream) end
+
+---@param device? yoke.Device|string|integer
+---@return yoke.Stream
+function yoke.current_stream(device) end
+
+---A stream that the host program made; it must outlive the object and stays the host's to destroy.
+---@param native integer|lightuserdata 0 for the default stream
+---@param device? yoke.Device|string|integer
+---@return yoke.Stream
+function yoke.wrap_stream(native, device) end

@@ -1,0 +1,260 @@
+// stream.cpp: the classes Stream and Event, and a thread's current stream.
+#include "stream.h"
+#include "bind.h"
+
+#include "yoke/device.h"
+#include "yoke/stream.h"
+
+namespace yoke_python {
+namespace {
+
+// One reference to a handle; null after close().
+template <class Handle, Handle *(*kRetain)(Handle *), void (*kRelease)(Handle *)>
+struct Owner {
+    Handle *handle = nullptr;
+
+    explicit Owner(Handle *owned) : handle(owned) {}
+    Owner(const Owner &other) : handle(kRetain(other.handle)) {}
+    Owner &operator=(const Owner &) = delete;
+    ~Owner() { kRelease(handle); }
+    void close() { kRelease(std::exchange(handle, nullptr)); }
+};
+using Stream = Owner<yoke_stream, yoke_stream_retain, yoke_stream_release>;
+using Event = Owner<yoke_event, yoke_event_retain, yoke_event_release>;
+
+template <class T>
+auto live(const T &object, const char *call)
+{
+    if (!object.handle)
+        require(raise_error(YOKE_E_CLOSED, call,
+                            "the %s is closed; nothing can be done with it after close()",
+                            std::is_same_v<T, Stream> ? "stream" : "event") != nullptr);
+    return object.handle;
+}
+
+template <class T>
+T &need_object(py::handle value, const char *call, const char *argument)
+{
+    const bool is_stream = std::is_same_v<T, Stream>;
+    if (!py::isinstance<T>(value))
+        require(raise_type({call, argument}, is_stream ? "a Stream" : "an Event", value.ptr()) !=
+                nullptr);
+    return value.cast<T &>();
+}
+
+yoke_stream *need_stream(py::handle value, const char *call, const char *argument)
+{
+    return live(need_object<Stream>(value, call, argument), call);
+}
+
+yoke_event *need_event(py::handle value, const char *call, const char *argument)
+{
+    return live(need_object<Event>(value, call, argument), call);
+}
+
+// Waits with the GIL released; another thread may close the object meanwhile.
+template <class T>
+void wait(const T &object, yoke_status (*synchronize)(decltype(object.handle)))
+{
+    live(object, "synchronize");
+    const T held(object);
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = synchronize(held.handle);
+    }
+    check(status);
+}
+
+template <class T>
+bool ask(const T &object, yoke_status (*query)(decltype(object.handle), int32_t *))
+{
+    int32_t yes = 0;
+    check(query(live(object, "query"), &yes));
+    return yes == 1;
+}
+
+Stream make_stream(const py::object &device, const py::object &priority)
+{
+    const int64_t wanted = need_int(priority, "Stream", "priority");
+    yoke_stream *made = nullptr;
+    if (wanted < INT32_MIN || wanted > INT32_MAX)
+        require(raise_error(YOKE_E_VALUE, "Stream",
+                            "argument 'priority' is %lld, beyond what a device can tell apart",
+                            static_cast<long long>(wanted)) != nullptr);
+    check(yoke_stream_create(need_device(device, "Stream"), static_cast<int32_t>(wanted), &made));
+    return Stream(made);
+}
+
+Event make_event(const py::object &timing)
+{
+    yoke_event *made = nullptr;
+    check(yoke_event_create(need_bool(timing, "Event", "timing"), &made));
+    return Event(made);
+}
+
+Stream current_stream(const py::object &device)
+{
+    yoke_stream *current = nullptr;
+    check(yoke_current_stream(need_device(device, "current_stream"), &current));
+    return Stream(current);
+}
+
+Stream wrap_stream(const py::object &native, const py::object &device)
+{
+    yoke_stream *made = nullptr;
+    const int64_t handle = need_int(native, "wrap_stream", "native");
+    check(yoke_stream_wrap(reinterpret_cast<void *>(static_cast<intptr_t>(handle)),
+                           need_device(device, "wrap_stream"), &made));
+    return Stream(made);
+}
+
+py::object record_event(const Stream &stream, const py::object &event)
+{
+    const py::object recorded = event.is_none() ? py::cast(make_event(py::bool_(false))) : event;
+    check(yoke_event_record(need_event(recorded, "record_event", "event"),
+                            live(stream, "record_event")));
+    return recorded;
+}
+
+void wait_stream(const Stream &stream, const py::object &other)
+{
+    yoke_stream *waiting = live(stream, "wait_stream");
+    yoke_stream *first = need_stream(other, "wait_stream", "stream");
+    const Event event = make_event(py::bool_(false));
+    check(yoke_event_record(event.handle, first));
+    check(yoke_stream_wait_event(waiting, event.handle));
+}
+
+void record(const Event &event, const py::object &stream)
+{
+    check(yoke_event_record(live(event, "record"),
+                            stream.is_none() ? nullptr : need_stream(stream, "record", "stream")));
+}
+
+void make_wait(const Event &event, const py::object &stream)
+{
+    yoke_event *first = live(event, "wait");
+    const Stream waiting = stream.is_none() ? current_stream(py::none())
+                                            : need_object<Stream>(stream, "wait", "stream");
+    check(yoke_stream_wait_event(live(waiting, "wait"), first));
+}
+
+double elapsed_time(const Event &start, const py::object &end)
+{
+    double seconds = 0;
+    yoke_event *last = need_event(end, "elapsed_time", "end");
+    check(yoke_event_elapsed(live(start, "elapsed_time"), last, &seconds));
+    return seconds * 1e3;
+}
+
+uintptr_t native_of(const Stream &stream)
+{
+    return reinterpret_cast<uintptr_t>(yoke_stream_handle(live(stream, "handle")));
+}
+
+py::object device_of(const Stream &stream)
+{
+    return taken(device_object(yoke_stream_device(live(stream, "device"))));
+}
+
+py::object equal(const Stream &stream, const py::object &other)
+{
+    if (!py::isinstance<Stream>(other))
+        return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    const Stream &second = other.cast<Stream &>();
+    return py::bool_(
+        stream.handle == second.handle ||
+        (stream.handle && second.handle && yoke_stream_equal(stream.handle, second.handle) == 1));
+}
+
+void bind_stream_class(py::module_ &module)
+{
+    py::class_<Stream>(module, "Stream",
+                       "An order of work on one device. `with yoke.stream(s):` gives a thread's "
+                       "work to it. Greater priorities run first.")
+        .def(py::init(&make_stream), py::arg("device") = py::none(), py::arg("priority") = 0)
+        .def_property_readonly("handle", native_of,
+                               "The device's own handle, an int; 0 for the default stream.")
+        .def_property_readonly("device", device_of, "The device whose work it orders.")
+        .def(
+            "synchronize", [](const Stream &s) { wait(s, yoke_stream_synchronize); },
+            "Waits until all work given to it has finished.")
+        .def(
+            "query", [](const Stream &s) { return ask(s, yoke_stream_query); },
+            "Whether all work given to it has finished.")
+        .def(
+            "wait_event",
+            [](const Stream &s, const py::object &event) {
+                yoke_stream *waiting = live(s, "wait_event");
+                check(yoke_stream_wait_event(waiting, need_event(event, "wait_event", "event")));
+            },
+            py::arg("event"), "What is given to it from now on is done after the event.")
+        .def("wait_stream", wait_stream, py::arg("stream"),
+             "What is given to it from now on is done after what `stream` was given so far.")
+        .def("record_event", record_event, py::arg("event") = py::none(),
+             "Puts an event, a new one unless one is given, behind its work so far; returns it.")
+        .def("close", &Stream::close, "Lets go of it now; any later use is a ClosedError.")
+        .def("__eq__", equal)
+        .def("__hash__",
+             [](const Stream &s) {
+                 return std::hash<const void *>()(yoke_stream_device(live(s, "hash"))) ^
+                        std::hash<uintptr_t>()(native_of(s));
+             })
+        .def("__repr__", [](const Stream &s) {
+            if (!s.handle) return py::str("<yoke.Stream, closed>");
+            return py::str("<yoke.Stream of {}, handle {:#x}>").format(device_of(s), native_of(s));
+        });
+}
+
+void bind_event_class(py::module_ &module)
+{
+    py::class_<Event>(module, "Event",
+                      "A point in the work of a stream. It belongs to the device on which it is "
+                      "first recorded, and counts as reached until then.")
+        .def(py::init(&make_event), py::arg("timing") = false)
+        .def("record", record, py::arg("stream") = py::none(),
+             "Puts it behind what a stream (the current one) was given so far.")
+        .def("wait", make_wait, py::arg("stream") = py::none(),
+             "What a stream (the current one) is given from now on is done after it.")
+        .def(
+            "query", [](const Event &e) { return ask(e, yoke_event_query); },
+            "Whether it was reached.")
+        .def(
+            "synchronize", [](const Event &e) { wait(e, yoke_event_synchronize); },
+            "Waits until it is reached.")
+        .def("elapsed_time", elapsed_time, py::arg("end"),
+             "Milliseconds from this event to `end`, both with timing and reached.")
+        .def("close", &Event::close, "Lets go of it now; any later use is a ClosedError.");
+}
+
+}  // namespace
+
+yoke_stream *stream_argument(PyObject *object, const Place &place)
+{
+    if (!py::isinstance<Stream>(object)) {
+        raise_type(place, "a Stream", object);
+        return nullptr;
+    }
+    yoke_stream *handle = py::handle(object).cast<Stream &>().handle;
+    if (!handle)
+        raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is a closed stream", place.argument);
+    return handle;
+}
+
+void bind_streams(py::module_ &module)
+{
+    bind_stream_class(module);
+    bind_event_class(module);
+    module.def("current_stream", current_stream, py::arg("device") = py::none(),
+               "This thread's current stream of a device.");
+    module.def(
+        "set_stream",
+        [](const py::object &s) { check(yoke_set_stream(need_stream(s, "set_stream", "stream"))); },
+        py::arg("stream"), "Makes a stream this thread's current one of its device.");
+    module.def("wrap_stream", wrap_stream, py::arg("native"), py::arg("device") = py::none(),
+               "A stream that another library made (its handle, an int; 0 for the default one). It "
+               "must outlive the object, and stays that library's to destroy.");
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,203 @@
+// Fences and events: points in the work of streams.
+#include "core/device/stream.h"
+#include "core/device/stream_table.h"
+
+namespace yoke {
+
+namespace {
+
+void *spare_event(Device &device)
+{
+    StreamTable &table = table_of(device);
+    {
+        const std::lock_guard lock(table.spare_mutex);
+        if (!table.spare_events.empty()) {
+            void *event = table.spare_events.back();
+            table.spare_events.pop_back();
+            return event;
+        }
+    }
+    void *event = nullptr;
+    check_backend(device.backend->event_create(device.handle, 0, &event), "event_create",
+                  device.name.c_str());
+    return event;
+}
+
+// The fence of an event, made at its first record. Two threads may both make it: the first one is kept.
+Fence &fence_of(Event &event, Device &device)
+{
+    if (Fence *known = event.fence.load(std::memory_order_acquire)) return *known;
+    void *native = nullptr;
+    check_backend(
+        device.backend->event_create(device.handle, event.timing ? YOKE_EVENT_TIMING : 0, &native),
+        "event_create", device.name.c_str());
+    Fence *made = nullptr;
+    try {
+        made = new Fence(device, native, false);
+    } catch (...) {
+        static_cast<void>(device.backend->event_destroy(device.handle, native));
+        throw;
+    }
+    Fence *first = nullptr;
+    if (event.fence.compare_exchange_strong(first, made)) return *made;
+    made->release();
+    return *first;
+}
+
+const Fence &recorded_fence(const Event &event, const char *which)
+{
+    if (!event.timing)
+        fail(YOKE_E_VALUE,
+             "elapsed_time: the %s event keeps no time; make it with Event(timing=true)", which);
+    const Fence *fence = event.fence.load(std::memory_order_acquire);
+    if (!fence)
+        fail(YOKE_E_STATE, "elapsed_time: the %s event was never recorded; record it on a stream",
+             which);
+    check_usable(fence->device);
+    if (!is_reached(*fence))
+        fail(YOKE_E_STATE, "elapsed_time: the %s event is not reached yet; synchronize() it first",
+             which);
+    return *fence;
+}
+
+}  // namespace
+
+void Fence::destroy() noexcept
+{
+    if (device.host || !is_forked_child()) {
+        StreamTable &table = table_of(device);
+        bool kept = false;
+        if (spare) {
+            const std::lock_guard lock(table.spare_mutex);
+            kept = table.spare_events.size() < kMostSpareEvents;
+            if (kept) table.spare_events.push_back(event);
+        }
+        if (!kept) static_cast<void>(device.backend->event_destroy(device.handle, event));
+    }
+    delete this;
+}
+
+Ref<Fence> make_fence(Device &device, void *native)
+{
+    void *event = spare_event(device);
+    Ref<Fence> fence;
+    try {
+        fence = Ref<Fence>::adopt(new Fence(device, event, true));
+    } catch (...) {
+        static_cast<void>(device.backend->event_destroy(device.handle, event));
+        throw;
+    }
+    check_backend(device.backend->event_record(device.handle, event, native), "event_record",
+                  device.name.c_str());
+    return fence;
+}
+
+Ref<Fence> fence_behind(Device &device, uint8_t id)
+{
+    if (device.host) return nullptr;
+    check_usable(device);
+    if (!device.backend->event_create) {
+        synchronize(device);
+        return nullptr;
+    }
+    if (id == 0) return make_fence(device, nullptr);
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.mutex);
+    const Lane &lane = table.lanes[id];
+    return lane.open ? make_fence(device, lane.native) : lane.behind;
+}
+
+bool is_reached(const Fence &fence)
+{
+    int32_t reached = 0;
+    Device &device = fence.device;
+    check_backend(device.backend->event_query(device.handle, fence.event, &reached), "event_query",
+                  device.name.c_str());
+    return reached != 0;
+}
+
+void wait_fence_native(Device &device, void *native, const Fence &fence)
+{
+    check_usable(fence.device);
+    if (device.backend == fence.device.backend)
+        check_backend(device.backend->event_wait(device.handle, fence.event, native), "event_wait",
+                      device.name.c_str());
+    else
+        check_backend(fence.device.backend->event_synchronize(fence.device.handle, fence.event),
+                      "event_synchronize", fence.device.name.c_str());
+}
+
+void wait_fence(Device &device, uint8_t id, const Fence &fence)
+{
+    wait_fence_native(device, id ? table_of(device).lanes[id].native : nullptr, fence);
+}
+
+void wait_event(Stream &stream, const Event &event)
+{
+    check_not_capturing("Stream.wait_event");
+    Device &device = *stream.lane.device;
+    check_usable(device);
+    if (const Fence *fence = event.fence.load(std::memory_order_acquire))
+        wait_fence_native(device, stream.lane.native, *fence);
+}
+
+Ref<Event> make_event(bool timing)
+{
+    return Ref<Event>::adopt(new Event(timing));
+}
+
+void record_event(Event &event, Stream &stream)
+{
+    check_not_capturing("Event.record");
+    Device &device = *stream.lane.device;
+    check_usable(device);
+    if (!device.backend->event_create) fail_no_streams(device);
+    const Fence &fence = fence_of(event, device);
+    if (&fence.device != &device)
+        fail(YOKE_E_VALUE,
+             "record_event: the event was first recorded on %s, and the stream is of %s; an event "
+             "stays with one "
+             "device, so make another",
+             fence.device.name.c_str(), device.name.c_str());
+    check_backend(device.backend->event_record(device.handle, fence.event, stream.lane.native),
+                  "event_record", device.name.c_str());
+}
+
+bool is_reached(const Event &event)
+{
+    const Fence *fence = event.fence.load(std::memory_order_acquire);
+    if (!fence) return true;
+    check_usable(fence->device);
+    return is_reached(*fence);
+}
+
+void synchronize(const Event &event)
+{
+    check_not_capturing("Event.synchronize");
+    const Fence *fence = event.fence.load(std::memory_order_acquire);
+    if (!fence) return;
+    check_usable(fence->device);
+    check_backend(fence->device.backend->event_synchronize(fence->device.handle, fence->event),
+                  "event_synchronize", fence->device.name.c_str());
+}
+
+double elapsed_seconds(const Event &start, const Event &end)
+{
+    const Fence &first = recorded_fence(start, "first"), &last = recorded_fence(end, "second");
+    Device &device = first.device;
+    if (&device != &last.device)
+        fail(YOKE_E_VALUE,
+             "elapsed_time: the events are of %s and %s; only those of one device share a clock",
+             device.name.c_str(), last.device.name.c_str());
+    double seconds = 0;
+    check_backend(device.backend->event_elapsed(device.handle, first.event, last.event, &seconds),
+                  "event_elapsed", device.name.c_str());
+    return seconds;
+}
+
+}  // namespace yoke
+
+yoke_event::~yoke_event()
+{
+    if (yoke::Fence *made = fence.load()) made->release();
+}

@@ -1,0 +1,285 @@
+#include "core/device/stream.h"
+
+#include "core/base/log.h"
+#include "core/device/stream_table.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+// Left behind by a fork: its handles may be dropped, and nothing more.
+bool is_lost(const Device &device)
+{
+    return !device.host && is_forked_child();
+}
+
+// With the table locked, like all that follows here.
+Ref<Stream> stream_on(Lane &lane)
+{
+    Ref<Stream> made = Ref<Stream>::adopt(new Stream(lane));
+    ++lane.handles;
+    return made;
+}
+
+bool is_idle_native(Device &device, void *native)
+{
+    int32_t idle = 0;
+    check_backend(device.backend->stream_query(device.handle, native, &idle), "stream_query",
+                  device.name.c_str());
+    return idle != 0;
+}
+
+// One that has nothing left to do, so that a new stream does not begin behind another's work.
+Lane *take_resting(StreamTable &table, int32_t priority)
+{
+    for (auto at = table.resting.begin(); at != table.resting.end(); ++at) {
+        Lane *lane = *at;
+        if (lane->priority != priority || !is_idle_native(*lane->device, lane->native)) continue;
+        table.resting.erase(at);
+        return lane;
+    }
+    return nullptr;
+}
+
+// A lane that has no stream: the one that had this very handle, any other, a fresh one.
+Lane &choose_lane(StreamTable &table, Device &device, const void *native)
+{
+    const int count = table.count.load();
+    Lane *chosen = nullptr;
+    for (int i = 1; i < count; ++i) {
+        Lane &lane = table.lanes[i];
+        if (lane.open || (chosen && lane.native != native)) continue;
+        chosen = &lane;
+        if (lane.native == native) break;
+    }
+    if (chosen) return *chosen;
+    if (count == kMaxLanes)
+        fail(YOKE_E_STATE, "%s has %d streams in use, and there can be no more; release some",
+             device.name.c_str(), kMaxLanes - 1);
+    Lane &lane = table.lanes[count];
+    lane.device = &device;
+    lane.id = static_cast<uint8_t>(count);
+    table.count.store(count + 1, std::memory_order_release);
+    return lane;
+}
+
+Ref<Stream> open_lane(StreamTable &table, Device &device, void *native, int32_t priority,
+                      bool wrapped)
+{
+    Lane &lane = choose_lane(table, device, native);
+    if (lane.behind.present()) wait_fence_native(device, native, *lane.behind);
+    Ref<Stream> made = stream_on(lane);
+    lane.behind = nullptr;
+    lane.native = native;
+    lane.priority = priority;
+    lane.wrapped = wrapped;
+    lane.open = true;
+    device.has_side_streams.store(true, std::memory_order_release);
+    return made;
+}
+
+Lane *find_open(StreamTable &table, const void *native)
+{
+    const int count = table.count.load();
+    for (int i = 0; i < count; ++i)
+        if (table.lanes[i].open && table.lanes[i].native == native) return &table.lanes[i];
+    return nullptr;
+}
+
+// The host's stream goes out of our sight: what was given to it is all that its lane will ever wait for.
+void retire(Lane &lane) noexcept
+{
+    Device &device = *lane.device;
+    if (!is_lost(device)) {
+        try {
+            lane.behind = make_fence(device, lane.native);
+        } catch (const std::exception &error) {
+            log(LogLevel::kError, "%s: the end of a wrapped stream's work cannot be told: %s",
+                device.name.c_str(), error.what());
+            static_cast<void>(device.backend->device_synchronize(device.handle));
+        }
+    }
+    lane.open = false;
+}
+
+void drop_handle(Lane &lane) noexcept
+{
+    if (lane.id == 0) return;
+    StreamTable &table = table_of(*lane.device);
+    const std::lock_guard lock(table.mutex);
+    if (--lane.handles) return;
+    if (lane.wrapped)
+        retire(lane);
+    else
+        table.resting.push_back(&lane);  // there is room for all lanes
+}
+
+[[maybe_unused]] const bool hooked = (
+    detail::drop_stream = [](Stream *stream) { stream->release(); }, true);
+
+}  // namespace
+
+StreamTable::StreamTable(Device &device)
+{
+    resting.reserve(kMaxLanes);
+    spare_events.reserve(kMostSpareEvents);
+    lanes[0].device = &device;
+    lanes[0].open = true;
+    first = stream_on(lanes[0]);
+}
+
+StreamTable &table_of(Device &device)
+{
+    return make_once(device.streams, [&] { return new StreamTable(device); });
+}
+
+void fail_no_streams(const Device &device)
+{
+    fail(YOKE_E_UNSUPPORTED, "%s has no streams beside the default one", device.kind());
+}
+
+Ref<Stream> current_stream(Device &device)
+{
+    Stream *chosen =
+        device.ordinal < kStreamDevices ? thread_state().streams[device.ordinal] : nullptr;
+    return chosen ? Ref<Stream>::share(chosen) : table_of(device).first;
+}
+
+void set_current_stream(Stream &stream)
+{
+    Device &device = *stream.lane.device;
+    check_usable(device);
+    const bool is_default = stream.lane.id == 0;
+    if (device.ordinal >= kStreamDevices) {
+        if (is_default) return;
+        fail(YOKE_E_UNSUPPORTED,
+             "%s is device %d of this process; a thread has streams of the first %d",
+             device.name.c_str(), device.ordinal, kStreamDevices);
+    }
+    Stream *&place = thread_state().streams[device.ordinal];
+    if (!is_default) stream.retain();
+    Stream *before = place;
+    place = is_default ? nullptr : &stream;
+    if (before) before->release();
+}
+
+Ref<Stream> make_stream(Device &device, int32_t priority)
+{
+    check_usable(device);
+    const yoke_backend &backend = *device.backend;
+    if (!backend.stream_create || !backend.event_create) fail_no_streams(device);
+    StreamTable &table = table_of(device);
+    {
+        const std::lock_guard lock(table.mutex);
+        if (Lane *lane = take_resting(table, priority)) return stream_on(*lane);
+    }
+    void *native = nullptr;
+    check_backend(backend.stream_create(device.handle, priority, &native), "stream_create",
+                  device.name.c_str());
+    try {
+        const std::lock_guard lock(table.mutex);
+        return open_lane(table, device, native, priority, false);
+    } catch (...) {
+        static_cast<void>(backend.stream_destroy(device.handle, native));
+        throw;
+    }
+}
+
+Ref<Stream> wrap_stream(Device &device, void *native)
+{
+    check_usable(device);
+    StreamTable &table = table_of(device);
+    if (!native) return table.first;
+    if (device.host)
+        fail(
+            YOKE_E_VALUE,
+            "%s runs work at once in its caller and has no streams to wrap; make one with Stream()",
+            device.name.c_str());
+    if (!device.backend->stream_create || !device.backend->event_create) fail_no_streams(device);
+    const std::lock_guard lock(table.mutex);
+    if (Lane *lane = find_open(table, native)) {
+        // One of ours that rests is somebody's again.
+        std::erase(table.resting, lane);
+        return stream_on(*lane);
+    }
+    return open_lane(table, device, native, 0, true);
+}
+
+void synchronize(Stream &stream)
+{
+    check_not_capturing("Stream.synchronize");
+    Device &device = *stream.lane.device;
+    check_usable(device);
+    check_backend(synchronize_lane(device, stream.lane.id),
+                  ("synchronize a stream of " + device.name).c_str(), device.name.c_str());
+}
+
+bool is_idle(Stream &stream)
+{
+    Device &device = *stream.lane.device;
+    check_usable(device);
+    if (!device.backend->stream_query) fail_no_streams(device);
+    return is_idle_native(device, stream.lane.native);
+}
+
+bool is_idle(Device &device)
+{
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.mutex);
+    const int count = table.count.load();
+    for (int i = 0; i < count; ++i)
+        if (table.lanes[i].open && !is_idle_native(device, table.lanes[i].native)) return false;
+    return true;
+}
+
+uint8_t lane_of(Device &device, void *native)
+{
+    if (!native || device.host) return 0;
+    if (const Lane *lane = current_lane(device); lane && lane->native == native) return lane->id;
+    if (!device.backend->stream_create || !device.backend->event_create) fail_no_streams(device);
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.mutex);
+    if (const Lane *lane = find_open(table, native)) return lane->id;
+    table.named.reserve(table.named.size() + 1);
+    table.named.push_back(open_lane(table, device, native, 0, true));
+    return table.named.back()->lane.id;
+}
+
+int lane_count(Device &device) noexcept
+{
+    const StreamTable *table = device.streams.load(std::memory_order_acquire);
+    return table ? table->count.load(std::memory_order_acquire) : 1;
+}
+
+yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
+{
+    const yoke_backend &backend = *device.backend;
+    if (!backend.stream_synchronize) return backend.device_synchronize(device.handle);
+    if (id == 0) return backend.stream_synchronize(device.handle, nullptr);
+    StreamTable &table = table_of(device);
+    const Lane &lane = table.lanes[id];
+    try {
+        Ref<Fence> behind;
+        {
+            const std::lock_guard lock(table.mutex);
+            // The host may end its stream as soon as the lock is free.
+            behind = lane.open && lane.wrapped ? make_fence(device, lane.native) : lane.behind;
+        }
+        if (behind.present()) return backend.event_synchronize(device.handle, behind->event);
+        return lane.wrapped ? YOKE_OK : backend.stream_synchronize(device.handle, lane.native);
+    } catch (const Error &error) {
+        return set_backend_error(error.status(), error.native_code(), error.what());
+    } catch (const std::exception &) {
+        return backend.device_synchronize(device.handle);
+    }
+}
+
+}  // namespace yoke
+
+void yoke_stream::destroy() noexcept
+{
+    yoke::drop_handle(lane);
+    delete this;
+}

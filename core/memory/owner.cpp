@@ -1,0 +1,147 @@
+#include "core/memory/owner.h"
+
+#include "core/base/thread_state.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+constexpr uint64_t kMark = uint64_t{1} << 63;
+
+// Which owner a marked block belongs to. Each entry holds a reference: an owner outlives its blocks. Never freed, see raw.cpp.
+struct Owners {
+    Mutex mutex{LockRank::kOther};
+    std::unordered_map<void *, BlockOwner *> of_block;
+};
+Owners &owners = *new Owners;
+
+}  // namespace
+
+BlockOwner::BlockOwner(Device &device, uint8_t lane) : device_(device), lane_(lane) {}
+
+void BlockOwner::note_use(uint8_t lane) noexcept
+{
+    if (lane != lane_) uses_.fetch_or(lane_bit(lane));
+}
+
+BlockOwner *BlockOwner::of_thread() noexcept
+{
+    return static_cast<BlockOwner *>(thread_state().block_owner);
+}
+
+void BlockOwner::serve_thread()
+{
+    thread_state().block_owner = this;
+}
+
+void BlockOwner::stop_serving_thread()
+{
+    thread_state().block_owner = nullptr;
+    const std::lock_guard lock(mutex_);
+    capturing_ = false;
+}
+
+void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        // The smallest that holds it without wasting half of itself.
+        auto best = free_.end();
+        for (auto i = free_.begin(); i != free_.end(); ++i) {
+            const uint64_t size = blocks_.at(*i).capacity;
+            if (size < bytes || size / 2 > bytes) continue;
+            if (best == free_.end() || size < blocks_.at(*best).capacity) best = i;
+        }
+        if (best != free_.end()) {
+            void *block = *best;
+            free_.erase(best);
+            blocks_.at(block).live = true;
+            *capacity = blocks_.at(block).capacity | kMark;
+            return block;
+        }
+    }
+    thread_state().block_owner = nullptr;
+    uint64_t size = 0;
+    void *block = nullptr;
+    try {
+        block = allocate_block(device_, bytes, lane_, &size);
+        const std::lock_guard lock(mutex_);
+        blocks_.emplace(block, Block{size, 0, true});
+        const std::lock_guard all(owners.mutex);
+        owners.of_block.emplace(block, this);
+    } catch (...) {
+        thread_state().block_owner = this;
+        blocks_.erase(block);
+        if (block) free_block(device_, block, size, lane_);
+        throw;
+    }
+    retain();
+    thread_state().block_owner = this;
+    *capacity = size | kMark;
+    return block;
+}
+
+void BlockOwner::take_back(void *block, uint16_t uses) noexcept
+{
+    BlockOwner *owner = nullptr;
+    {
+        const std::lock_guard lock(owners.mutex);
+        const auto found = owners.of_block.find(block);
+        if (found != owners.of_block.end()) owner = found->second;
+    }
+    if (owner) owner->give(block, uses);
+}
+
+void BlockOwner::give(void *block, uint16_t uses) noexcept
+{
+    uint64_t size = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        Block &record = blocks_.at(block);
+        record.live = false;
+        record.uses |= uses;
+        if (!gone_) {
+            if (capturing_) free_.push_back(block);
+            return;
+        }
+        size = record.capacity;
+        uses = record.uses;
+        blocks_.erase(block);
+    }
+    {
+        const std::lock_guard all(owners.mutex);
+        owners.of_block.erase(block);
+    }
+    free_block(device_, block, size, lane_, uses | uses_);
+    release();
+}
+
+void BlockOwner::let_go() noexcept
+{
+    std::vector<std::pair<void *, Block>> unused;
+    {
+        const std::lock_guard lock(mutex_);
+        gone_ = true;
+        free_.clear();
+        for (auto i = blocks_.begin(); i != blocks_.end();) {
+            if (i->second.live) {
+                ++i;
+                continue;
+            }
+            unused.emplace_back(i->first, i->second);
+            i = blocks_.erase(i);
+        }
+    }
+    for (const auto &[block, record] : unused) {
+        {
+            const std::lock_guard all(owners.mutex);
+            owners.of_block.erase(block);
+        }
+        free_block(device_, block, record.capacity, lane_, record.uses | uses_);
+        release();
+    }
+}
+
+}  // namespace yoke

@@ -1,0 +1,140 @@
+#include "core/memory/pinned.h"
+
+#include "core/backend/registry.h"
+#include "core/base/log.h"
+#include "core/memory/blocks.h"
+#include "core/memory/memory.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace yoke {
+
+namespace {
+
+// A page: less is not pinned.
+constexpr uint64_t kPage = 4096;
+
+// Blocks without a user. Made while the library is loaded, never freed; see raw.cpp.
+struct PinnedPool {
+    Mutex mutex{LockRank::kMemory};
+    std::vector<PinnedBlock *> waiting;
+};
+PinnedPool &pool = *new PinnedPool;
+
+bool is_ready(PinnedBlock &block)
+{
+    std::erase_if(block.fences, [](const Ref<Fence> &fence) { return is_reached(*fence); });
+    return block.fences.empty();
+}
+
+// A waiting block of that size whose copies are done. The events are asked outside of the lock, so the blocks are
+// taken out for as long.
+PinnedBlock *take_waiting(const Device &device, uint64_t capacity)
+{
+    std::vector<PinnedBlock *> candidates;
+    {
+        const std::lock_guard lock(pool.mutex);
+        const auto fits = [&](const PinnedBlock *block) {
+            return block->capacity == capacity && block->device->backend == device.backend;
+        };
+        std::copy_if(pool.waiting.begin(), pool.waiting.end(), std::back_inserter(candidates),
+                     fits);
+        std::erase_if(pool.waiting, fits);
+    }
+    PinnedBlock *found = nullptr;
+    try {
+        for (PinnedBlock *&block : candidates)
+            if (!found && is_ready(*block)) std::swap(found, block);
+    } catch (const Error &error) {
+        log(LogLevel::kDebug, "%s: asking for pinned memory: %s", device.name.c_str(),
+            error.what());
+    }
+    const std::lock_guard lock(pool.mutex);
+    for (PinnedBlock *block : candidates)
+        if (block) pool.waiting.push_back(block);
+    return found;
+}
+
+void give_back(PinnedBlock *block) noexcept
+{
+    Device &device = *block->device;
+    if (device.host || !is_forked_child()) {
+        const yoke_backend &backend = *device.backend;
+        for (const Ref<Fence> &fence : block->fences)
+            static_cast<void>(backend.event_synchronize(fence->device.handle, fence->event));
+        if (backend.host_free(device.handle, block->data, block->capacity) != YOKE_OK)
+            log(LogLevel::kError, "%s: %llu bytes of pinned memory could not be given back",
+                device.name.c_str(), static_cast<unsigned long long>(block->capacity));
+    }
+    delete block;
+}
+
+}  // namespace
+
+PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
+{
+    check_usable(device);
+    if (!device.backend->host_alloc)
+        fail(YOKE_E_UNSUPPORTED, "%s has no pinned memory", device.kind());
+    if (bytes > kMaxBlock)
+        fail(YOKE_E_OOM, "no host memory for %llu pinned bytes: no machine is that large",
+             static_cast<unsigned long long>(bytes));
+    const uint64_t capacity = class_size(bytes, kPage);
+    if (PinnedBlock *known = take_waiting(device, capacity)) return known;
+    auto block = std::make_unique<PinnedBlock>(PinnedBlock{&device, nullptr, capacity, {}});
+    yoke_status status = device.backend->host_alloc(device.handle, capacity, &block->data);
+    if (status == YOKE_E_OOM) {
+        empty_pinned_cache();
+        status = device.backend->host_alloc(device.handle, capacity, &block->data);
+    }
+    check_backend(status, "pinned memory", device.name.c_str());
+    return block.release();
+}
+
+void use_pinned(PinnedBlock &block, Ref<Fence> fence)
+{
+    block.fences.push_back(std::move(fence));
+}
+
+void free_pinned(PinnedBlock *block) noexcept
+{
+    if (is_caching()) {
+        try {
+            const std::lock_guard lock(pool.mutex);
+            pool.waiting.push_back(block);
+            return;
+        } catch (const std::bad_alloc &) {
+            log(LogLevel::kDebug, "no host memory to keep a pinned block");
+        }
+    }
+    give_back(block);
+}
+
+void drop_pinned(void *block)
+{
+    free_pinned(static_cast<PinnedBlock *>(block));
+}
+
+void empty_pinned_cache() noexcept
+{
+    std::vector<PinnedBlock *> waiting;
+    {
+        const std::lock_guard lock(pool.mutex);
+        waiting.swap(pool.waiting);
+    }
+    for (PinnedBlock *block : waiting) give_back(block);
+}
+
+Device &pinning_device()
+{
+    const auto pins = [](const Device &device) {
+        return !device.host && device.backend->host_alloc;
+    };
+    if (Device &current = current_device(); pins(current)) return current;
+    for (Device *device : opened_devices())
+        if (pins(*device)) return *device;
+    return *devices_of(kHostKind).front();
+}
+
+}  // namespace yoke

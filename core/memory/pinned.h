@@ -1,0 +1,36 @@
+// pinned.h: host memory that devices copy from and to without the processor, kept for the next use.
+//
+// A block that a stream may still copy from or to carries fences. It is not used again before they are reached, which the
+// host asks for when it wants a block: nothing waits.
+#pragma once
+
+#include "core/device/stream.h"
+
+#include <vector>
+
+namespace yoke {
+
+struct PinnedBlock {
+    Device *device;  // whose backend pinned it; it serves all devices of that backend
+    void *data;
+    uint64_t capacity;
+    std::vector<Ref<Fence>> fences;
+};
+
+// At least `bytes` (not 0). Raises YOKE_E_OOM, YOKE_E_UNSUPPORTED where the device needs or knows no pinned memory.
+PinnedBlock *allocate_pinned(Device &device, uint64_t bytes);
+
+// Work behind which the fence stands uses the block. One thread at a time.
+void use_pinned(PinnedBlock &block, Ref<Fence> fence);
+
+void free_pinned(PinnedBlock *block) noexcept;
+void drop_pinned(void *block);  // free_pinned as a yoke_drop_fn
+
+// Gives back what waits, after the work on it.
+void empty_pinned_cache() noexcept;
+
+// The device for which pin_memory() pins: the current one, else the first that has pinned memory of its own, else the
+// host, all of whose memory serves.
+Device &pinning_device();
+
+}  // namespace yoke

@@ -1,0 +1,241 @@
+#include "core/ops/graph.h"
+
+#include "core/base/thread_state.h"
+#include "core/ops/ops.h"
+
+#include <cstring>
+#include <string>
+
+namespace yoke {
+
+// A launch with copies of all that its record points to.
+struct RecordedLaunch {
+    yoke_launch launch;
+    yoke_kernel_fn kernel;
+    std::vector<yoke_operand> operands;
+    std::vector<int64_t> numbers;  // shapes, strides, lists
+    std::vector<yoke_arg> params;
+    std::vector<std::string> strings;
+    int offset_param = -1;  // of an op that draws
+    int64_t offset = 0;
+
+    RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn kernel);
+    void run(int64_t random_base);
+
+private:
+    const int64_t *keep(const int64_t *list, int32_t count);
+};
+
+RecordedLaunch::RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn function)
+    : launch(from),
+      kernel(function),
+      operands(from.operands, from.operands + from.operand_count),
+      params(from.params, from.params + from.param_count)
+{
+    size_t count = 0;
+    for (const yoke_operand &o : operands) count += 2 * static_cast<size_t>(o.ndim);
+    for (const yoke_arg &p : params)
+        count += p.kind == YOKE_ARG_INTS ? static_cast<size_t>(p.count) : 0;
+    numbers.reserve(count);  // and never again: what follows points into it
+    strings.reserve(params.size());
+    for (size_t i = 0; i < operands.size(); ++i) {
+        yoke_operand &o = operands[i];
+        if (o.flags & YOKE_OPERAND_SCALAR) o.data = &o.immediate;
+        if (o.data == &from.operands[i]) o.data = &o;  // an empty tensor
+        o.shape = keep(o.shape, o.ndim);
+        o.strides = keep(o.strides, o.ndim);
+    }
+    for (yoke_arg &p : params) {
+        if (p.kind == YOKE_ARG_INTS) p.v.ints = keep(p.v.ints, p.count);
+        if (p.kind == YOKE_ARG_STRING) p.v.string = strings.emplace_back(p.v.string).c_str();
+    }
+    launch.operands = operands.data();
+    launch.params = params.data();
+    int param = 0;
+    for (int i = 0; i < op.arg_count; ++i) {
+        if (is_tensor_type(op.args[i].type)) continue;
+        if (op.args[i].type == ArgType::kInt && strcmp(op.args[i].name, "offset") == 0) {
+            offset_param = param;
+            offset = params[static_cast<size_t>(param)].v.i;
+        }
+        ++param;
+    }
+}
+
+const int64_t *RecordedLaunch::keep(const int64_t *list, int32_t count)
+{
+    const size_t first = numbers.size();
+    if (count > 0) numbers.insert(numbers.end(), list, list + count);
+    return numbers.data() + first;
+}
+
+void RecordedLaunch::run(int64_t random_base)
+{
+    if (offset_param >= 0) params[static_cast<size_t>(offset_param)].v.i = offset + random_base;
+    const auto *device = find_device(launch.device);
+    const auto start = device->backend->launch;
+    check_backend(start ? start(&launch, kernel) : kernel(&launch), kOps[launch.op].name,
+                  device->name.c_str());
+}
+
+// ---- capture ------------------------------------------------------------------------------------------------------
+
+Graph *Graph::of_thread() noexcept
+{
+    return static_cast<Graph *>(thread_state().graph);
+}
+
+Graph::Graph(Device &device) : device_(device) {}
+
+Graph::~Graph()
+{
+    if (state_ == State::kCapturing && of_thread() == this) abort();
+    const yoke_backend &backend = *device_.backend;
+    if (native_) backend.graph_destroy(device_.handle, native_);
+    launches_.clear();
+    for (Storage *storage : held_) storage->release();
+    random_base_ = {};
+    if (blocks_.get()) blocks_->let_go();
+}
+
+void Graph::begin()
+{
+    if (of_thread())
+        fail(YOKE_E_STATE, "capture: this thread captures a graph already; end that one first");
+    if (state_ != State::kEmpty)
+        fail(YOKE_E_STATE,
+             "capture: this graph was captured before; make another Graph for another step");
+    check_usable(device_);
+    synchronize(device_);  // what was given before belongs to no graph
+    if (is_native()) {
+        if (!random_base_.get()) random_base_ = ops::zeros(Dims{0}, YOKE_I64, &device_);
+        if (!stream_.present()) stream_ = make_stream(device_, 0);
+        synchronize(device_);
+        check_backend(device_.backend->graph_begin(device_.handle, stream_->lane.native), "capture",
+                      device_.name.c_str());
+    }
+    blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, memory_lane(device_)));
+    blocks_->serve_thread();
+    thread_state().graph = this;
+    random_before_ = random_state();
+    thread_state().random.offset = 0;  // places behind the base of a replay
+    state_ = State::kCapturing;
+}
+
+// Back to how the thread was before begin().
+void Graph::leave_thread() noexcept
+{
+    random_drawn_ = random_state().offset;
+    thread_state().random = random_before_;
+    thread_state().graph = nullptr;
+    blocks_->stop_serving_thread();
+}
+
+void Graph::end()
+{
+    if (of_thread() != this)
+        fail(YOKE_E_STATE,
+             "capture: this graph is not being captured by this thread; a capture ends where it "
+             "began");
+    leave_thread();
+    state_ = State::kEmpty;
+    if (is_native())
+        check_backend(device_.backend->graph_end(device_.handle, stream_->lane.native, &native_),
+                      "capture", device_.name.c_str());
+    state_ = State::kReady;
+}
+
+void Graph::abort() noexcept
+{
+    if (of_thread() != this) return;
+    leave_thread();
+    state_ = State::kEmpty;
+    void *unfinished = nullptr;
+    if (is_native() &&
+        device_.backend->graph_end(device_.handle, stream_->lane.native, &unfinished) == YOKE_OK)
+        device_.backend->graph_destroy(device_.handle, unfinished);
+    launches_.clear();
+    for (Storage *storage : held_) storage->release();
+    held_.clear();
+    written_.clear();
+    blocks_->let_go();
+    blocks_ = {};
+}
+
+void Graph::hold(const yoke_tensor *x, bool written)
+{
+    if (!x || !x->storage.present()) return;
+    Storage *storage = x->storage.get();
+    if (storage->is_graph_owned())
+        return;  // its memory stays, and may serve again within the capture
+    if (held_.insert(storage).second) storage->retain();
+    if (written) written_.insert(storage);
+}
+
+bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
+                 std::span<yoke_tensor *const> tensors, std::span<const Tensor> results)
+{
+    if (launch.device != device_.handle)
+        fail(YOKE_E_STATE,
+             "%s: a graph of %s is being captured, and this works on another device: it would run "
+             "once, at the "
+             "capture, and not in replays; do it before or after",
+             op.name, device_.name.c_str());
+    size_t next = 0;
+    for (yoke_tensor *x : tensors) hold(x, launch.operands[next++].flags & YOKE_OPERAND_WRITE);
+    for (const Tensor &x : results) hold(x.get(), true);
+    if (is_native()) {
+        launch.stream = stream_->lane.native;
+        launch.random_base = reinterpret_cast<const int64_t *>(random_base_->data);
+        return false;
+    }
+    launches_.push_back(std::make_unique<RecordedLaunch>(op, launch, kernel));
+    return true;
+}
+
+Uncaptured::Uncaptured() noexcept
+    : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
+{
+    thread_state().graph = thread_state().block_owner = nullptr;
+}
+
+Uncaptured::~Uncaptured()
+{
+    thread_state().graph = graph_;
+    thread_state().block_owner = block_owner_;
+}
+
+// ---- replay --------------------------------------------------------------------------------------------------------
+
+// Memory that a stream other than its own works on is waited for before it serves anybody else.
+void Graph::note_replay()
+{
+    if (!device_.has_side_streams.load(std::memory_order_relaxed)) return;
+    const uint8_t lane = memory_lane(device_);
+    blocks_->note_use(lane);
+    for (Storage *storage : held_) storage->note_use(lane);
+}
+
+void Graph::replay()
+{
+    if (Graph *other = of_thread())
+        fail(YOKE_E_STATE,
+             "replay: this thread captures %s graph; a replay cannot be part of a capture",
+             other == this ? "this very" : "another");
+    if (state_ != State::kReady)
+        fail(YOKE_E_STATE, "replay: nothing was captured; use capture() first");
+    check_usable(device_);
+    const auto base = static_cast<int64_t>(random_state().offset);
+    thread_state().random.offset += random_drawn_;
+    note_replay();
+    if (is_native()) {
+        if (random_drawn_) ops::fill_(*random_base_, arg_int(base));
+        check_backend(
+            device_.backend->graph_launch(device_.handle, native_, current_native(device_)),
+            "replay", device_.name.c_str());
+    }
+    for (const auto &recorded : launches_) recorded->run(base);
+    for (Storage *storage : written_) storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace yoke

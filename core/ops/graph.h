@@ -1,0 +1,75 @@
+// graph.h: a whole step, captured once and replayed: a CUDA graph, or on other backends the launches themselves.
+//
+// While a graph is captured nothing runs: launches of the thread on the graph's device are taken down, with the memory they
+// name. What they name is held until the graph is gone. What would wait for the device, or work elsewhere, is refused by
+// name: it would happen once, at the capture, and never again.
+//
+// A replay draws new random numbers: each captured op has its place behind a base that lies on the device and moves on with
+// every replay. Numbers that the host computes (a learning rate) are fixed at the capture.
+#pragma once
+
+#include "core/base/random.h"
+#include "core/memory/owner.h"
+#include "core/ops/op_def.h"
+#include "core/tensor/tensor.h"
+
+#include <memory>
+#include <span>
+#include <unordered_set>
+
+namespace yoke {
+
+struct RecordedLaunch;  // graph.cpp
+
+class Graph final : public RefCounted {
+public:
+    explicit Graph(Device &device);
+
+    // Raises YOKE_E_STATE if this graph was captured before, or the thread captures another.
+    void begin();
+    void end();
+    void abort() noexcept;  // gives the capture up; the graph stays empty
+    void replay();
+
+    // Called for each launch of the capturing thread, with every tensor it names. True: it is taken down and shall not run.
+    bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
+              std::span<yoke_tensor *const> tensors, std::span<const Tensor> results);
+
+    // The graph that the calling thread captures, or nullptr.
+    static Graph *of_thread() noexcept;
+
+private:
+    enum class State { kEmpty, kCapturing, kReady };
+
+    ~Graph() override;
+    bool is_native() const noexcept { return device_.backend->graph_begin != nullptr; }
+    void leave_thread() noexcept;
+    void hold(const yoke_tensor *x, bool written);
+    void note_replay();
+
+    Device &device_;
+    State state_ = State::kEmpty;
+    void *native_ = nullptr;
+    Ref<Stream> stream_;  // on which a native graph is captured
+    Ref<BlockOwner> blocks_;
+    std::vector<std::unique_ptr<RecordedLaunch>> launches_;
+    std::unordered_set<Storage *> held_, written_;  // a reference to each that is held
+    Tensor random_base_;  // int64, on the device; null: the backend reads it from the record
+    RandomState random_before_{};
+    uint64_t random_drawn_ = 0;
+};
+
+// What is done in its scope is part of no capture: it happens at once, on memory of its own.
+class Uncaptured {
+public:
+    Uncaptured() noexcept;
+    ~Uncaptured();
+    Uncaptured(const Uncaptured &) = delete;
+    Uncaptured &operator=(const Uncaptured &) = delete;
+
+private:
+    void *const graph_;
+    void *const block_owner_;
+};
+
+}  // namespace yoke

@@ -1,0 +1,61 @@
+// scaled_mm.cpp: products of matrices whose numbers were scaled to fit float8.
+#include "core/autograd/node.h"
+#include "core/ops/family.h"
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kCall = "scaled_mm";
+
+void check_matrices(const yoke_tensor &x, const yoke_tensor &y)
+{
+    check_floating(x, kCall, "x");
+    check_floating(y, kCall, "y");
+    if (x.ndim != 2 || y.ndim != 2 || x.shape_[1] != y.shape_[0])
+        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'y' %s; they must be [m, k] and [k, n]", kCall,
+             to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
+}
+
+void check_scale(const yoke_tensor &scale, const char *arg)
+{
+    check_floating(scale, kCall, arg);
+    if (scale.numel != 1)
+        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; a scale is one number for the whole matrix",
+             kCall, arg, to_string(scale.shape()).c_str());
+}
+
+bool is_float8(yoke_dtype dtype)
+{
+    return dtype == YOKE_F8_E4M3 || dtype == YOKE_F8_E5M2;
+}
+
+yoke_dtype result_dtype(const yoke_tensor &x, yoke_dtype asked)
+{
+    if (asked == YOKE_NONE) return is_float8(x.dtype) ? YOKE_BF16 : x.dtype;
+    if (!is_floating(asked))
+        fail(YOKE_E_TYPE, "%s: argument 'out_dtype' is %s; it takes a floating dtype", kCall,
+             name(asked));
+    return asked;
+}
+
+}  // namespace
+
+// In float32, which holds every product of two float8 numbers; in float64 for x of that.
+Tensor compose_scaled_mm(ScaledMmArgs a)
+{
+    const yoke_tensor &x = a.x(), &y = a.y();
+    check_matrices(x, y);
+    check_scale(a.scale_x(), "scale_x");
+    check_scale(a.scale_y(), "scale_y");
+    const yoke_dtype dtype = result_dtype(x, a.out_dtype());
+    const yoke_dtype wide = x.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
+    const NoGrad no_grad;
+    const NoAutocast as_given;
+    const Tensor scale = ops::reshape(
+        *ops::mul(*ops::cast(a.scale_x(), wide), *ops::cast(a.scale_y(), wide)), Dims{});
+    const Tensor product = ops::matmul(*ops::cast(x, wide), *ops::cast(y, wide));
+    return ops::cast(*ops::mul(*product, *scale), dtype);
+}
+
+}  // namespace yoke

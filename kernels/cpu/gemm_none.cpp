@@ -1,0 +1,26 @@
+// In place of gemm.cpp where the build has no oneDNN: every product is left to our own loops.
+#include "kernels/cpu/gemm.h"
+
+#include <cstdio>
+
+namespace yoke::cpu {
+
+yoke_status gemm_onednn(const Product &, bool *done)
+{
+    *done = false;
+    return YOKE_OK;
+}
+
+void limit_onednn(const char *) { }
+
+void describe_onednn(char *text, size_t bytes)
+{
+    snprintf(text, bytes, "no oneDNN (products take our own loops)");
+}
+
+bool onednn_has_bf16()
+{
+    return false;
+}
+
+}  // namespace yoke::cpu

@@ -1,0 +1,43 @@
+// cuBLASLt as it was found: its functions, and what is kept of it for each device.
+#pragma once
+
+#include "kernels/cuda/cublaslt_plans.h"
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/support.h"
+
+namespace yoke::cuda {
+
+#define YOKE_CUBLASLT_CALLS(CALL)               \
+    CALL(cublasLtGetVersion)                    \
+    CALL(cublasLtGetStatusName)                 \
+    CALL(cublasLtGetStatusString)               \
+    CALL(cublasLtCreate)                        \
+    CALL(cublasLtDestroy)                       \
+    CALL(cublasLtMatrixLayoutInit_internal)     \
+    CALL(cublasLtMatrixLayoutSetAttribute)      \
+    CALL(cublasLtMatmulDescInit_internal)       \
+    CALL(cublasLtMatmulDescSetAttribute)        \
+    CALL(cublasLtMatmulPreferenceInit_internal) \
+    CALL(cublasLtMatmulPreferenceSetAttribute)  \
+    CALL(cublasLtMatmulAlgoGetHeuristic)        \
+    CALL(cublasLtMatmulAlgoCheck)               \
+    CALL(cublasLtMatmul)
+
+struct CublasLtCalls {
+    YOKE_CUBLASLT_CALLS(YOKE_LIBRARY_MEMBER)
+};
+
+struct CublasLt {
+    const CublasLtCalls *call = nullptr;
+    cublasLtHandle_t handle = nullptr;
+    PlanCache plans;
+};
+
+// What there is for the launch's device, made at the first call.
+yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out);
+
+// "matmul: cuda:0: cublasLtMatmul of … failed with CUBLAS_STATUS_EXECUTION_FAILED (13), …". YOKE_OK for success.
+yoke_status cublaslt_check(const yoke_launch *launch, cublasStatus_t status, const char *what, ...)
+    __attribute__((format(printf, 3, 4)));
+
+}  // namespace yoke::cuda

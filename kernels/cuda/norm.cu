@@ -1,0 +1,211 @@
+// layer_norm and rms_norm over the last axes: one read and one write of memory where a group of threads holds the row.
+#include "kernels/common/norm.h"
+
+#include "kernels/cuda/lined.cuh"
+#include "kernels/cuda/rows.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::GradientSums;
+using kernels::inverse_root;
+using kernels::Moments;
+using kernels::normalized;
+
+// Operands of a row: x, weight, bias, out.
+template <class C>
+struct Normalization {
+    C *means, *rstds;  // of each row; means of layer_norm alone
+    C eps;
+    bool has_weight, has_bias;
+};
+
+// normal * weight + bias of a chunk.
+template <bool kPacked, class T, int E>
+__device__ inline void finish_chunk(const Normalization<compute_type<T>> &to, const Rows<4> &rows,
+                                    const Place<4> &place, const Member &member, int64_t first,
+                                    const compute_type<T> (&x)[E], compute_type<T> mean,
+                                    compute_type<T> rstd)
+{
+    using C = compute_type<T>;
+    constexpr int V = kPackLength<T>;
+    const Chunk<T, E, kPacked> weight(rows, 1, place.data[1], first),
+        bias(rows, 2, place.data[2], first), out(rows, 3, place.data[3], first);
+    YOKE_UNROLL
+    for (int p = 0; p < E / V; p++) {
+        const int at = member.pack<V>(p);
+        C w[V], b[V], y[V];
+        if (to.has_weight) unpack<T, V>(weight.load(at, T()), w);
+        if (to.has_bias) unpack<T, V>(bias.load(at, T()), b);
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) {
+            y[k] = normalized(x[p * V + k], mean, rstd);
+            if (to.has_weight) y[k] *= w[k];
+            if (to.has_bias) y[k] += b[k];
+        }
+        out.store(at, pack_of<T, V>(y));
+    }
+}
+
+template <class T, int E>
+__device__ inline compute_type<T> sum_values(const compute_type<T> (&x)[E])
+{
+    compute_type<T> sum = 0;
+    YOKE_UNROLL
+    for (int i = 0; i < E; i++) sum += x[i];
+    return sum;
+}
+
+// Of the elements that the row has.
+template <class T, int E>
+__device__ inline compute_type<T> squares_from(const compute_type<T> (&x)[E], compute_type<T> mean,
+                                               const Member &member, int64_t left)
+{
+    constexpr int V = kPackLength<T>;
+    compute_type<T> sum = 0;
+    YOKE_UNROLL
+    for (int i = 0; i < E; i++) {
+        const compute_type<T> deviation = x[i] - mean;
+        sum += member.pack<V>(i / V) + i % V < left ? deviation * deviation : 0;
+    }
+    return sum;
+}
+
+template <class C>
+__device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, C mean, C rstd)
+{
+    if (to.means) to.means[row] = mean;
+    to.rstds[row] = rstd;
+}
+
+template <class T, int E, bool kPacked>
+__global__ void __launch_bounds__(kMostThreads, (kPacked ? 2 : 1))
+    normalize_rows(Rows<4> rows, Normalization<compute_type<T>> to, int group)
+{
+    using C = compute_type<T>;
+    const Member member(group);
+    const int64_t rows_a_block = blockDim.x / group;
+    for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
+         first += gridDim.x * rows_a_block) {
+        const int64_t row = first + threadIdx.x / group;
+        const Place<4> place = rows.outer.at(min(row, rows.count - 1));
+        Held<T, E> held;
+        C x[E], mean = 0;
+        Chunk<T, E, kPacked>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), held);
+        held.values(x);
+        if (to.means) mean = sum_group(sum_values<T>(x), group) / (C)rows.length;
+        const C squares = sum_group(squares_from<T>(x, mean, member, rows.length), group);
+        const C rstd = inverse_root(squares / (C)rows.length, to.eps);
+        if (row >= rows.count) continue;
+        finish_chunk<kPacked, T>(to, rows, place, member, 0, x, mean, rstd);
+        if (member.lane == 0) keep_statistics(to, row, mean, rstd);
+    }
+}
+
+// Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it.
+template <class T>
+__global__ void __launch_bounds__(kMostThreads)
+    normalize_long_rows(Rows<4> rows, Normalization<compute_type<T>> to)
+{
+    using C = compute_type<T>;
+    using State = Moments<C>;
+    constexpr int E = kFew<T>, V = kPackLength<T>;
+    const Member member((int)blockDim.x);
+    const int64_t chunk = (int64_t)E * blockDim.x;
+    const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
+    for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
+        const Place<4> place = rows.outer.at(row);
+        Held<T, E> held;
+        C x[E];
+        State state = State::init();
+        for (int64_t first = 0; first < rows.length; first += chunk) {
+            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
+            held.values(x);
+            int count = 0;
+            for (int i = 0; i < E; i++)
+                count += member.pack<V>(i / V) + i % V < rows.length - first;
+            if (count == 0) continue;
+            const C mean = to.means ? sum_values<T>(x) / (C)count : (C)0;
+            const C squares = squares_from<T>(x, mean, member, rows.length - first);
+            state = State::combine(state, {(C)count, mean, squares});
+        }
+        state = reduce_block(state, State::init(), combine);
+        const C rstd = inverse_root(state.variance(), to.eps);
+        for (int64_t first = 0; first < rows.length; first += chunk) {
+            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), held);
+            held.values(x);
+            finish_chunk<false, T>(to, rows, place, member, first, x, state.mean, rstd);
+        }
+        if (threadIdx.x == 0) keep_statistics(to, row, state.mean, rstd);
+    }
+}
+
+template <class T>
+static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weight,
+                             const yoke_operand *bias, const yoke_operand &out,
+                             const Normalization<compute_type<T>> &given)
+{
+    const yoke_operand &x = launch->operands[0];
+    const int axis = x.ndim - launch->params[0].count;
+    Lined lined_x(launch), lined_weight(launch), lined_bias(launch), lined_out(launch);
+    if (const yoke_status status = lined_x.take(x, axis, true)) return status;
+    if (const yoke_status status = lined_weight.take(*weight, 0, true)) return status;
+    if (bias)
+        if (const yoke_status status = lined_bias.take(*bias, 0, true)) return status;
+    if (const yoke_status status = lined_out.take(out, axis, false)) return status;
+    Normalization<compute_type<T>> to = given;
+    to.has_weight = is_present(lined_weight.operand());
+    to.has_bias = is_present(lined_bias.operand());
+    const Rows<4> rows = last_axes<4>({&lined_x.operand(), lined_weight.or_else(lined_x),
+                                       lined_bias.or_else(lined_x), &lined_out.operand()},
+                                      axis);
+    if (rows.count == 0) return YOKE_OK;
+    const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
+    const Grid grid = row_grid(rows.count, sharing);
+    yoke_status status =
+        sharing.resident ? for_sharing<T>(sharing, rows.all_packed,
+                                          [&]<int E, bool kPacked>() {
+                                              return start(launch, normalize_rows<T, E, kPacked>,
+                                                           grid, rows, to, sharing.group);
+                                          })
+                         : start(launch, normalize_long_rows<T>, grid, rows, to);
+    return status ? status : lined_out.give(out);
+}
+
+YOKE_KERNEL(layer_norm)
+{
+    const yoke_operand *o = launch->operands;
+    return for_float(launch, "x", o[0].dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return normalize<T>(
+            launch, &o[1], &o[2], o[3],
+            {data_of<C>(o[4]), data_of<C>(o[5]), (C)float_param(launch->params[1]), false, false});
+    });
+}
+
+static double epsilon_of(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_F64:
+            return 0x1p-52;
+        case YOKE_F16:
+            return 0x1p-10;
+        case YOKE_BF16:
+            return 0x1p-7;
+        default:
+            return 0x1p-23;
+    }
+}
+
+YOKE_KERNEL(rms_norm)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_arg &given = launch->params[1];
+    const double eps = given.kind == YOKE_ARG_NONE ? epsilon_of(o[0].dtype) : float_param(given);
+    return for_float(launch, "x", o[0].dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return normalize<T>(launch, &o[1], nullptr, o[2],
+                            {nullptr, data_of<C>(o[3]), (C)eps, false, false});
+    });
+}
+
+YOKE_CUDA_END

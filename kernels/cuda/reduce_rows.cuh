@@ -1,0 +1,179 @@
+// Reductions of rows: elements of a result lie next to each other, or are too few for anything better than a thread
+// for each result. See reduce.cuh.
+#pragma once
+
+#include "kernels/cuda/reduce_fold.cuh"
+
+YOKE_CUDA_BEGIN
+
+struct RowJob {
+    Walk<kSides> kept;
+    Walk<1> reduced;
+    int64_t items, item;  // of one result, and their length
+    int group;            // threads of one item: a power of two up to the warp, or the block
+    bool packed;          // runs go 16 bytes at a time
+};
+
+// combine() over the threads of a group; its first thread gets the result.
+template <class Op>
+__device__ inline typename Op::State join_group(const Op &op, typename Op::State state, int group)
+{
+    auto combine = [&](const typename Op::State &a, const typename Op::State &b) {
+        return op.combine(a, b);
+    };
+    if (group == (int)blockDim.x) return reduce_block(state, op.init(), combine);
+    for (int distance = group / 2; distance > 0; distance /= 2)
+        state = combine(state, shuffle_down(state, distance));
+    return state;
+}
+
+// Elements [begin, end) of one result as one thread of a group sees them.
+template <class T, class Op>
+struct RowReader {
+    static constexpr int N = kPackLength<T>, kUnroll = 4;
+    using Element = typename Op::Element;
+    const Op &op;
+    const Walk<1> &reduced;
+    const char *x;
+    int lane, group;
+    Fold<Op, 4> fold;
+
+    __device__ const T *at(int64_t i) const
+    {
+        if (reduced.ndim == 1) return (const T *)(x + i * reduced.stride[0][0]);
+        return (const T *)(x + (reduced.at(i).data[0] - reduced.data[0]));
+    }
+
+    // Of any strides.
+    __device__ void take_each(int64_t begin, int64_t end)
+    {
+        int64_t i = begin + lane;
+        for (; i + (kUnroll - 1) * group < end; i += kUnroll * group) {
+            Element loaded[kUnroll];
+            YOKE_UNROLL
+            for (int u = 0; u < kUnroll; u++) loaded[u] = op.element(*at(i + u * group));
+            fold.template take<kUnroll>(op, loaded, i, group);
+        }
+        for (; i < end; i += group) take_one(*at(i), i);
+    }
+
+    __device__ void take_one(T value, int64_t i)
+    {
+        const Element loaded[1] = {op.element(value)};
+        fold.template take<1>(op, loaded, i, 1);
+    }
+
+    // kPacks packs, `group` apart, the first of them element i.
+    template <int kPacks>
+    __device__ void take_packs(const T *from, int64_t i)
+    {
+        Pack<T, N> pack[kPacks];
+        YOKE_UNROLL
+        for (int u = 0; u < kPacks; u++) pack[u] = load_pack<N>(from + (int64_t)u * group * N);
+        if constexpr (kLooksTwice<Op>) {
+            Element loaded[kPacks * N];
+            YOKE_UNROLL
+            for (int k = 0; k < kPacks * N; k++) loaded[k] = op.element(pack[k / N].at[k % N]);
+            fold.template take<kPacks * N>(op, loaded, i, 1);
+        } else {
+            YOKE_UNROLL
+            for (int u = 0; u < kPacks; u++) {
+                Element loaded[N];
+                YOKE_UNROLL
+                for (int k = 0; k < N; k++) loaded[k] = op.element(pack[u].at[k]);
+                fold.template take<N>(op, loaded, i + (int64_t)u * group * N, 1);
+            }
+        }
+    }
+
+    // n elements without gaps, the first of them element i. Packs lie where addresses are multiples of 16; what is
+    // before and after them goes one by one.
+    __device__ void take_run(const T *from, int64_t i, int64_t n)
+    {
+        const int64_t beyond = (int64_t)((uintptr_t)from % 16 / sizeof(T));
+        const int64_t head = min(n, beyond ? N - beyond : 0), packs = (n - head) / N;
+        for (int64_t k = lane; k < head; k += group) take_one(from[k], i + k);
+        int64_t p = lane;
+        for (; p + (kUnroll - 1) * group < packs; p += kUnroll * group)
+            take_packs<kUnroll>(from + head + p * N, i + head + p * N);
+        for (; p < packs; p += group) take_packs<1>(from + head + p * N, i + head + p * N);
+        for (int64_t k = head + packs * N + lane; k < n; k += group) take_one(from[k], i + k);
+    }
+
+    // Of innermost axes without gaps.
+    __device__ void take_runs(int64_t begin, int64_t end)
+    {
+        const int64_t length = reduced.shape[0];
+        for (int64_t i = begin, n; i < end; i += n) {
+            n = end - i;
+            if (reduced.ndim > 1) n = min(n, length - i % length);
+            take_run(at(i), i, n);
+        }
+    }
+};
+
+template <class T, class Op>
+__global__ void reduce_rows(RowJob job, Op given, typename Op::State *parts)
+{
+    const int lane = (int)threadIdx.x % job.group, per_block = (int)blockDim.x / job.group;
+    const int64_t total = job.kept.numel * job.items;
+    for (int64_t first = (int64_t)blockIdx.x * per_block; first < total;
+         first += (int64_t)gridDim.x * per_block) {
+        const int64_t index = first + (int)threadIdx.x / job.group;
+        const bool inside = index < total;
+        const int64_t row = job.items == 1 ? index : index / job.items;
+        const Place<kSides> place = job.kept.at(inside ? row : 0);
+        const Op op = op_at(given, place);
+        RowReader<T, Op> reader{op, job.reduced, place.data[kX], lane, job.group, {}};
+        reader.fold.begin(op);
+        if (inside) {
+            const int64_t begin = (index - row * job.items) * job.item;
+            const int64_t end = min(job.reduced.numel, begin + job.item);
+            if (job.packed)
+                reader.take_runs(begin, end);
+            else
+                reader.take_each(begin, end);
+        }
+        const auto state = join_group(op, reader.fold.finish(op), job.group);
+        if (!inside || lane) continue;
+        if (parts)
+            parts[index] = state;
+        else
+            op.put(place.data[kResult], state);
+    }
+}
+
+// Whether rows are made of runs that are worth a group's packs.
+template <class T>
+inline bool has_runs(const Loop<1> &reduced, int group)
+{
+    if (reduced.stride[0][0] != (int64_t)sizeof(T)) return false;
+    return reduced.ndim == 1 || reduced.shape[0] >= (group / 2 + 1) * kPackLength<T>;
+}
+
+// A thread for each result where `alone`. Else as many threads as get four packs each: then loads overlap.
+template <class T>
+inline RowJob plan_rows(const ReduceAxes &axes, int threads, bool alone)
+{
+    constexpr int64_t N = kPackLength<T>;
+    RowJob job{Walk<kSides>(axes.kept), Walk<1>(axes.reduced), 1, axes.reduced.numel, 1, false};
+    if (alone) return job;
+    const int64_t length = axes.reduced.numel, rows = axes.kept.numel;
+    const int64_t packs = divide_up(length, N), wanted = power_of_two_from(divide_up(packs, 4));
+    if (wanted <= kWarp || (rows >= 2 * kReduceBlocks && packs <= kLongestRun * kWarp)) {
+        job.group = (int)min(kWarp, max(wanted, min(4, power_of_two_from(packs))));
+        job.packed = has_runs<T>(axes.reduced, job.group);
+        return job;
+    }
+    job.group = (int)min(threads, wanted);
+    job.packed = has_runs<T>(axes.reduced, job.group);
+    const int64_t least = job.group * N * 4, most = job.group * N * kLongestRun;
+    int64_t items = max(1, min(kReduceBlocks / rows, length / least));
+    items = max(items, divide_up(length, most));
+    if (items == 1) return job;
+    job.item = divide_up(divide_up(length, items), job.group * N) * job.group * N;
+    job.items = divide_up(length, job.item);
+    return job;
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,107 @@
+"""The report of `./dev gpu`, from figures that are given, and what its parts say of a tool's output."""
+
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def report():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from bench import gpu_report
+
+    yield gpu_report
+    sys.path.remove(str(ROOT / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+    import jobs
+
+    yield jobs
+    sys.path.remove(str(ROOT / "tests" / "gpu"))
+
+
+@pytest.fixture
+def data(report):
+    return {
+        "head": {"device": "NVIDIA H200", "driver": "580.0"},
+        "parts": [{"name": "build", "status": "passed", "seconds": 90.4, "note": ""},
+                  {"name": "contract suite", "status": "skipped", "seconds": 0.0, "note": "there is no GoogleTest"}],
+        "results": [report.result("Copies", "add f32", [0.91, 0.93, 0.92, 0.95], target=0.9, note="4.0 TB/s"),
+                    report.result("Copies", "softmax f32", [0.5, 0.7, 0.6], target=0.85),
+                    report.result("Calls", "add | Python", [2.5e-6, 2e-6], unit="s", target=1e-6, at_most=True),
+                    report.result("Calls", "empty kernel", [1.8e-6], unit="s")],
+        "missing": [{"name": "gemm f16", "reason": "no kernel\nfor it"}],
+    }
+
+
+@pytest.mark.parametrize("name, slug", [
+    ("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+    ("NVIDIA A100-SXM4-40GB", "a100"), ("Tesla T4", "t4"), ("NVIDIA", "gpu")])
+def test_a_page_is_named_after_the_model(report, name, slug):
+    assert report.slug(name) == slug
+
+
+@pytest.mark.parametrize("value, unit, text", [
+    (0.0123, "s", "12.3 ms"), (1.25e-6, "s", "1.25 µs"), (4e-7, "s", "0.4 µs"), (-2e-6, "s", "-2 µs"), (2.0, "s", "2 s"),
+    (3 * 2**30, "bytes", "3,072 MiB"), (0.9123, "", "0.912"), (1234567.0, "tokens/s", "1,234,567 tokens/s")])
+def test_values_are_written_as_people_read_them(report, value, unit, text):
+    assert report.number(value, unit) == text
+
+
+def test_a_figure_is_the_median_of_its_rounds_beside_its_target(report):
+    one = report.result("g", "n", [5.0, 1.0, 3.0, 2.0, 4.0], target=3.0)
+    assert (one["value"], one["spread"], one["met"]) == (3.0, [2.0, 4.0], True)
+    assert report.result("g", "n", [3.1], target=3.0, at_most=True)["met"] is False
+    assert "met" not in report.result("g", "n", [3.1])
+
+
+def test_the_page_has_every_part_figure_and_gap(report, data):
+    page = report.markdown(data)
+    assert page.startswith("# Results on NVIDIA H200\n")
+    assert "Targets: 1 met, 2 missed; 1 cases have no figure." in page
+    assert "| build | passed | 90 |  |" in page
+    assert "| contract suite | skipped | 0 | there is no GoogleTest |" in page
+    assert "| add f32 | 0.925 | 0.920 to 0.930 | ≥ 0.9 | met | 4.0 TB/s |" in page
+    assert "| softmax f32 | 0.600 | 0.500 to 0.700 | ≥ 0.85 | MISSED |  |" in page
+    assert "| add \\| Python | 2.25 µs | 2 µs to 2.5 µs | ≤ 1 µs | MISSED |  |" in page
+    assert "| gemm f16 | no kernel for it |" in page
+    assert page.index("## Copies") < page.index("## Calls") < page.index("## Not measured")
+
+
+def test_the_summary_names_what_did_not_pass(report, data):
+    text = report.summary(data)
+    assert "build" not in text and "contract suite" in text
+    assert "softmax f32" in text and "add f32" not in text
+    assert "not measured: no kernel" in text
+    assert text.endswith("targets: 1 met, 2 missed, 1 without a figure")
+
+
+def test_a_run_is_well_unless_a_part_failed(report, data):
+    assert report.ended_well(data), "a missed target fails nothing"
+    data["parts"].append({"name": "ops", "status": "out of time", "seconds": 1.0, "note": ""})
+    assert not report.ended_well(data)
+    assert not report.ended_well({**data, "parts": []})
+
+
+def test_parts_say_what_their_tools_counted(jobs):
+    assert jobs.left_out("-- Found x\n-- building without YOKE_ZLIB: y\n") == "building without YOKE_ZLIB: y"
+    output = "..F [100%]\nFAILED a/test_x.py::test_y[1] - AssertionError\n1 failed, 2 passed in 0.10s\n"
+    assert jobs.pytest_note(output) == "1 failed, 2 passed in 0.10s; failed: test_y[1]"
+    assert jobs.pytest_note("..F.  [ 10%]\n....E") == "until then 7 passed, 2 failed"
+    assert jobs.gtest_note("[==========] 3 tests ran\n[  PASSED  ] 3 tests.\n") == "[ PASSED ] 3 tests."
+    assert jobs.sanitizer_note("x\n========= ERROR SUMMARY: 0 errors\n") == "ERROR SUMMARY: 0 errors"
+
+
+def test_a_made_set_of_pictures_reads_as_one(jobs, tmp_path):
+    yoke = pytest.importorskip("yoke")
+    folder = jobs.make_pictures(tmp_path)
+    images = yoke.data.read_idx(f"{folder}/t10k-images-idx3-ubyte.gz")
+    labels = yoke.data.read_idx(f"{folder}/t10k-labels-idx1-ubyte.gz")
+    assert (tuple(images.shape), tuple(labels.shape)) == ((1000, 28, 28), (1000,))
+    assert set(labels.tolist()) == set(range(10))
