@@ -1,5 +1,3 @@
-#include "tests/emu/emu.h"
-
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -10,90 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "tests/emu/fiber.h"
+#include "tests/emu/block.h"
 
 namespace yoke::emu {
 
 constinit thread_local const Thread *g_thread = nullptr;
 constinit thread_local const Grid *g_grid = nullptr;
 
-namespace {
-
-enum class State { kReady, kAtBarrier, kInWarp, kEnded };
-
-// What a lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
-enum class Purpose { kBarrier, kVote, kShuffle };
-struct Meeting {
-    const char *place = nullptr;
-    unsigned mask = 0;
-    Purpose purpose = Purpose::kBarrier;
-    bool vote = false;
-    size_t bytes = 0;
-    char value[8] = {};
-};
-
-struct Lane {
-    Thread thread;
-    Fiber *fiber = nullptr;
-    State state = State::kReady;
-    bool fresh = true;  // has not begun
-    const char *barrier = nullptr;
-    Meeting brought;
-    unsigned votes = 0;
-};
-
-// Who touched an element of shared memory since the block's last barrier: who wrote it last, which warps have read it,
-// and of the last of these the lanes, since that warp's own last barrier. With these every conflict of a read or write
-// is seen: conflicts of two warps by the warps, of one warp by its lanes.
-struct Touches {
-    unsigned block_time = ~0u;
-    int writer = -1, reader = -1;
-    unsigned writer_time = 0, reader_time = 0;  // of the warp
-    unsigned reading_warps = 0, reading_lanes = 0;
-};
-
-}  // namespace
-
-struct Array {
-    std::vector<char> bytes;
-    size_t unit = 0;  // bytes that one record of touches is for
-    std::vector<Touches> touches;
-};
+constinit thread_local Block *g_block = nullptr;
+constinit thread_local Lane *g_lane = nullptr;
 
 namespace {
 
-struct Block {
-    const std::function<void()> *kernel = nullptr;
-    const char *name = "";
-    Grid grid;
-    std::vector<Lane> lanes;
-    std::vector<size_t>
-        pass;  // lanes of the warp that runs now and have not begun, the next one last
-    std::vector<unsigned> warp_times;
-    std::vector<std::vector<Meeting>>
-        meetings;  // of each warp, by lane: what was brought to the last one
-    std::map<const void *, Array> arrays;
-    size_t dynamic_bytes = 0;
-    unsigned time = 0;
-    bool failed = false;
-    Fiber scheduler;
-    uint64_t random = 1;
-
-    uint64_t next_random()
-    {
-        random ^= random << 13;
-        random ^= random >> 7;
-        return random ^= random << 17;
-    }
-    template <class T>
-    void shuffle(std::vector<T> &items)
-    {
-        for (size_t i = items.size(); i > 1; i--) std::swap(items[i - 1], items[next_random() % i]);
-    }
-};
-
-constinit thread_local Block *g_block YOKE_EMU_FAST = nullptr;
-constinit thread_local Lane *g_lane YOKE_EMU_FAST = nullptr;
 thread_local std::vector<std::unique_ptr<Fiber>>
     g_spare;  // with their stacks, for the next threads
 
@@ -137,11 +63,6 @@ Fiber *take_fiber()
     Fiber *fiber = g_spare.back().release();
     g_spare.pop_back();
     return fiber;
-}
-
-int warp_of(const Lane &lane)
-{
-    return lane.thread.number / kWarp;
 }
 
 // The lanes of a warp as [first, last).
@@ -400,64 +321,6 @@ unsigned ballot(const char *place, unsigned mask, bool vote)
 {
     meet(place, mask, Purpose::kVote, nullptr, 0, vote);
     return g_lane->votes;
-}
-
-// ---- shared memory ---------------------------------------------------------------------------------------------------
-
-SharedArray shared_array(const char *place, const void *tag, size_t size, size_t count)
-{
-    if (!tag) count = g_block->dynamic_bytes / size;
-    Array &array = g_block->arrays[tag];
-    if (array.bytes.empty()) {
-        array.bytes.assign(tag ? size * count : g_block->dynamic_bytes, (char)0xff);
-        array.unit = size;
-        array.touches.resize(count);
-    }
-    if (array.unit != size)
-        report(place, "an array of elements of %zu bytes is one of %zu elsewhere", size,
-               array.unit);
-    return {array.bytes.data(), count, &array};
-}
-
-[[noreturn]] static void tell_race(const char *place, int other, const char *did, bool writes,
-                                   size_t i)
-{
-    report(place, "threads %d (%s) and %d (%s) meet at element %zu with no barrier between", other,
-           did, g_lane->thread.number, writes ? "writing" : "reading", i);
-}
-
-void note_access(const char *place, const SharedArray &array, size_t i, bool writes)
-{
-    Touches &past = array.array->touches[i];
-    const int me = g_lane->thread.number, warp = warp_of(*g_lane);
-    const unsigned warp_time = g_block->warp_times[(size_t)warp], my_warp = 1u << warp,
-                   my_lane = 1u << me % kWarp;
-    if (past.block_time != g_block->time) {
-        past = Touches();
-        past.block_time = g_block->time;
-    }
-    if (past.writer >= 0 && past.writer != me &&
-        (past.writer / kWarp != warp || past.writer_time == warp_time))
-        tell_race(place, past.writer, "writing", writes, i);
-    const bool now =
-        past.reader >= 0 && past.reader / kWarp == warp && past.reader_time == warp_time;
-    if (!writes) {
-        past.reading_warps |= my_warp;
-        past.reading_lanes = (now ? past.reading_lanes : 0) | my_lane;
-        past.reader = me;
-        past.reader_time = warp_time;
-        return;
-    }
-    if (past.reading_warps & ~my_warp)
-        tell_race(place, __builtin_ctz(past.reading_warps & ~my_warp) * kWarp,
-                  "a warp that is reading", true, i);
-    if (now && (past.reading_lanes & ~my_lane))
-        tell_race(place, warp * kWarp + __builtin_ctz(past.reading_lanes & ~my_lane), "reading",
-                  true, i);
-    past.reading_warps = past.reading_lanes = 0;
-    past.reader = -1;
-    past.writer = me;
-    past.writer_time = warp_time;
 }
 
 }  // namespace yoke::emu

@@ -21,7 +21,7 @@ def test_selects_what_numpy_takes(dtype, axis):
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_takes_any_strides_of_x_and_of_the_index(axis):
     x = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
-    view = yoke.from_dlpack(x)[::-1, 1::2].transpose(0, 2)
+    view = yoke.from_dlpack(x).to(yoke.current_device())[::-1, 1::2].transpose(0, 2)
     index = yoke.tensor([2, 9, 1, 9], dtype=yoke.int32)[::2]
     want = np.take(x[::-1, 1::2].transpose(2, 1, 0), [2, 1], axis)
     np.testing.assert_array_equal(yoke.index_select(view, axis, index).numpy(), want)
@@ -35,7 +35,7 @@ def test_gives_an_empty_result_for_an_empty_index_or_tensor():
 
 @pytest.mark.parametrize("dtype", [yoke.float64, yoke.float32, yoke.float16, yoke.bfloat16])
 def test_gradients_of_parts_named_twice_add_up(dtype):
-    x = yoke.ones((4, 3), dtype=dtype, device="cpu").requires_grad_(True)
+    x = yoke.ones((4, 3), dtype=dtype).requires_grad_(True)
     weights = yoke.tensor([[1.0, 2, 3], [4, 5, 6], [7, 8, 9]], dtype=dtype)
     (x.index_select(0, yoke.tensor([3, 1, 3])) * weights).sum().backward()
     assert x.grad.tolist() == [[0, 0, 0], [4, 5, 6], [0, 0, 0], [8, 10, 12]]

@@ -391,6 +391,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
     const Handle *made = new Handle{current_device()};
     const std::lock_guard<std::mutex> lock(g_mutex);
     g_live.insert(made);
+    driver_symbol<decltype(&fake_hold)>("fake_hold")(FAKE_HANDLES, 1);
     *handle = reinterpret_cast<cublasLtHandle_t>(const_cast<Handle *>(made));
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -401,6 +402,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
     if (const cublasStatus_t status = check_handle(handle)) return status;
     const std::lock_guard<std::mutex> lock(g_mutex);
     g_live.erase(handle);
+    driver_symbol<decltype(&fake_hold)>("fake_hold")(FAKE_HANDLES, -1);
     delete reinterpret_cast<Handle *>(handle);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -566,7 +568,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     const auto enqueue = driver_symbol<fake_enqueue_fn *>("fake_runtime_enqueue");
     if (!enqueue || !*enqueue) return CUBLAS_STATUS_NOT_INITIALIZED;
     const void *const used[] = {a, b, d, workspace};
-    return (*enqueue)("cublasLt's kernel", stream, do_work, drop_work, new Work(work), used, sizeof used)
+    return (*enqueue)("cublasLt's kernel", stream, do_work, drop_work, new Work(work), used,
+                      sizeof used)
                ? CUBLAS_STATUS_EXECUTION_FAILED
                : CUBLAS_STATUS_SUCCESS;
 }

@@ -1,0 +1,91 @@
+// A block of threads while it runs, as the files of the emulation share it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tests/emu/emu.h"
+#include "tests/emu/fiber.h"
+
+namespace yoke::emu {
+
+enum class State { kReady, kAtBarrier, kInWarp, kEnded };
+
+// What a lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
+enum class Purpose { kBarrier, kVote, kShuffle };
+struct Meeting {
+    const char *place = nullptr;
+    unsigned mask = 0;
+    Purpose purpose = Purpose::kBarrier;
+    bool vote = false;
+    size_t bytes = 0;
+    char value[8] = {};
+};
+
+struct Lane {
+    Thread thread;
+    Fiber *fiber = nullptr;
+    State state = State::kReady;
+    bool fresh = true;  // has not begun
+    const char *barrier = nullptr;
+    Meeting brought;
+    unsigned votes = 0;
+};
+
+// Who touched an element of shared memory since the block's last barrier: who wrote it last, which warps have read it,
+// and of the last of these the lanes, since that warp's own last barrier. With these every conflict of a read or write
+// is seen: conflicts of two warps by the warps, of one warp by its lanes.
+struct Touches {
+    unsigned block_time = ~0u;
+    int writer = -1, reader = -1;
+    unsigned writer_time = 0, reader_time = 0;  // of the warp
+    unsigned reading_warps = 0, reading_lanes = 0;
+};
+
+struct Array {
+    std::vector<char> bytes;
+    size_t unit = 0;  // bytes that one record of touches is for
+    std::vector<Touches> touches;
+};
+
+struct Block {
+    const std::function<void()> *kernel = nullptr;
+    const char *name = "";
+    Grid grid;
+    std::vector<Lane> lanes;
+    std::vector<size_t>
+        pass;  // lanes of the warp that runs now and have not begun, the next one last
+    std::vector<unsigned> warp_times;
+    std::vector<std::vector<Meeting>>
+        meetings;  // of each warp, by lane: what was brought to the last one
+    std::map<const void *, Array> arrays;
+    size_t dynamic_bytes = 0;
+    unsigned time = 0;
+    bool failed = false;
+    Fiber scheduler;
+    uint64_t random = 1;
+
+    uint64_t next_random()
+    {
+        random ^= random << 13;
+        random ^= random >> 7;
+        return random ^= random << 17;
+    }
+    template <class T>
+    void shuffle(std::vector<T> &items)
+    {
+        for (size_t i = items.size(); i > 1; i--) std::swap(items[i - 1], items[next_random() % i]);
+    }
+};
+
+extern constinit thread_local Block *g_block YOKE_EMU_FAST;
+extern constinit thread_local Lane *g_lane YOKE_EMU_FAST;
+
+inline int warp_of(const Lane &lane)
+{
+    return lane.thread.number / kWarp;
+}
+
+}  // namespace yoke::emu

@@ -1,0 +1,123 @@
+// What the files of the fake runtime share: work that waits, streams, memory. See fake.h.
+//
+// Work is late, as on a GPU: it waits until a synchronisation, a query or chance has it done, in an order that
+// respects streams and events and nothing else. What a synchronisation need not wait for may stay undone for ever.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "tests/fakes/cuda/fake.h"
+
+struct Work {
+    std::function<int()> run;  // a CUDA error number
+    std::vector<std::shared_ptr<Work>>
+        after;                       // what must be done first, of its own stream and others
+    std::vector<const void *> uses;  // first bytes of the blocks
+    int device = 0;
+    bool done = false;
+    timespec time{};  // when
+};
+using WorkRef = std::shared_ptr<Work>;
+
+// What a capture takes down, in an order in which it may be done.
+struct CUgraph_st {
+    std::vector<std::function<int()>> work;
+    std::vector<const void *> uses;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<const CUgraph_st> graph;
+};
+struct CUstream_st {
+    int device;
+    bool blocking;  // ordered with the default stream, which is called the legacy one
+    WorkRef last;
+    std::shared_ptr<CUgraph_st> capture;
+};
+struct CUevent_st {
+    int device;
+    bool timed;
+    WorkRef recorded;
+    std::shared_ptr<CUgraph_st> capture;
+};
+
+namespace yoke::fake {
+
+constexpr int kHost = -1;  // the device of pinned memory
+constexpr size_t kMostWaiting = 128;
+
+struct Block {
+    size_t bytes;
+    int device;
+};
+
+struct State {
+    std::mutex mutex;
+    std::map<const char *, Block> blocks;
+    std::set<cudaStream_t> streams;
+    std::set<cudaEvent_t> events;
+    std::map<int, CUstream_st> defaults;  // by device
+    std::vector<WorkRef> waiting;         // in the order in which it came
+    std::map<int, int> errors;            // of work, by device, until a call tells it
+    uint64_t random = 0;
+
+    State()
+    {
+        const char *seed = getenv("FAKE_CUDA_SEED");
+        random = ((seed ? strtoull(seed, nullptr, 10) : 0) + 1) * 0x9e3779b97f4a7c15ull;
+    }
+    uint64_t chance(uint64_t of)
+    {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        return (random >> 11) % of;
+    }
+};
+State &state();
+
+// Notes a failure for cudaGetLastError().
+cudaError_t end(int error);
+cudaError_t last_error();
+int current_device();
+// Something was made (+1) or given back (-1).
+void hold(int kind, int change);
+// Why a call ends at once, or 0.
+int refuse(const char *call);
+// A line on stderr about what CUDA would punish later.
+void complain(const char *call, const char *what);
+
+#define ENTER()                                                \
+    do {                                                       \
+        if (const int why = refuse(__func__)) return end(why); \
+    } while (0);                                               \
+    const std::lock_guard lock(state().mutex)
+
+// ---- with the mutex held ---------------------------------------------------------------------------------------------
+
+// Does work until `target` is done; null is done.
+void finish(const WorkRef &target);
+// Whether it is done; if not, time passes.
+bool look_at(const WorkRef &target);
+// The failure of a device's work, once.
+cudaError_t take_error(int device);
+
+CUstream_st &default_stream(int device);
+// A stream serves only while its device's context is current. Null: there is no such stream.
+CUstream_st *find_stream(cudaStream_t stream);
+// What a capturing stream is given is taken down instead.
+WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
+                const std::vector<const void *> &uses = {}, const WorkRef &after = nullptr);
+
+// The block that a byte lies in; end() if it is none of ours (virtual memory, the host's own).
+std::map<const char *, Block>::iterator find_block(const void *place);
+
+}  // namespace yoke::fake

@@ -1,0 +1,228 @@
+// Work that waits in streams, and the order in which it is done.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "tests/fakes/cuda/runtime.h"
+
+namespace yoke::fake {
+
+// Never destroyed: the program may end with work left over.
+State &state()
+{
+    static State *const only = new State;
+    return *only;
+}
+
+static thread_local cudaError_t t_last_error;
+
+cudaError_t end(int error)
+{
+    if (error) t_last_error = static_cast<cudaError_t>(error);
+    return static_cast<cudaError_t>(error);
+}
+
+cudaError_t last_error()
+{
+    return std::exchange(t_last_error, cudaSuccess);
+}
+
+// What the fake driver offers to the other fakes. As the true runtime does, this asks the library that is loaded.
+template <class Call>
+static Call driver(const char *name)
+{
+    static void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<Call>(library ? dlsym(library, name) : nullptr);
+}
+
+// The first call leaves fake_enqueue() with the driver, for fakes that are not linked with this runtime.
+int current_device()
+{
+    static const auto ask = [] {
+        if (const auto place = driver<fake_enqueue_fn *>("fake_runtime_enqueue"))
+            *place = fake_enqueue;
+        return driver<decltype(&fake_current_device)>("fake_current_device");
+    }();
+    return ask ? ask() : -1;
+}
+
+void hold(int kind, int change)
+{
+    static const auto tell = driver<decltype(&fake_hold)>("fake_hold");
+    tell(kind, change);
+}
+
+int refuse(const char *call)
+{
+    static const auto ask = driver<decltype(&fake_fault)>("fake_fault");
+    const int fault = ask ? ask(call) : cudaErrorInitializationError;
+    return fault ? fault : current_device() < 0 ? cudaErrorDeviceUninitialized : 0;
+}
+
+void complain(const char *call, const char *what)
+{
+    fprintf(stderr, "fake: %s: %s\n", call, what);
+}
+
+// ---- work: all of this with the mutex held ---------------------------------------------------------------------------
+
+static bool is_ready(const Work &work)
+{
+    return std::all_of(work.after.begin(), work.after.end(),
+                       [](const WorkRef &w) { return w->done; });
+}
+
+static void run(const WorkRef &work)
+{
+    State &all = state();
+    std::erase(all.waiting, work);
+    const int error = work->run ? work->run() : 0;
+    if (error) all.errors.emplace(work->device, error);
+    work->done = true;
+    clock_gettime(CLOCK_MONOTONIC, &work->time);
+    work->run = nullptr;
+    work->after.clear();
+}
+
+// One piece of work that can be done, of those in `wanted`, or of all. False if there is none.
+static bool run_one(const std::set<const Work *> *wanted)
+{
+    std::vector<WorkRef> ready;
+    for (const WorkRef &work : state().waiting)
+        if ((!wanted || wanted->count(work.get())) && is_ready(*work)) ready.push_back(work);
+    if (ready.empty()) return false;
+    run(ready[state().chance(ready.size())]);
+    return true;
+}
+
+static std::set<const Work *> needed_for(const WorkRef &target)
+{
+    std::set<const Work *> found;
+    std::vector<const Work *> open{target.get()};
+    while (!open.empty()) {
+        const Work *work = open.back();
+        open.pop_back();
+        if (work->done || !found.insert(work).second) continue;
+        for (const WorkRef &earlier : work->after) open.push_back(earlier.get());
+    }
+    return found;
+}
+
+void finish(const WorkRef &target)
+{
+    if (!target || target->done) return;
+    const std::set<const Work *> wanted = needed_for(target);
+    while (!target->done) {
+        if (state().chance(8) == 0) run_one(nullptr);
+        if (!target->done) run_one(&wanted);
+    }
+}
+
+bool look_at(const WorkRef &target)
+{
+    if (!target || target->done) return true;
+    const std::set<const Work *> wanted = needed_for(target);
+    run_one(&wanted);
+    return false;
+}
+
+cudaError_t take_error(int device)
+{
+    State &all = state();
+    const auto found = all.errors.find(device);
+    if (found == all.errors.end()) return cudaSuccess;
+    const int error = found->second;
+    all.errors.erase(found);
+    return end(error);
+}
+
+CUstream_st &default_stream(int device)
+{
+    CUstream_st &stream = state().defaults[device];
+    stream.device = device;
+    return stream;
+}
+
+CUstream_st *find_stream(cudaStream_t stream)
+{
+    const int device = current_device();
+    if (!stream || stream == cudaStreamLegacy) return &default_stream(device);
+    return state().streams.count(stream) && stream->device == device ? stream : nullptr;
+}
+
+WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
+                const std::vector<const void *> &uses, const WorkRef &after)
+{
+    State &all = state();
+    const auto made = std::make_shared<Work>();
+    if (stream.capture) {
+        if (work) stream.capture->work.push_back(std::move(work));
+        stream.capture->uses.insert(stream.capture->uses.end(), uses.begin(), uses.end());
+        return made;
+    }
+    made->run = std::move(work);
+    made->uses = uses;
+    made->device = stream.device;
+    const auto wait_for = [&](const WorkRef &earlier) {
+        if (earlier && !earlier->done) made->after.push_back(earlier);
+    };
+    wait_for(stream.last);
+    wait_for(after);
+    const CUstream_st &legacy = default_stream(stream.device);
+    if (&stream == &legacy) {
+        for (const cudaStream_t other : all.streams)
+            if (other->blocking && other->device == stream.device) wait_for(other->last);
+    } else if (stream.blocking) {
+        wait_for(legacy.last);
+    }
+    stream.last = made;
+    all.waiting.push_back(made);
+    if (all.chance(8) == 0) run_one(nullptr);
+    while (all.waiting.size() > kMostWaiting) run_one(nullptr);
+    return made;
+}
+
+std::map<const char *, Block>::iterator find_block(const void *place)
+{
+    auto &blocks = state().blocks;
+    auto next = blocks.upper_bound(static_cast<const char *>(place));
+    if (next == blocks.begin()) return blocks.end();
+    --next;
+    return static_cast<const char *>(place) < next->first + next->second.bytes ? next
+                                                                               : blocks.end();
+}
+
+// The blocks that words point into.
+static std::vector<const void *> blocks_of(const void *words, size_t bytes)
+{
+    std::vector<const void *> found;
+    for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
+        const void *place = nullptr;
+        memcpy(&place, static_cast<const char *>(words) + at, sizeof place);
+        const auto block = find_block(place);
+        if (block != state().blocks.end()) found.push_back(block->first);
+    }
+    return found;
+}
+
+}  // namespace yoke::fake
+
+using namespace yoke::fake;
+
+extern "C" cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
+                                    void (*drop)(void *), void *context, const void *words,
+                                    size_t bytes)
+{
+    const std::shared_ptr<void> kept(context, drop);
+    if (const int why = refuse(call)) return end(why);
+    const std::lock_guard lock(state().mutex);
+    CUstream_st *const on = find_stream(stream);
+    if (!on) return end(cudaErrorInvalidResourceHandle);
+    enqueue(
+        *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
+    return cudaSuccess;
+}
