@@ -1,6 +1,6 @@
 // Where a draw of random numbers stands in a seed's sequence, for kernels.
 //
-// Contract: within a graph a replay repeats its launches' arguments, yet is to draw anew. So the offset that a launch is
+// Contract: within a graph a replay repeats its launches' arguments, yet draws anew. So the offset that a launch is
 // given may have a base, a number in device memory that the kernel adds to it.
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // Contract
 //  * Op is an operation as tensor_table.cuh has it.
-//  * Tensors that are dense and alike take the table, 16 bytes at a time where they are aligned; storage types are those
+//  * Tensors that are dense and alike take the table, 16 bytes at a time where aligned; storage types are those
 //    of Types<…>. The rest, of whatever strides and dtypes, take a launch each.
 //  * Chunks depend on the sizes alone, so that sums of them do.
 #pragma once

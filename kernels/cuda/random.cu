@@ -99,7 +99,7 @@ YOKE_KERNEL(_randint)
 //    what place k held before step k, k > i being the smallest number whose target is j(i) too; j(i) if there is none;
 // and place k held before step k
 //    what place m held before step m, m > k being the smallest number whose target is k; k if there is none.
-// Targets are spread evenly, so a place has one step in the mean and the chains are short: all places are found at once.
+// Targets are spread evenly, so a place has about one step and chains are short: all places are found at once.
 
 struct Shuffle {
     Draw draw;

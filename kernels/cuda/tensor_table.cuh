@@ -2,7 +2,7 @@
 //
 // Contract
 //  * An operation Op on elements, derived from OpOn, works on kOperands tensors of one shape:
-//      kReads, kWrites         bit k: operand k is read before and written after; one that is only written may be absent
+//      kReads, kWrites         bit k: operand k is read before, written after; one that is only written may be absent
 //      kElements               how many of a tensor a thread takes at once, so that enough bytes are on their way
 //      is_skipped()            nothing is to change; asked on the device
 //      settle(data) → Settled  what is the same for all elements of a tensor, found once for a block; data[kOperands…]
