@@ -4,7 +4,7 @@
 
 YOKE_CUDA_BEGIN
 
-// ---- sums and products -----------------------------------------------------------------------------------------------
+// ---- sums and products ----------------------------------------------------------------------------------------------
 
 // sum, or with mean's divisor the mean; or prod. F is kernels::Sum or kernels::Prod.
 template <class T, template <class> class F>
@@ -58,7 +58,7 @@ YOKE_KERNEL(prod)
     return reduce_to_total<kernels::Prod>(launch, -1);
 }
 
-// ---- extremes --------------------------------------------------------------------------------------------------------
+// ---- extremes -------------------------------------------------------------------------------------------------------
 
 static yoke_status reduce_to_extreme(const yoke_launch *launch, bool smallest, const char *what)
 {
@@ -81,7 +81,7 @@ YOKE_KERNEL(amin)
     return reduce_to_extreme(launch, true, "smallest");
 }
 
-// ---- truth -----------------------------------------------------------------------------------------------------------
+// ---- truth ----------------------------------------------------------------------------------------------------------
 
 // Whether any element is true, or is not: all are true where none is not.
 template <class T>

@@ -9,7 +9,7 @@
 
 YOKE_CUDA_BEGIN
 
-// ---- spreading -------------------------------------------------------------------------------------------------------
+// ---- spreading ------------------------------------------------------------------------------------------------------
 
 // Of the walk: out, x and two operands that broadcast.
 constexpr int kOut = 0, kOf = 1, kFirst = 2, kSecond = 3;
@@ -81,7 +81,7 @@ static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, co
                  walk, f);
 }
 
-// ---- elementwise ones: from x, the gradient and one more value a result ------------------------------------------------
+// ---- elementwise ones: from x, the gradient and one more value a result ---------------------------------------------
 
 // grad and y are in the type that x is computed in.
 template <class T, class F>
@@ -114,7 +114,7 @@ YOKE_KERNEL(_logsumexp_backward)
     });
 }
 
-// ---- those that look at all elements of a result first -----------------------------------------------------------------
+// ---- those that look at all elements of a result first --------------------------------------------------------------
 
 // A value for each result, as an operand of the shape of `like`: row-major, and said to be of 8-byte elements.
 struct PerResult {
@@ -239,7 +239,8 @@ YOKE_KERNEL(_norm_backward)
     });
 }
 
-// The product of what is not 0, and how many are. In double, where no product of a few halves or floats leaves the range.
+// The product of what is not 0, and how many are 0. In double, where no product of a few halves or floats leaves the
+// range.
 struct ProductAndZeros {
     double product;
     int64_t zeros;

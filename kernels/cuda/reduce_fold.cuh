@@ -148,7 +148,7 @@ __device__ inline Op op_at(const Op &op, const Place<kSides> &place)
         return op;
 }
 
-// ---- ops of kernels/common --------------------------------------------------------------------------------------------
+// ---- ops of kernels/common ------------------------------------------------------------------------------------------
 
 // Their elements are loaded in the type they are computed in.
 template <class T, class F>
