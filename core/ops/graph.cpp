@@ -108,7 +108,7 @@ void Graph::begin()
     check_usable(device_);
     synchronize(device_);  // what was given before belongs to no graph
     if (is_native()) {
-        if (!random_base_.get()) random_base_ = ops::zeros(Dims{0}, YOKE_I64, &device_);
+        if (!random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
         if (!stream_.present()) stream_ = make_stream(device_, 0);
         synchronize(device_);
         check_backend(device_.backend->graph_begin(device_.handle, stream_->lane.native), "capture",

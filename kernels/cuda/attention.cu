@@ -175,7 +175,7 @@ yoke_status run(const yoke_launch *launch)
                             o[kQuery].ndim - 2);
     const auto rows = [&](int i) { return AttentionRows(o[i], heads, i, Tile::kPack); };
     const ForwardLaunch<T> work{sizes,
-                                AttentionParams<C>(launch->params),
+                                AttentionParams<C>(launch, launch->params),
                                 Walk<kOperands>(heads),
                                 rows(kQuery),
                                 rows(kKey),

@@ -43,16 +43,22 @@ struct AttentionParams {
     C factor;  // of what dropout keeps
     kernels::Keep keep;
     uint64_t seed, offset;
+    const int64_t *random_base;  // to be added to offset in a graph, or null
 
-    explicit AttentionParams(const yoke_arg *p)
+    AttentionParams(const yoke_launch *launch, const yoke_arg *p)
         : causal(p[0].v.i != 0),
           scale((C)float_param(p[1])),
           drops(float_param(p[2]) > 0),
           factor(float_param(p[2]) < 1 ? (C)(1 / (1 - float_param(p[2]))) : (C)0),
           keep(kernels::Keep::dropping(float_param(p[2]))),
           seed((uint64_t)p[3].v.i),
-          offset((uint64_t)p[4].v.i)
+          offset((uint64_t)p[4].v.i),
+          random_base(launch->random_base)
     {
+    }
+    __device__ uint64_t first_counter() const
+    {
+        return random_base ? offset + (uint64_t)*random_base : offset;
     }
 };
 
@@ -317,8 +323,8 @@ __device__ inline unsigned kept_bits(const AttentionParams<C> &params, const Att
     bool kept[kernels::Keep::kLanes];
     const int64_t first =
         kernels::attention_draw(head, key, query / 4 * 4, sizes.keys, sizes.queries);
-    params.keep(kernels::random_block(params.seed,
-                                      params.offset + (uint64_t)(first / kernels::Keep::kLanes)),
+    params.keep(kernels::random_block(params.seed, params.first_counter() +
+                                                       (uint64_t)(first / kernels::Keep::kLanes)),
                 kept);
     unsigned bits = 0;
     YOKE_UNROLL

@@ -298,7 +298,7 @@ BackwardLaunch<T> plan(const yoke_launch *launch, void *dots)
         return AttentionRows(*ordered[i], heads, i, AttentionTile<C>::kPack);
     };
     return {AttentionSizes(o[1], o[2], o[3]),
-            AttentionParams<C>(launch->params),
+            AttentionParams<C>(launch, launch->params),
             Walk<kOperands>(heads),
             rows(kQuery),
             rows(kKey),

@@ -9,16 +9,6 @@
 
 YOKE_CUDA_BEGIN
 
-// Null outside captures, and where launches know of none.
-template <class Launch>
-inline const int64_t *random_base(const Launch *launch)
-{
-    if constexpr (requires { launch->random_base; })
-        return launch->random_base;
-    else
-        return nullptr;
-}
-
 struct Draw {
     uint64_t seed, offset;
     const int64_t *base;
@@ -26,7 +16,7 @@ struct Draw {
     Draw(const yoke_launch *launch, const yoke_arg *seed_and_offset)
         : seed((uint64_t)seed_and_offset[0].v.i),
           offset((uint64_t)seed_and_offset[1].v.i),
-          base(random_base(launch))
+          base(launch->random_base)
     {
     }
     // The counter of its first block.
