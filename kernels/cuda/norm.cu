@@ -54,21 +54,22 @@ __device__ inline compute_type<T> sum_values(const Held<T, E> &x)
     return sum;
 }
 
-// Of the elements that the row has.
-template <bool kPacked, class T, int E>
-__device__ inline compute_type<T> squares_from(const Held<T, E> &x, compute_type<T> mean,
-                                               const Member &member, int64_t left)
+// Deviations from what is nearly the mean, and their squares, of the elements that the row has.
+template <bool kPacked, class T, int E, class C>
+__device__ inline GradientSums<C> deviations_from(const Held<T, E> &x, C mean, const Member &member,
+                                                  int64_t left)
 {
     constexpr int V = kPackLength<T>;
     const int end = (int)min(left, 1 << 30);
-    compute_type<T> sum = 0;
+    C sum = 0, squares = 0;
     YOKE_UNROLL
     for (int i = 0; i < E; i++) {
-        const compute_type<T> deviation = x[i] - mean;
         const int at = member.pack<V>(i / V) + (kPacked ? 0 : i % V);  // a pack is there whole
-        sum += at < end ? deviation * deviation : 0;
+        const C deviation = at < end ? x[i] - mean : (C)0;
+        sum += deviation;
+        squares += deviation * deviation;
     }
-    return sum;
+    return {sum, squares};
 }
 
 template <class C>
@@ -93,8 +94,15 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked && E * sizeof(T) <= 32 
         C mean = 0;
         Chunk<T, E, kPacked>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), x);
         if (to.means) mean = sum_group(sum_values<T>(x), group) / (C)rows.length;
-        const C squares = sum_group(squares_from<kPacked, T>(x, mean, member, rows.length), group);
-        const C rstd = inverse_root(squares / (C)rows.length, to.eps);
+        const GradientSums<C> sums = reduce_group(
+            deviations_from<kPacked>(x, mean, member, rows.length), group, GradientSums<C>::init(),
+            [](const GradientSums<C> &a, const GradientSums<C> &b) {
+                return GradientSums<C>::combine(a, b);
+            });
+        // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
+        const C rest = to.means ? sums.g / (C)rows.length : (C)0;
+        mean += rest;
+        const C rstd = inverse_root(sums.g_normal / (C)rows.length - rest * rest, to.eps);
         if (row >= rows.count) continue;
         finish_chunk<kPacked, T>(to, rows, place, member, 0, x, mean, rstd);
         if (member.lane == 0) keep_statistics(to, row, mean, rstd);
@@ -123,7 +131,7 @@ __global__ void __launch_bounds__(kMostThreads)
                 count += member.pack<V>(i / V) + i % V < rows.length - first;
             if (count == 0) continue;
             const C mean = to.means ? sum_values<T>(x) / (C)count : (C)0;
-            const C squares = squares_from<false, T>(x, mean, member, rows.length - first);
+            const C squares = deviations_from<false>(x, mean, member, rows.length - first).g_normal;
             state = State::combine(state, {(C)count, mean, squares});
         }
         state = reduce_block(state, State::init(), combine);

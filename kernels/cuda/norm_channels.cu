@@ -13,24 +13,30 @@ using kernels::normalized;
 
 // ---- sums of planes -----------------------------------------------------------------------------------------------
 
-// Mean and squared deviations: of the few values at hand in two passes, then combined.
+// Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from 0
+// would be rounded each time.
 template <class C>
 struct PlaneMoments {
-    using State = Moments<C>;
+    using State = Moments<double>;
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
     template <int V>
     __device__ State push(const State &state, int64_t, const C (&x)[1][V], int count) const
     {
-        C sum = (C)0, squares = (C)0;
+        C sum = (C)0, rest = (C)0, squares = (C)0;
         YOKE_UNROLL
         for (int k = 0; k < V; k++) sum += x[0][k];  // zeros behind the end
         const C mean = sum / (C)count;
         YOKE_UNROLL
-        for (int k = 0; k < V; k++)
-            squares += k < count ? (x[0][k] - mean) * (x[0][k] - mean) : (C)0;
-        return State::combine(state, {(C)count, mean, squares});
+        for (int k = 0; k < V; k++) {
+            const C deviation = k < count ? x[0][k] - mean : (C)0;
+            rest += deviation;
+            squares += deviation * deviation;
+        }
+        const double shift = (double)rest / count;
+        return State::combine(
+            state, {(double)count, (double)mean + shift, (double)squares - (double)rest * shift});
     }
 };
 
@@ -161,7 +167,7 @@ static yoke_status start_each(const yoke_launch *launch, int64_t n, const F &f)
 
 template <class C>
 struct BatchNumbers {
-    const Moments<C> *sums;  // null where the statistics are given
+    const Moments<double> *sums;  // null where the statistics are given
     ByChannel<C> given_mean, given_variance, weight, bias;
     C *means, *variances, *numbers;
     int64_t channels;
@@ -169,8 +175,8 @@ struct BatchNumbers {
 
     __device__ void operator()(int64_t c) const
     {
-        const C mean = sums ? sums[c].mean : given_mean[c];
-        const C variance = sums ? sums[c].variance() : given_variance[c];
+        const C mean = sums ? (C)sums[c].mean : given_mean[c];
+        const C variance = sums ? (C)sums[c].variance() : given_variance[c];
         means[c] = numbers[c] = mean;
         variances[c] = variance;
         numbers[channels + c] = weight[c] * inverse_root(variance, eps);
@@ -186,7 +192,7 @@ static yoke_status normalize_batch(const yoke_launch *launch)
     const yoke_operand &x = o[0], &out = o[5];
     const int64_t channels = x.shape[1];
     const Planes<1> planes = planes_of<1>({&x}, false);
-    Room<Moments<C>, C> room(launch);
+    Room<Moments<double>, C> room(launch);
     const bool of_batch = !is_present(o[1]);
     if (const yoke_status status = room.reserve(of_batch ? planes.partials() : 0, channels, 3))
         return status;
@@ -278,7 +284,7 @@ YOKE_KERNEL(_batch_norm_backward)
 
 template <class C>
 struct GroupNumbers {
-    const Moments<C> *sums;
+    const Moments<double> *sums;
     ByChannel<C> weight, bias;
     C *means, *rstds, *numbers;
     int64_t size, channels, planes;
@@ -286,14 +292,14 @@ struct GroupNumbers {
 
     __device__ void operator()(int64_t group) const
     {
-        Moments<C> total = Moments<C>::init();
+        Moments<double> total = Moments<double>::init();
         for (int64_t i = 0; i < size; i++)
-            total = Moments<C>::combine(total, sums[group * size + i]);
-        const C rstd = inverse_root(total.variance(), eps);
-        means[group] = total.mean;
+            total = Moments<double>::combine(total, sums[group * size + i]);
+        const C rstd = inverse_root((C)total.variance(), eps);
+        means[group] = (C)total.mean;
         rstds[group] = rstd;
         for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
-            numbers[plane] = total.mean;
+            numbers[plane] = (C)total.mean;
             numbers[planes + plane] = weight[plane % channels] * rstd;
             numbers[2 * planes + plane] = bias[plane % channels];
         }
@@ -309,7 +315,7 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     const int64_t groups = launch->params[0].v.i, channels = x.shape[1],
                   count = x.shape[0] * channels;
     const Planes<1> planes = planes_of<1>({&x}, true);
-    Room<Moments<C>, C> room(launch);
+    Room<Moments<double>, C> room(launch);
     if (const yoke_status status = room.reserve(planes.partials(), count, 3)) return status;
     if (const yoke_status status =
             sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
