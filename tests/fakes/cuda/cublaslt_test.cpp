@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -35,8 +36,10 @@ void give_scratch(void *device, void *pointer, void *)
 // A device of the emulated module, with x (2 x 3) and y (3 x 2) on it; memory is the host's own.
 struct Products {
     void *device = nullptr;
-    std::vector<float> x = {1, 2, 3, 4, 5, 6}, y = {1, 0, 0, 1, -1, -1}, out = {0, 0, 0, 0};
-    std::vector<float> want = {-2, -1, -2, -1};
+    // Aligned, since algorithms are chosen for an alignment.
+    alignas(256) std::array<float, 6> x = {1, 2, 3, 4, 5, 6}, y = {1, 0, 0, 1, -1, -1};
+    alignas(256) std::array<float, 4> out = {0, 0, 0, 0};
+    std::array<float, 4> want = {-2, -1, -2, -1};
 
     explicit Products(const char *folders = FOLDER "/driver")
     {
@@ -85,7 +88,7 @@ TEST(CublasLt, AHandleLivesFromADevicesFirstProductUntilItCloses)
         g_table->device_close(products.device);
         EXPECT_EQ(live_handles(), 0);
         ASSERT_EQ(g_table->device_open(0, &products.device), YOKE_OK);
-        products.out.assign(4, 0);
+        products.out.fill(0);
         ASSERT_EQ(products.multiply(), YOKE_OK);
         EXPECT_EQ(products.out, products.want);
     });
@@ -212,22 +215,21 @@ TEST(CublasLt, WinnersOfTuningAreKeptAndFoundAgain)
         EXPECT_EQ(g_scratch, 0);
     });
     std::ifstream written(file);
-    std::string line;
+    std::string line, last;
     int lines = 0;
-    while (std::getline(written, line)) ++lines;
+    for (; std::getline(written, line); last = line) ++lines;
     EXPECT_EQ(lines, 3);
-    EXPECT_NE(line.find(" Fake_GPU_0 "), std::string::npos) << line;
+    EXPECT_NE(last.find(" Fake_GPU_0 "), std::string::npos) << last;
     in_fresh_process([] {
         setenv("FAKE_CUDA_FAIL", "cublasLtMatmulAlgoGetHeuristic=14", 1);
         Products products;
         EXPECT_EQ(products.multiply(), YOKE_OK) << "nothing needs to be chosen";
         EXPECT_EQ(products.out, products.want);
-        products.out.assign(4, 0);
         expect_failure(YOKE_E_INTERNAL,
                        Record(YOKE_OP_MATMUL, products.device)
-                           .in(products.x.data(), {3, 2})
-                           .in(products.y.data(), {2, 2})
-                           .out(products.out.data(), {3, 2})
+                           .in(products.x.data(), {1, 6})
+                           .in(products.y.data(), {6, 1})
+                           .out(products.out.data(), {1, 1})
                            .run(*g_table),
                        {"cublasLtMatmulAlgoGetHeuristic"});
     });
