@@ -1,10 +1,10 @@
 // Activations, forward and backward.
-#include "kernels/common/pointwise_ops.h"
-#include "kernels/cuda/map.cuh"
-
 #if defined(__CUDACC__)
 #pragma nv_diag_suppress 186  // a functor serves unsigned numbers too, which are never below 0
 #endif
+
+#include "kernels/common/pointwise_ops.h"
+#include "kernels/cuda/map.cuh"
 
 YOKE_CUDA_BEGIN
 

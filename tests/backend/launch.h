@@ -124,7 +124,8 @@ public:
                                  static_cast<int32_t>(params_.size()),
                                  device_,
                                  stream_,
-                                 bytes};
+                                 bytes,
+                                 nullptr};
         const yoke_kernel_fn kernel = table.kernels[op_];
         return table.launch ? table.launch(&launch, kernel) : kernel(&launch);
     }

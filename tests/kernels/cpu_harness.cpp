@@ -287,7 +287,8 @@ yoke_status launch(const Level &level, int op, const std::vector<Array> &operand
                           (int32_t)params.size(),
                           device,
                           nullptr,
-                          0};
+                          0,
+                          nullptr};
     return level.kernels[op](&record);
 }
 
