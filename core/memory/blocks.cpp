@@ -140,10 +140,10 @@ void DeviceMemory::release(void *block, uint64_t size) noexcept
 void DeviceMemory::give_back(void *block, uint64_t size, uint8_t lane) noexcept
 {
     const yoke_status status = synchronize_lane(device_, lane);
-    // A failure of the work itself surfaces at the caller's next call; the block is free either way.
+    // The block is free either way. A device tells of wrong values once, and this may have been the time.
     if (status != YOKE_OK)
-        log(LogLevel::kDebug, "%s: waiting before a free: %s", device_.name.c_str(),
-            status_name(status));
+        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device_.name.c_str(),
+            take_backend_error(status, "free").c_str());
     release(block, size);
 }
 

@@ -91,16 +91,17 @@ yoke_status scratch_alloc(void *device, uint64_t bytes, void *, void **out)
     return YOKE_OK;
 }
 
-void scratch_free(void *device, void *pointer, void *)
+// Blocks that kernels gave back: work that was started may still use them until the test ends.
+std::map<void *, uint64_t> &freed_scratch()
 {
-    uint64_t bytes = 0;
-    {
-        const std::lock_guard lock(scratch_mutex);
-        bytes = scratch_sizes().at(pointer);
-        scratch_sizes().erase(pointer);
-    }
-    table_of(device)->device_synchronize(device);
-    table_of(device)->free(device, pointer, bytes);
+    static std::map<void *, uint64_t> sizes;
+    return sizes;
+}
+
+void scratch_free(void *, void *pointer, void *)
+{
+    const std::lock_guard lock(scratch_mutex);
+    freed_scratch().insert(scratch_sizes().extract(pointer));
 }
 
 const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,     drop_log,
@@ -138,6 +139,8 @@ void Contract::TearDown()
     for (const Block &b : blocks_) EXPECT_DONE(table_->free(device_, b.data, b.bytes));
     const std::lock_guard lock(scratch_mutex);
     EXPECT_TRUE(scratch_sizes().empty()) << "a kernel kept scratch";
+    for (const auto &[data, bytes] : freed_scratch()) EXPECT_DONE(table_->free(device_, data, bytes));
+    freed_scratch().clear();
 }
 
 void Contract::expect_failure(yoke_status status, const char *what)

@@ -20,6 +20,8 @@ yoke_dtype expected_promotion(yoke_dtype a, yoke_dtype b)
     if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
     if (is_floating(a)) {
         if (a == YOKE_F64 || b == YOKE_F64) return YOKE_F64;
+        const bool small_a = item_size(a) == 1, small_b = item_size(b) == 1;
+        if (small_a != small_b) return small_a ? b : a;  // float8 gives way to what is wider
         return YOKE_F32;  // different and none of them f64: f32 with a half, or two kinds of half
     }
     if (a == YOKE_I64 || b == YOKE_I64) return YOKE_I64;

@@ -229,13 +229,6 @@ function yoke.get_autocast_dtype(device) end
 ---@return table
 function yoke.GradScaler(options) end
 
----A whole step, captured once and replayed: graph:capture(fn, ...) takes down what fn does, without running it, and
----returns what fn returns; graph:replay() runs it, in the same memory. What would wait for the device or bring bytes of
----the host raises "state" within a capture. Also close().
----@param device yoke.Device|string|integer|nil
----@return table
-function yoke.Graph(device) end
-
 ---Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most; gives the norm before.
 ---@param params yoke.Tensor[]
 ---@param max_norm number

@@ -1,5 +1,5 @@
 ---@meta yoke
--- For editors (LuaLS): streams and events.
+-- For editors (LuaLS): streams, events and graphs.
 
 ---An order of work on one device. One that is closed keeps its work.
 ---@class yoke.Stream
@@ -79,3 +79,10 @@ function yoke.current_stream(device) end
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Stream
 function yoke.wrap_stream(native, device) end
+
+---A whole step, captured once and replayed: graph:capture(fn, ...) takes down what fn does, without running it, and
+---returns what fn returns; graph:replay() runs it, in the same memory. What would wait for the device or bring bytes of
+---the host raises "state" within a capture. Also close().
+---@param device yoke.Device|string|integer|nil
+---@return table
+function yoke.Graph(device) end

@@ -1,0 +1,75 @@
+"""Optimizers, averages and clipping over many tensors at once, of all sizes, dtypes and layouts."""
+
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn, optim
+
+HALVES = (yoke.float16, yoke.bfloat16)
+
+
+def test_one_step_covers_many_tensors_of_all_layouts_and_sizes():
+    yoke.manual_seed(0)
+    shapes = [(300, 300), (), (7,), (0,), (3, 5)]
+    params = [nn.Parameter(yoke.randn(s)) for s in shapes] + [nn.Parameter(yoke.randn((4, 6)).permute((1, 0)))]
+    before = [p.detach().numpy().copy() for p in params]
+    for p in params:
+        p.grad = yoke.randn(p.shape)
+    optimizer = optim.AdamW(params, lr=0.5, weight_decay=0.0)
+    optimizer.step()
+    for p, old in zip(params, before):
+        g = p.grad.numpy().astype(np.float64)
+        np.testing.assert_allclose(p.detach().numpy(), old - 0.5 * g / (abs(g) + 1e-8), rtol=1e-4, atol=1e-4)
+
+
+def laid_out(values, dtype, layout):
+    """The same tensor dense, from an odd place on, with gaps, or transposed."""
+    x = yoke.tensor(values.tolist(), dtype=dtype)
+    if layout == "odd":
+        x = yoke.cast(yoke.zeros(values.size + 3), dtype)[3:].reshape(values.shape).copy_(x)
+    elif layout == "gaps":
+        x = yoke.cast(yoke.zeros(values.shape[:-1] + (2 * values.shape[-1],)), dtype)[..., ::2].copy_(x)
+    elif layout == "transposed":
+        x = yoke.transpose(yoke.tensor(values.T.tolist(), dtype=dtype), 0, -1)
+    return x
+
+
+def drawn_parameter(i):
+    """One of a long list, half of them float32 and a quarter float64, most of them dense, with its gradient."""
+    rng, shape = np.random.default_rng(i), ((7,), (3, 5), (1, 4), (2, 600))[i % 4 if i % 50 else 3]
+    dtype = (yoke.float64, yoke.float16, yoke.float64, yoke.bfloat16)[i // 2 % 4] if i % 2 else yoke.float32
+    layouts = [("gaps", "transposed", "odd", "dense")[(i // k) % 4] if i % 5 == 4 else "dense" for k in (10, 40)]
+    p = nn.Parameter(laid_out(rng.normal(size=shape), dtype, layouts[0]))
+    p.grad = laid_out(rng.normal(size=shape), dtype, layouts[1])
+    return p
+
+
+@pytest.mark.parametrize("make", [
+    lambda p: optim.SGD(p, lr=0.1, weight_decay=0.1), lambda p: optim.SGD(p, lr=0.1, momentum=0.9, master_weights=True),
+    lambda p: optim.Adam(p, lr=0.1, weight_decay=0.1), lambda p: optim.AdamW(p, lr=0.1, master_weights=True)])
+def test_each_of_a_long_list_steps_as_it_would_alone(make):
+    params = [drawn_parameter(i) for i in range(320)]
+    optimizer, ema = make(params), optim.EMA(params, 0.5)
+    optimizer.step()
+    optimizer.step()
+    ema.update()
+    for i in (*range(0, 320, 23), *range(9, 320, 70), 319):
+        alone = drawn_parameter(i)
+        average, single = optim.EMA([alone], 0.5), make([alone])
+        single.step()
+        single.step()
+        average.update()
+        for got, want in ((params[i].detach(), alone.detach()), (ema.averages[i], average.averages[0])):
+            np.testing.assert_allclose(yoke.cast(got, yoke.float64).numpy(), yoke.cast(want, yoke.float64).numpy(),
+                                       rtol=1e-2 if alone.dtype in HALVES else 1e-5, atol=1e-6)
+
+
+def test_a_long_list_is_clipped_as_one_vector():
+    params = [drawn_parameter(i) for i in range(320)]
+    flat = np.concatenate([yoke.cast(p.grad, yoke.float64).numpy().ravel() for p in params])
+    norm = yoke.clip_grad_norm_(params, 1.0)
+    assert norm.item() == pytest.approx(np.linalg.norm(flat), rel=1e-6)
+    clipped = np.concatenate([yoke.cast(p.grad, yoke.float64).numpy().ravel() for p in params])
+    np.testing.assert_allclose(clipped, flat / np.linalg.norm(flat), rtol=1e-2, atol=1e-6)
+    assert yoke.clip_grad_norm_(params, 5.0).item() == yoke.clip_grad_norm_(params, 5.0).item()
