@@ -74,6 +74,20 @@ void Plan::cast_list(int arg, yoke_dtype dtype)
     value = arg_tensors(list_);
 }
 
+void Plan::separate_list(int arg, const yoke_tensor &x)
+{
+    yoke_arg &value = args_[arg];
+    bool shares = false;
+    for (int i = 0; i < value.count; ++i) shares |= shares_memory(*value.v.tensors[i], x);
+    if (!shares) return;
+    held_list_.reserve(static_cast<size_t>(value.count));
+    for (int i = 0; i < value.count; ++i) {
+        held_list_.push_back(ops::clone(*value.v.tensors[i]));
+        list_.push_back(held_list_.back().get());
+    }
+    value = arg_tensors(list_);
+}
+
 void Plan::replace(int arg, Tensor tensor)
 {
     args_[arg] = arg_tensor(*tensor);

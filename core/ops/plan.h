@@ -38,6 +38,8 @@ public:
     }
     // The same for every tensor of list argument `arg`.
     void cast_list(int arg, yoke_dtype dtype);
+    // Copies of the list's tensors in their place, if one of them shares memory with x.
+    void separate_list(int arg, const yoke_tensor &x);
     // Replaces tensor argument `arg` and keeps the new one alive for the call.
     void replace(int arg, Tensor tensor);
     // The dtype in which script scalars of this call reach the kernel.

@@ -117,15 +117,25 @@ void Call::check_written()
         }
 }
 
+// Whether an op writes where indices say, and so not element by element.
+static bool writes_by_index(const OpDef &op)
+{
+    for (int i = 0; i < op.arg_count; ++i)
+        if (strncmp(op.args[i].name, "ind", 3) == 0) return true;
+    return false;
+}
+
 // An input that shares memory with what is written, other than element by element, is copied first.
 void Call::separate_overlaps(int written)
 {
     const yoke_tensor &x = *args_[written].v.tensor;
     for (int i = 0; i < op_.arg_count; ++i) {
-        if (i == written || args_[i].kind != YOKE_ARG_TENSOR) continue;
+        if (i == written) continue;
+        if (args_[i].kind == YOKE_ARG_TENSORS) plan_.separate_list(i, x);
+        if (args_[i].kind != YOKE_ARG_TENSOR) continue;
         const yoke_tensor &y = *args_[i].v.tensor;
-        const bool same_elements =
-            x.data == y.data && same(x.shape(), y.shape()) && same(x.strides(), y.strides());
+        const bool same_elements = x.data == y.data && same(x.shape(), y.shape()) &&
+                                   same(x.strides(), y.strides()) && !writes_by_index(op_);
         if (!same_elements && shares_memory(x, y)) plan_.replace(i, ops::clone(y));
     }
 }

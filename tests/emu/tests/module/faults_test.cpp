@@ -33,7 +33,6 @@ public:
         memory();
         virtual_memory();
         streams();
-        graph(*Module::table());
         kernels();
         step([&] { return module_->device_synchronize(device_); });
         before_closing = Module::calls();
@@ -108,31 +107,6 @@ private:
         step([&] { return module_->stream_destroy(device_, first); });
         step([&] { return module_->stream_destroy(device_, second); });
     }
-    // Where this table has graphs.
-    template <class Table>
-    void graph(const Table &table)
-    {
-        if constexpr (requires { table.graph_begin; }) {
-            void *stream = nullptr, *block = nullptr, *graph = nullptr;
-            step([&] { return table.stream_create(device_, 0, &stream); });
-            step([&] { return table.alloc(device_, kBytes, &block); });
-            step([&] {
-                if (const yoke_status status = table.graph_begin(device_, stream)) return status;
-                const yoke_status filled = table.fill(device_, block, 1, kBytes, stream);
-                const Failure told = failure();
-                const yoke_status ended = table.graph_end(device_, stream, &graph);
-                if (!filled) return ended;
-                if (!ended) table.graph_destroy(device_, graph);
-                failure() = told;
-                return filled;
-            });
-            step([&] { return table.graph_launch(device_, graph, stream); });
-            step([&] { return table.stream_synchronize(device_, stream); });
-            step([&] { return table.graph_destroy(device_, graph); });
-            step([&] { return table.free(device_, block, kBytes); });
-            step([&] { return table.stream_destroy(device_, stream); });
-        }
-    }
     void kernels()
     {
         const std::vector<float> values = ramp<float>(64);
@@ -151,14 +125,6 @@ private:
                 .out(out, {64})
                 .run(*Module::table());
         });
-        if (module_->kernels[YOKE_OP_MATMUL])
-            step([&] {
-                return Record(YOKE_OP_MATMUL, device_)
-                    .in(in, {8, 8})
-                    .in(in, {8, 8})
-                    .out(out, {8, 8})
-                    .run(*Module::table());
-            });
         step([&] { return module_->stream_synchronize(device_, nullptr); });
         step([&] { return module_->free(device_, x, 256); });
         step([&] { return module_->free(device_, y, 256); });
