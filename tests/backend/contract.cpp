@@ -139,7 +139,8 @@ void Contract::TearDown()
     for (const Block &b : blocks_) EXPECT_DONE(table_->free(device_, b.data, b.bytes));
     const std::lock_guard lock(scratch_mutex);
     EXPECT_TRUE(scratch_sizes().empty()) << "a kernel kept scratch";
-    for (const auto &[data, bytes] : freed_scratch()) EXPECT_DONE(table_->free(device_, data, bytes));
+    for (const auto &[data, bytes] : freed_scratch())
+        EXPECT_DONE(table_->free(device_, data, bytes));
     freed_scratch().clear();
 }
 

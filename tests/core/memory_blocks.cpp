@@ -306,8 +306,7 @@ TEST(MemoryFork, AChildForgetsBlocksOfADeviceThatItLost)
             empty_cache(nullptr);
             EXPECT_EQ(fake.frees, 0);
             uint64_t other = 0;
-            expect_error(YOKE_E_FORKED, {"fake:0"},
-                         [&] { allocate_block(device, 64, 0, &other); });
+            expect_error(YOKE_E_FORKED, {"fake:0"}, [&] { allocate_block(device, 64, 0, &other); });
         }));
         free_block(device, block, size, 0);
         EXPECT_EQ(memory_stats(device).allocated, 0);

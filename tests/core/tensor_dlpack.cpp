@@ -103,11 +103,17 @@ TYPED_TEST(Dlpack, EveryDtypeGoesOutAndComesBack)
         yoke_dtype dtype;
         uint8_t code, bits;
     };
-    const Row rows[] = {
-        {YOKE_F64, kDLFloat, 64},   {YOKE_F32, kDLFloat, 32}, {YOKE_F16, kDLFloat, 16},
-        {YOKE_BF16, kDLBfloat, 16}, {YOKE_I64, kDLInt, 64},   {YOKE_I32, kDLInt, 32},
-        {YOKE_I8, kDLInt, 8},       {YOKE_U8, kDLUInt, 8},    {YOKE_BOOL, kDLBool, 8},
-        {YOKE_F8_E4M3, kDLFloat8E4m3fn, 8}, {YOKE_F8_E5M2, kDLFloat8E5m2, 8}};
+    const Row rows[] = {{YOKE_F64, kDLFloat, 64},
+                        {YOKE_F32, kDLFloat, 32},
+                        {YOKE_F16, kDLFloat, 16},
+                        {YOKE_BF16, kDLBfloat, 16},
+                        {YOKE_I64, kDLInt, 64},
+                        {YOKE_I32, kDLInt, 32},
+                        {YOKE_I8, kDLInt, 8},
+                        {YOKE_U8, kDLUInt, 8},
+                        {YOKE_BOOL, kDLBool, 8},
+                        {YOKE_F8_E4M3, kDLFloat8E4m3fn, 8},
+                        {YOKE_F8_E5M2, kDLFloat8E5m2, 8}};
     ASSERT_EQ(std::size(rows), size_t{YOKE_DTYPE_COUNT - 1});
     for (const Row &row : rows) {
         SCOPED_TRACE(name(row.dtype));
