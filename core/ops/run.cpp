@@ -37,8 +37,7 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
     if (const Node *node = node_of(x); !node || !node->is_leaf())
         fail(YOKE_E_STATE,
              "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the "
-             "tape has "
-             "recorded; take the view again",
+             "tape has recorded; take the view again",
              op.name, describe(x).c_str(), node ? format(" (by %s)", node->name()).c_str() : "",
              writer ? writer : "the host");
 }
