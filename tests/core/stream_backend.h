@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/device/stream.h"
+#include "core/memory/memory.h"
 #include "tests/core/fake_backend.h"
 #include "tests/core/fresh_process.h"
 
@@ -147,6 +148,8 @@ void in_fresh_process_with_streams(const Body &body)
     in_fresh_process([&] {
         fake.devices = 2;
         register_backend("fake", get_fake_with_streams);
+        set_caching(
+            true);  // which sanitizer runs switch off: the order of waiting blocks is what is tested
         body(*devices_of("fake")[0], *devices_of("fake")[1]);
     });
 }
