@@ -45,7 +45,7 @@ yoke_graph *yoke_graph_retain(yoke_graph *graph)
 
 void yoke_graph_release(yoke_graph *graph)
 {
-    if (graph) from_handle(graph)->release();
+    if (graph) from_handle(graph)->release_handle();
 }
 
 yoke_status yoke_graph_begin(yoke_graph *graph)

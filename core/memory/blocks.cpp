@@ -137,13 +137,16 @@ void DeviceMemory::release(void *block, uint64_t size) noexcept
     reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
 }
 
+void tell_wait(const Device &device, yoke_status status) noexcept
+{
+    if (status != YOKE_OK)
+        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
+            take_backend_error(status, "free").c_str());
+}
+
 void DeviceMemory::give_back(void *block, uint64_t size, uint8_t lane) noexcept
 {
-    const yoke_status status = synchronize_lane(device_, lane);
-    // The block is free either way. A device tells of wrong values once, and this may have been the time.
-    if (status != YOKE_OK)
-        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device_.name.c_str(),
-            take_backend_error(status, "free").c_str());
+    tell_wait(device_, synchronize_lane(device_, lane));
     release(block, size);
 }
 
@@ -157,8 +160,7 @@ void DeviceMemory::flush() noexcept
         fenced_.store(0, std::memory_order_relaxed);
     }
     // After the swap: what is freed from here on waits in new arenas.
-    if (device_.backend->device_synchronize(device_.handle) != YOKE_OK)
-        log(LogLevel::kDebug, "%s: waiting before a flush failed", device_.name.c_str());
+    tell_wait(device_, device_.backend->device_synchronize(device_.handle));
     for (const auto &arena : arenas) {
         for (int index = 0; index < kClasses; ++index)
             while (void *block = arena->classes[index].pop()) release(block, index_size(index));

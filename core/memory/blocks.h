@@ -61,6 +61,10 @@ struct Arena {
     std::vector<FencedBlock> fenced;  // oldest first
 };
 
+// What a wait before a free found, as a warning. The block is free either way, but a device tells of a failure once, and
+// this may have been the time.
+void tell_wait(const Device &device, yoke_status status) noexcept;
+
 // ---- One device -----------------------------------------------------------------------------------------
 
 class DeviceMemory {

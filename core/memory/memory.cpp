@@ -193,11 +193,7 @@ void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept
 {
     if (!device.host && is_forked_child()) return;
     const auto wait = [&device](uint8_t each) {
-        const yoke_status status = synchronize_lane(device, each);
-        // A failure of the work itself surfaces at the caller's next call.
-        if (status != YOKE_OK)
-            log(LogLevel::kDebug, "%s: waiting for a stream: %s", device.name.c_str(),
-                status_name(status));
+        tell_wait(device, synchronize_lane(device, each));
     };
     wait(lane);
     each_lane(device, uses, [&](uint8_t each) {

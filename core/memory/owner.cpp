@@ -73,7 +73,10 @@ void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
         owners.of_block.emplace(block, this);
     } catch (...) {
         thread_state().block_owner = this;
-        blocks_.erase(block);
+        {
+            const std::lock_guard lock(mutex_);
+            blocks_.erase(block);
+        }
         if (block) free_block(device_, block, size, lane_);
         throw;
     }

@@ -20,7 +20,7 @@ struct RecordedLaunch {
     int64_t offset = 0;
 
     RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn kernel);
-    void run(int64_t random_base);
+    void run(const Device &device, int64_t random_base);
 
 private:
     const int64_t *keep(const int64_t *list, int32_t count);
@@ -69,13 +69,12 @@ const int64_t *RecordedLaunch::keep(const int64_t *list, int32_t count)
     return numbers.data() + first;
 }
 
-void RecordedLaunch::run(int64_t random_base)
+void RecordedLaunch::run(const Device &device, int64_t random_base)
 {
     if (offset_param >= 0) params[static_cast<size_t>(offset_param)].v.i = offset + random_base;
-    const auto *device = find_device(launch.device);
-    const auto start = device->backend->launch;
+    const auto start = device.backend->launch;
     check_backend(start ? start(&launch, kernel) : kernel(&launch), kOps[launch.op].name,
-                  device->name.c_str());
+                  device.name.c_str());
 }
 
 // ---- capture ------------------------------------------------------------------------------------------------------
@@ -89,13 +88,20 @@ Graph::Graph(Device &device) : device_(device) {}
 
 Graph::~Graph()
 {
-    if (state_ == State::kCapturing && of_thread() == this) abort();
-    const yoke_backend &backend = *device_.backend;
-    if (native_) backend.graph_destroy(device_.handle, native_);
+    if (native_) device_.backend->graph_destroy(device_.handle, native_);
+    forget();
+}
+
+// Lets go of all that was taken down: the graph is empty.
+void Graph::forget() noexcept
+{
+    state_ = State::kEmpty;
     launches_.clear();
     for (Storage *storage : held_) storage->release();
-    random_base_ = {};
+    held_.clear();
+    written_.clear();
     if (blocks_.get()) blocks_->let_go();
+    blocks_ = {};
 }
 
 void Graph::begin()
@@ -106,29 +112,31 @@ void Graph::begin()
         fail(YOKE_E_STATE,
              "capture: this graph was captured before; make another Graph for another step");
     check_usable(device_);
-    synchronize(device_);  // what was given before belongs to no graph
     if (is_native()) {
         if (!random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
         if (!stream_.present()) stream_ = make_stream(device_, 0);
-        synchronize(device_);
+    }
+    synchronize(device_);  // what was given before belongs to no graph
+    blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, memory_lane(device_)));
+    if (is_native())
         check_backend(device_.backend->graph_begin(device_.handle, stream_->lane.native), "capture",
                       device_.name.c_str());
-    }
-    blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, memory_lane(device_)));
     blocks_->serve_thread();
+    retain();  // the thread's, until leave_thread: it would capture into a graph that is gone
     thread_state().graph = this;
     random_before_ = random_state();
     thread_state().random.offset = 0;  // places behind the base of a replay
     state_ = State::kCapturing;
 }
 
-// Back to how the thread was before begin().
-void Graph::leave_thread() noexcept
+// Back to how the thread was before begin(); gives its reference.
+Ref<Graph> Graph::leave_thread() noexcept
 {
     random_drawn_ = random_state().offset;
     thread_state().random = random_before_;
     thread_state().graph = nullptr;
     blocks_->stop_serving_thread();
+    return Ref<Graph>::adopt(this);
 }
 
 void Graph::end()
@@ -137,29 +145,31 @@ void Graph::end()
         fail(YOKE_E_STATE,
              "capture: this graph is not being captured by this thread; a capture ends where it "
              "began");
-    leave_thread();
-    state_ = State::kEmpty;
-    if (is_native())
-        check_backend(device_.backend->graph_end(device_.handle, stream_->lane.native, &native_),
-                      "capture", device_.name.c_str());
+    const auto held = leave_thread();
+    const yoke_status status =
+        is_native() ? device_.backend->graph_end(device_.handle, stream_->lane.native, &native_)
+                    : YOKE_OK;
+    if (status != YOKE_OK) forget();
+    check_backend(status, "capture", device_.name.c_str());
     state_ = State::kReady;
 }
 
 void Graph::abort() noexcept
 {
     if (of_thread() != this) return;
-    leave_thread();
-    state_ = State::kEmpty;
+    const auto held = leave_thread();
     void *unfinished = nullptr;
     if (is_native() &&
         device_.backend->graph_end(device_.handle, stream_->lane.native, &unfinished) == YOKE_OK)
         device_.backend->graph_destroy(device_.handle, unfinished);
-    launches_.clear();
-    for (Storage *storage : held_) storage->release();
-    held_.clear();
-    written_.clear();
-    blocks_->let_go();
-    blocks_ = {};
+    forget();
+}
+
+void Graph::release_handle() noexcept
+{
+    // The thread's own reference and the handle's: nobody is left who could end the capture.
+    if (of_thread() == this && use_count() == 2) abort();
+    release();
 }
 
 void Graph::hold(const yoke_tensor *x, bool written)
@@ -234,7 +244,7 @@ void Graph::replay()
             device_.backend->graph_launch(device_.handle, native_, current_native(device_)),
             "replay", device_.name.c_str());
     }
-    for (const auto &recorded : launches_) recorded->run(base);
+    for (const auto &recorded : launches_) recorded->run(device_, base);
     for (Storage *storage : written_) storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -29,6 +29,8 @@ public:
     void begin();
     void end();
     void abort() noexcept;  // gives the capture up; the graph stays empty
+    // Gives a handle's reference up; the last one gives up a capture of the calling thread too.
+    void release_handle() noexcept;
     void replay();
 
     // Called for each launch of the capturing thread, with every tensor it names. True: it is taken down and shall not run.
@@ -43,7 +45,8 @@ private:
 
     ~Graph() override;
     bool is_native() const noexcept { return device_.backend->graph_begin != nullptr; }
-    void leave_thread() noexcept;
+    Ref<Graph> leave_thread() noexcept;
+    void forget() noexcept;
     void hold(const yoke_tensor *x, bool written);
     void note_replay();
 

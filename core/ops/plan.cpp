@@ -63,29 +63,28 @@ void Plan::replace_by_cast(int arg, yoke_dtype dtype)
     replace(arg, ops::cast(*args_[arg].v.tensor, dtype));
 }
 
-void Plan::cast_list(int arg, yoke_dtype dtype)
+template <class Make>
+void Plan::replace_list(int arg, Make make)
 {
     yoke_arg &value = args_[arg];
     held_list_.reserve(static_cast<size_t>(value.count));
     for (int i = 0; i < value.count; ++i) {
-        held_list_.push_back(ops::cast(*value.v.tensors[i], dtype));
+        held_list_.push_back(make(*value.v.tensors[i]));
         list_.push_back(held_list_.back().get());
     }
     value = arg_tensors(list_);
 }
 
+void Plan::cast_list(int arg, yoke_dtype dtype)
+{
+    replace_list(arg, [dtype](const yoke_tensor &x) { return ops::cast(x, dtype); });
+}
+
 void Plan::separate_list(int arg, const yoke_tensor &x)
 {
-    yoke_arg &value = args_[arg];
-    bool shares = false;
-    for (int i = 0; i < value.count; ++i) shares |= shares_memory(*value.v.tensors[i], x);
-    if (!shares) return;
-    held_list_.reserve(static_cast<size_t>(value.count));
-    for (int i = 0; i < value.count; ++i) {
-        held_list_.push_back(ops::clone(*value.v.tensors[i]));
-        list_.push_back(held_list_.back().get());
-    }
-    value = arg_tensors(list_);
+    const yoke_arg &value = args_[arg];
+    for (int i = 0; i < value.count; ++i)
+        if (shares_memory(*value.v.tensors[i], x)) return replace_list(arg, ops::clone);
 }
 
 void Plan::replace(int arg, Tensor tensor)

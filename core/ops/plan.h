@@ -52,6 +52,8 @@ public:
 private:
     friend class Call;
     void replace_by_cast(int arg, yoke_dtype dtype);
+    template <class Make>
+    void replace_list(int arg, Make make);
 
     const OpDef &op_;
     yoke_arg *args_;

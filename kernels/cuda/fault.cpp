@@ -61,8 +61,9 @@ yoke_status take_fault(const Scope &scope)
         snprintf(text, sizeof text, fault->format, op + (*op == '_'), place, value, bound,
                  bound - 1);
     }
+    const yoke_status status = fault->status;
     memset(fault, 0, sizeof *fault);
-    return scope.refuse(YOKE_E_INDEX, "%s (found on the device, by a call before this one)", text);
+    return scope.refuse(status, "%s (found on the device, by a call before this one)", text);
 }
 #pragma GCC diagnostic pop
 

@@ -11,7 +11,7 @@ struct Fault {
     int32_t claimed;  // by the thread that writes it
     int32_t ready;    // written whole
     int32_t op;
-    int32_t reserved;
+    yoke_status status;
     const char
         *format;  // of the host, static: "%s: index[%lld] is %lld, beyond an axis of length %lld"
     int64_t position, value, bound;
@@ -30,14 +30,17 @@ yoke_status take_fault(const Scope &scope);
 struct Reporter {
     Fault *fault;
     int32_t op;
-    const char *format;  // takes the op's name, position, value, bound and bound - 1
+    yoke_status status;
+    const char
+        *format;  // takes the op's name, position, value, bound and bound - 1, or the first of them
     int32_t ndim = -1;
     int64_t shape[YOKE_MAX_NDIM] = {};
 };
 
-inline Reporter reporter(const yoke_launch *launch, const char *format)
+inline Reporter reporter(const yoke_launch *launch, const char *format,
+                         yoke_status status = YOKE_E_INDEX)
 {
-    return {static_cast<const Device *>(launch->device)->fault, launch->op, format};
+    return {static_cast<const Device *>(launch->device)->fault, launch->op, status, format};
 }
 
 // Of an element of `operand`, by its row-major number. The format takes, by number, the op's name (1, without a leading
@@ -55,6 +58,7 @@ __device__ inline void report(const Reporter &to, int64_t position, int64_t valu
 {
     if (!to.fault || atomicCAS(&to.fault->claimed, 0, 1) != 0) return;
     to.fault->op = to.op;
+    to.fault->status = to.status;
     to.fault->format = to.format;
     to.fault->position = position;
     to.fault->value = value;

@@ -147,7 +147,8 @@ YOKE_KERNEL(_nonzero)
     const Reporter to =
         reporter(launch,
                  "%s: x changed while its elements were counted (%.0lld%lld are not 0, but there "
-                 "were %lld a moment ago); another stream or thread writes to x");
+                 "were %lld a moment ago); another stream or thread writes to x",
+                 YOKE_E_STATE);
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
         const int64_t round = threads * kPackLength<T>;
         job.chunk = divide_up(divide_up(x.numel, 2 * kReduceBlocks), round) * round;

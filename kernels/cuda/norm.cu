@@ -1,4 +1,5 @@
 // layer_norm and rms_norm over the last axes: one read and one write of memory where a group of threads holds the row.
+#include "kernels/common/epsilon.h"
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/lined.cuh"
@@ -187,25 +188,12 @@ YOKE_KERNEL(layer_norm)
     });
 }
 
-static double epsilon_of(yoke_dtype dtype)
-{
-    switch (dtype) {
-        case YOKE_F64:
-            return 0x1p-52;
-        case YOKE_F16:
-            return 0x1p-10;
-        case YOKE_BF16:
-            return 0x1p-7;
-        default:
-            return 0x1p-23;
-    }
-}
-
 YOKE_KERNEL(rms_norm)
 {
     const yoke_operand *o = launch->operands;
     const yoke_arg &given = launch->params[1];
-    const double eps = given.kind == YOKE_ARG_NONE ? epsilon_of(o[0].dtype) : float_param(given);
+    const double eps =
+        given.kind == YOKE_ARG_NONE ? kernels::epsilon_of(o[0].dtype) : float_param(given);
     return for_float(launch, "x", o[0].dtype, [&]<class T>() {
         using C = compute_type<T>;
         return normalize<T>(launch, &o[1], nullptr, o[2],

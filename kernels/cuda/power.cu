@@ -21,7 +21,7 @@ struct CheckedPower {
     __device__ T operator()(T x, T y) const
     {
         if (std::is_signed_v<T> && y < T(0)) {
-            report(reporter, 0, (int64_t)y, 0);
+            report(reporter, (int64_t)y, 0, 0);
             return T(0);
         }
         return kernels::Pow()(x, y);
@@ -44,9 +44,9 @@ YOKE_KERNEL(pow)
         } else {
             const Reporter to =
                 reporter(launch,
-                         "%s: an exponent of x (not told which, %lld) is %lld, and a "
-                         "negative power of an integer is no integer; cast x to a floating "
-                         "dtype%.0lld");
+                         "%s: an exponent is %lld, and a negative power of an integer is no "
+                         "integer; cast x to a floating dtype",
+                         YOKE_E_VALUE);
             return map<T>(launch, x[2], CheckedPower<T>{to}, Input<T>(x[0]), Input<T>(x[1]));
         }
     });

@@ -2,6 +2,8 @@
 // weight and bias come in two stages: sums over fixed runs of rows, then their sum in order.
 #include "kernels/common/norm.h"
 
+#include "kernels/common/epsilon.h"
+
 #include "kernels/cpu/simd/norm_rows.h"
 
 YOKE_SIMD_BEGIN
@@ -103,20 +105,6 @@ YOKE_KERNEL(layer_norm)
     });
 }
 
-static double epsilon_of(yoke_dtype dtype)
-{
-    switch (dtype) {
-        case YOKE_F64:
-            return 0x1p-52;
-        case YOKE_F16:
-            return 0x1p-10;
-        case YOKE_BF16:
-            return 0x1p-7;
-        default:
-            return 0x1p-23;
-    }
-}
-
 YOKE_KERNEL(rms_norm)
 {
     const yoke_operand *o = launch->operands;
@@ -126,7 +114,8 @@ YOKE_KERNEL(rms_norm)
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         using C = compute_type<T>;
         C *rstds = data_of<C>(o[3]);
-        C eps = (C)(given.kind == YOKE_ARG_NONE ? epsilon_of(x.dtype) : float_param(given));
+        C eps =
+            (C)(given.kind == YOKE_ARG_NONE ? kernels::epsilon_of(x.dtype) : float_param(given));
         int64_t n = rows.length;
         auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
             for (int r = 0; r < block.count; r++) {
