@@ -1,6 +1,8 @@
 #include "core/ops/op_node.h"
 
+#include "core/autograd/backward.h"
 #include "core/ops/args.h"
+#include "core/ops/ops.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +11,23 @@
 namespace yoke {
 
 namespace {
+
+// ---- the ops that the tape itself calls -----------------------------------------------------------------------------------
+
+void add_in_place(yoke_tensor &x, const yoke_tensor &y)
+{
+    ops::add_(x, y);
+}
+Tensor add_new(const yoke_tensor &x, const yoke_tensor &y)
+{
+    return ops::add(x, y);
+}
+Tensor ones(const yoke_tensor &x)
+{
+    return ops::ones_like(x);
+}
+
+// ---- nodes -------------------------------------------------------------------------------------------------------------
 
 size_t aligned(size_t bytes)
 {
@@ -35,6 +54,8 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
 }
 
 }  // namespace
+
+const TapeOps tape_ops = {add_in_place, add_new, ops::clone, ones};
 
 // Where the arrays of a node lie in its one block of memory.
 struct NodeLayout {

@@ -1,6 +1,5 @@
 #include "core/ops/run.h"
 
-#include "core/autograd/backward.h"
 #include "core/ops/autocast.h"
 #include "core/ops/call.h"
 #include "core/ops/graph.h"
@@ -13,19 +12,6 @@
 namespace yoke {
 
 namespace {
-
-void add_in_place(yoke_tensor &x, const yoke_tensor &y)
-{
-    ops::add_(x, y);
-}
-Tensor add_new(const yoke_tensor &x, const yoke_tensor &y)
-{
-    return ops::add(x, y);
-}
-Tensor ones(const yoke_tensor &x)
-{
-    return ops::ones_like(x);
-}
 
 // A view whose base has been given new values by a recorded op since: the view's own history does not tell of them.
 void check_not_stale(const OpDef &op, const yoke_tensor &x)
@@ -43,8 +29,6 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
 }
 
 }  // namespace
-
-const TapeOps tape_ops = {add_in_place, add_new, ops::clone, ones};
 
 template <class Visit>
 void Call::each_tensor(Visit visit) const
