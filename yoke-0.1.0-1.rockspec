@@ -15,6 +15,7 @@ build = {
     type = "builtin",
     modules = {
         ["yoke"] = "bindings/lua/yoke/init.lua",
+        ["yoke.backends"] = "bindings/lua/yoke/backends.lua",
         ["yoke.data"] = "bindings/lua/yoke/data.lua",
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
         ["yoke.nn"] = "bindings/lua/yoke/nn/init.lua",

@@ -21,16 +21,6 @@ yoke.set_device(device)
 yoke.manual_seed(1)
 
 
-def set_tf32(allowed):
-    """f32 products rounded to TF32, by whichever name this build has for it."""
-    for name, on, off in (("allow_tf32", True, False), ("set_allow_tf32", True, False),
-                          ("set_float32_matmul_precision", "high", "highest")):
-        if hasattr(yoke, name):
-            return getattr(yoke, name)(on if allowed else off)
-    if allowed:
-        raise RuntimeError("this build has no switch for TF32")
-
-
 def drawn(draw, *arguments):
     """Random numbers, from the host where the device cannot draw them."""
     try:
@@ -174,7 +164,7 @@ def kernel(name, arguments):
 
 
 def measure_kernel(name, arguments, count):
-    set_tf32("tf32" in arguments)
+    yoke.backends.allow_tf32 = "tf32" in arguments
     step.cache_clear()
     replay.cache_clear()
     with yoke.no_grad():
@@ -272,7 +262,7 @@ def measure(case, count):
     if name not in ("step", "graph", "replay", "activations"):
         return measure_kernel(name, arguments, count)
     kernel.cache_clear()
-    set_tf32(arguments[1] == "tf32")
+    yoke.backends.allow_tf32 = arguments[1] == "tf32"
     amp = "off" if arguments[1] in ("f32", "tf32") else arguments[1]
     if name == "activations":
         return activations(arguments[0], amp)

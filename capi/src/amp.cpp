@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "core/ops/autocast.h"
+#include "core/ops/tf32.h"
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -65,4 +66,14 @@ yoke_dtype yoke_autocast_dtype(yoke_device *device)
         const Autocast *region = current_autocast();
         return region ? region->dtype_on(where) : default_autocast_dtype(where);
     });
+}
+
+yoke_status yoke_set_allow_tf32(int32_t enabled)
+{
+    return guard("yoke_set_allow_tf32", [&] { allow_tf32(enabled != 0); });
+}
+
+int32_t yoke_get_allow_tf32(void)
+{
+    return guard_value("yoke_get_allow_tf32", -1, [] { return allows_tf32() ? 1 : 0; });
 }

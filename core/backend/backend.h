@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 3
+#define YOKE_BACKEND_ABI 4
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 
@@ -50,6 +50,9 @@ typedef struct yoke_host {
 #define YOKE_OPERAND_SCALAR \
     4u /* a script scalar: its value stands in `immediate`, already of dtype `dtype` */
 #define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
+
+/* Flags of a launch: what the host program allows. A backend that has no use for one ignores it. */
+#define YOKE_LAUNCH_TF32 1u /* products of f32 may round what they multiply to TF32 */
 
 /* One tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
 typedef struct yoke_operand {
@@ -86,6 +89,8 @@ typedef struct yoke_launch {
     /* Of a launch that a graph will replay: device memory with what is to be added to the parameter `offset` of an op
      * that draws random numbers. Else NULL. */
     const int64_t *random_base;
+    uint32_t flags; /* YOKE_LAUNCH_*; a graph replays the launch with those of its capture */
+    uint32_t reserved;
 } yoke_launch;
 
 typedef yoke_status (*yoke_kernel_fn)(const yoke_launch *launch);

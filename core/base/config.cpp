@@ -69,6 +69,7 @@ constexpr Key kKeys[] = {
     {"YOKE_LOG", check_level},
     {"YOKE_CUDA_LIB_PATH", check_any},
     {"YOKE_CPU_ISA", check_isa},
+    {"YOKE_ALLOW_TF32", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},

@@ -5,6 +5,7 @@
 #include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/ops/scalar.h"
+#include "core/ops/tf32.h"
 
 #include <algorithm>
 #include <cstring>
@@ -218,7 +219,9 @@ void Call::launch()
                        device.handle,
                        nullptr,
                        op_.cost == Cost::kGemm ? plan_.work_ : bytes,
-                       nullptr};
+                       nullptr,
+                       allows_tf32() ? YOKE_LAUNCH_TF32 : 0,
+                       0};
     const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
     if (Graph *graph = Graph::of_thread()) [[unlikely]] {
         const std::span<const Tensor> results(plan_.results_,

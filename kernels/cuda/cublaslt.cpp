@@ -1,7 +1,6 @@
 // From products to cuBLASLt's descriptors and algorithms.
 #include "kernels/cuda/cublaslt.h"
 
-#include <atomic>
 #include <utility>
 
 #include "kernels/cuda/cublaslt_library.h"
@@ -12,8 +11,6 @@ namespace yoke::cuda {
 namespace {
 
 constexpr uint64_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
-
-std::atomic<bool> g_tf32{false};
 
 // ---- the product in cuBLASLt's terms -----------------------------------------------------------------------------------
 
@@ -51,7 +48,7 @@ struct Request {
     const void *a, *b, *bias;  // cuBLASLt's A is the product's b
     void *d, *before;
 
-    explicit Request(const Gemm &gemm);
+    Request(const yoke_launch *launch, const Gemm &gemm);
 
 private:
     void place(int i, const Matrix &matrix, int64_t rows, int64_t columns, int64_t batch);
@@ -77,7 +74,8 @@ cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
     return static_cast<cublasLtEpilogue_t>(epilogue ? epilogue : CUBLASLT_EPILOGUE_DEFAULT);
 }
 
-Request::Request(const Gemm &gemm) : bias(gemm.product.bias), before(gemm.before)
+Request::Request(const yoke_launch *launch, const Gemm &gemm)
+    : bias(gemm.product.bias), before(gemm.before)
 {
     Product p = gemm.product;
     const bool plain = !bias && !before && gemm.activation == Activation::kNone;
@@ -102,7 +100,7 @@ Request::Request(const Gemm &gemm) : bias(gemm.product.bias), before(gemm.before
     key.step[2] = p.batch > 1 ? p.c.batch_stride : 0;
     key.dtype = p.dtype;
     key.epilogue = epilogue_of(gemm);
-    key.tf32 = p.dtype == YOKE_F32 && g_tf32.load(std::memory_order_relaxed);
+    key.tf32 = p.dtype == YOKE_F32 && launch->flags & YOKE_LAUNCH_TF32;
     const void *const pointers[] = {a, b, d, bias, before};
     for (int i = 0; i < 5; ++i)
         key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);
@@ -336,18 +334,13 @@ bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns)
     return x.batch_stride >= 0 && (is_row_major(x, columns) || is_row_major(transpose(x), rows));
 }
 
-void allow_tf32(bool allowed)
-{
-    g_tf32.store(allowed, std::memory_order_relaxed);
-}
-
 yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done)
 {
     CublasLt *lt = nullptr;
     *done = false;
     if (const yoke_status status = cublaslt_of(launch, &lt)) return status;
     if (gemm.activation != Activation::kNone && !fuses(gemm.activation)) return YOKE_OK;
-    const Request request(gemm);
+    const Request request(launch, gemm);
     Plan plan;
     if (lt->plans.find(request.key, &plan)) {
         Steps steps(launch, *lt);

@@ -1,7 +1,7 @@
 // Matrix products through cuBLASLt, which is found at a device's first product and never unloaded.
 //
 // Contract
-//  * Computes f64 in f64, f32 in f32 (in TF32 where allow_tf32 says so), f16 and bf16 in f32.
+//  * Computes f64 in f64, f32 in f32 (in TF32 where the launch's flags allow it), f16 and bf16 in f32.
 //  * Inside the context of its device, on the launch's stream, without waiting for it (but see cublaslt_tune.h).
 //  * Where the library is missing or of another major version, products fail with YOKE_E_UNAVAILABLE and every place
 //    that was tried; nothing else does.
@@ -31,9 +31,6 @@ yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool 
 // Whether a matrix of a batch is one that cuBLASLt reads: one axis dense, the other at least as far apart as the dense
 // one is long, batches one behind the other or all in one place.
 bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns);
-
-// For products of f32 in every thread, from now on; at first they are not rounded to TF32.
-void allow_tf32(bool allowed);
 
 // Gives the device's handle back; its next product makes another. When the device closes.
 void cublaslt_close(const Device &device);

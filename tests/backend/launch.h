@@ -109,6 +109,12 @@ public:
         return *this;
     }
 
+    Record &allow(uint32_t flags)
+    {
+        flags_ = flags;
+        return *this;
+    }
+
     yoke_status run(const yoke_backend &table)
     {
         double bytes = 0;
@@ -125,7 +131,9 @@ public:
                                  device_,
                                  stream_,
                                  bytes,
-                                 nullptr};
+                                 nullptr,
+                                 flags_,
+                                 0};
         const yoke_kernel_fn kernel = table.kernels[op_];
         return table.launch ? table.launch(&launch, kernel) : kernel(&launch);
     }
@@ -136,6 +144,7 @@ private:
 
     int32_t op_;
     void *device_, *stream_;
+    uint32_t flags_ = 0;
     std::vector<yoke_operand> operands_;
     std::vector<yoke_arg> params_;
     std::vector<std::unique_ptr<std::vector<int64_t>>> lists_;

@@ -1,7 +1,9 @@
-// Copies between devices: values and gradients cross, whichever side asks.
+// Between devices values and gradients cross, whichever side asks; what is allowed reaches a device with each launch.
 #include "core/ops/ops.h"
 
 #include "core/autograd/backward.h"
+#include "core/ops/graph.h"
+#include "core/ops/tf32.h"
 #include "expect_error.h"
 #include "fake_backend.h"
 #include "fresh_process.h"
@@ -74,6 +76,59 @@ TEST(OpDevices, AnyOtherOpRefusesTensorsOfTwoDevicesAndNamesBoth)
                            [&] { ops::add(*y, *x); });
         test::expect_error(YOKE_E_VALUE, {"add_", "fake:0", "cpu"}, [&] { ops::add_(*y, *x); });
         EXPECT_EQ(values_of(y), (std::vector<double>{0, 0}));
+    });
+}
+
+TEST(OpDevices, ALaunchSaysWhetherTf32IsAllowed)
+{
+    test::in_fresh_process([] {
+        const Tensor x = pair_on(fake_device(), 3, 4);
+        test::fake.launch_flags = YOKE_LAUNCH_TF32;
+        ops::add(*x, *x);
+        EXPECT_EQ(test::fake.launch_flags, 0u) << "not allowed at first";
+        allow_tf32(true);
+        ops::add(*x, *x);
+        EXPECT_EQ(test::fake.launch_flags, YOKE_LAUNCH_TF32);
+        allow_tf32(false);
+        ops::add(*x, *x);
+        EXPECT_EQ(test::fake.launch_flags, 0u);
+    });
+}
+
+TEST(OpDevices, AGraphKeepsWhatWasAllowedAtItsCapture)
+{
+    test::in_fresh_process([] {
+        Device &device = fake_device();
+        const Tensor x = pair_on(device, 3, 4);
+        const auto graph = Ref<Graph>::adopt(new Graph(device));
+        allow_tf32(true);
+        graph->begin();
+        const Tensor y = ops::add(*x, *x);
+        graph->end();
+        allow_tf32(false);
+        test::fake.launch_flags = 0;
+        graph->replay();
+        EXPECT_EQ(test::fake.launch_flags, YOKE_LAUNCH_TF32);
+    });
+}
+
+TEST(OpDevices, TheEnvironmentSaysWhetherTf32IsAllowedAtFirst)
+{
+    test::in_fresh_process([] {
+        setenv("YOKE_ALLOW_TF32", "1", 1);
+        EXPECT_TRUE(allows_tf32());
+        allow_tf32(false);
+        EXPECT_FALSE(allows_tf32()) << "what the program says comes after it";
+    });
+    test::in_fresh_process([] {
+        setenv("YOKE_ALLOW_TF32", "1", 1);
+        allow_tf32(false);
+        EXPECT_FALSE(allows_tf32());
+    });
+    test::in_fresh_process([] {
+        setenv("YOKE_ALLOW_TF32", "yes", 1);
+        test::expect_error(YOKE_E_VALUE, {"YOKE_ALLOW_TF32", "'yes'", "0 or 1"},
+                           [] { allows_tf32(); });
     });
 }
 

@@ -288,7 +288,9 @@ yoke_status launch(const Level &level, int op, const std::vector<Array> &operand
                           device,
                           nullptr,
                           0,
-                          nullptr};
+                          nullptr,
+                          0,
+                          0};
     return level.kernels[op](&record);
 }
 

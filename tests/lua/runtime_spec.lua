@@ -118,6 +118,31 @@ describe("memory", function()
     end
 end)
 
+describe("backends", function()
+    local function product()
+        local x <close> = yoke.full({ 1, 1 }, 1 + 2 ^ -12)
+        local y <close> = yoke.ones({ 1, 1 })
+        local z <close> = x:matmul(y)
+        return z:item()
+    end
+
+    it("say whether TF32 is allowed, which the CPU has no use for", function()
+        assert.is_false(yoke.backends.allow_tf32)
+        yoke.backends.allow_tf32 = true
+        assert.is_true(yoke.backends.allow_tf32)
+        assert.equal(1 + 2 ^ -12, product())
+        yoke.backends.allow_tf32 = false
+        assert.is_false(yoke.backends.allow_tf32)
+    end)
+
+    it("refuse what is no setting or no boolean", function()
+        fails("type", { "allow_tf32", "boolean" }, function() yoke.backends.allow_tf32 = 1 end)
+        fails("value", { "'allow_tf23'", "allow_tf32" }, function() yoke.backends.allow_tf23 = true end)
+        fails("value", "'cudnn'", function() return yoke.backends.cudnn end)
+        assert.is_false(yoke.backends.allow_tf32)
+    end)
+end)
+
 describe("errors", function()
     it("are objects with code, message, device and call, and read as text with a line", function()
         local err = fails("index", "axis 5", yoke.softmax, yoke.zeros({ 2 }), 5)

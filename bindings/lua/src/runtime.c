@@ -98,6 +98,22 @@ static int get_num_threads(lua_State *L)
     return 1;
 }
 
+static int set_allow_tf32(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_set_allow_tf32(yl_bool_arg(L, b, 1, "backends", "allow_tf32")));
+    return 0;
+}
+
+static int get_allow_tf32(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int32_t allowed = yoke_get_allow_tf32();
+    if (allowed < 0) return yl_raise_last(L, b);
+    lua_pushboolean(L, allowed);
+    return 1;
+}
+
 /* The tensor of an IDX file, or nil and why it cannot be read. */
 static int read_idx(lua_State *L)
 {
@@ -155,6 +171,8 @@ void yl_open_runtime(lua_State *L, Binding *b)
                                          {"clock", monotonic_clock},
                                          {"set_num_threads", set_num_threads},
                                          {"get_num_threads", get_num_threads},
+                                         {"set_allow_tf32", set_allow_tf32},
+                                         {"get_allow_tf32", get_allow_tf32},
                                          {"read_idx", read_idx},
                                          {"ops", ops},
                                          {NULL, NULL}};

@@ -155,6 +155,7 @@ function Scope:close() end
 ---@field uint8 yoke.dtype
 ---@field bool yoke.dtype
 ---@field nn table
+---@field backends { allow_tf32: boolean } of the process; allow_tf32: GPUs may round products of float32 to TF32
 ---@field optim table
 ---@field data table
 local yoke = {}

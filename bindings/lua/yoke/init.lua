@@ -7,7 +7,8 @@ local core = require "yoke.core"
 
 local yoke = {}
 local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, ema = true, schedules = true,
-    read_idx = true, raise = true, get_rng_state = true, set_rng_state = true, clock = true }
+    read_idx = true, raise = true, get_rng_state = true, set_rng_state = true, clock = true,
+    get_allow_tf32 = true, set_allow_tf32 = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end
@@ -15,6 +16,7 @@ end
 -- The formatter may call anything of the module, so it comes in from here.
 core.tensor_methods.__format = require("yoke.format").tensor
 
+yoke.backends = require "yoke.backends"
 yoke.data = require "yoke.data"
 yoke.nn = require "yoke.nn"
 yoke.optim = require "yoke.optim"

@@ -2,6 +2,7 @@
 #include "bind.h"
 #include "parameters.h"
 
+#include "yoke/amp.h"
 #include "yoke/device.h"
 
 #include <algorithm>
@@ -159,6 +160,19 @@ void bind_class(py::module_ &module)
         });
 }
 
+// What yoke.backends stands for.
+void bind_backends(py::module_ &module)
+{
+    module.def("_set_allow_tf32", [](const py::object &on) {
+        check(yoke_set_allow_tf32(need_bool(on, "backends", "allow_tf32")));
+    });
+    module.def("_get_allow_tf32", [] {
+        const int32_t allowed = yoke_get_allow_tf32();
+        if (allowed < 0) require(raise_last_error() != nullptr);
+        return allowed == 1;
+    });
+}
+
 void bind_threads(py::module_ &module)
 {
     module.def(
@@ -222,6 +236,7 @@ void bind_devices(py::module_ &module)
 {
     bind_class(module);
     bind_threads(module);
+    bind_backends(module);
     const py::arg_v kind_or_none("kind", py::none());
     const py::arg_v device_or_none("device", py::none());
     module.def("devices", devices, kind_or_none, "Usable devices, of one kind or all, in order.");

@@ -47,6 +47,17 @@ YOKE_API int32_t yoke_is_autocast_enabled(void);
  * region without a dtype where none is. YOKE_NONE on failure. [any-thread] */
 YOKE_API yoke_dtype yoke_autocast_dtype(yoke_device *device);
 
+/* ---- TF32 -------------------------------------------------------------------------------------------- */
+
+/* Whether matrix products of float32 may round what they multiply to TF32 (10 bits of mantissa; sums stay
+ * float32), which tensor cores from Ampere on multiply several times as fast. For the whole process, from
+ * the next op on; a graph keeps what was allowed at its capture, and backward asks anew. The CPU never
+ * rounds. Not allowed at first, unless YOKE_ALLOW_TF32 is 1. [any-thread] */
+YOKE_API yoke_status yoke_set_allow_tf32(int32_t enabled);
+
+/* 1 or 0; -1 if YOKE_ALLOW_TF32 cannot be read. [any-thread] */
+YOKE_API int32_t yoke_get_allow_tf32(void);
+
 /* ---- Loss scaling ------------------------------------------------------------------------------------ */
 
 /* For float16, whose small gradients would vanish: the loss is multiplied by a large scale, gradients are

@@ -487,6 +487,8 @@ typedef struct yoke_api {
                                 int32_t non_blocking, yoke_tensor **out);
     yoke_status (*tensor_pin_memory)(yoke_tensor *tensor, yoke_tensor **out);
     int32_t (*tensor_is_pinned)(yoke_tensor *tensor);
+    yoke_status (*set_allow_tf32)(int32_t enabled);
+    int32_t (*get_allow_tf32)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -58,6 +59,7 @@ struct Handle {
 };
 std::mutex g_mutex;
 std::set<const void *> g_live;
+std::map<cublasComputeType_t, int> g_products;
 
 cublasStatus_t check_handle(cublasLtHandle_t handle)
 {
@@ -104,6 +106,14 @@ extern "C" __attribute__((visibility("default"))) int fake_cublaslt_live_handles
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return static_cast<int>(g_live.size());
+}
+
+// The products that were asked for so far in this type.
+extern "C" __attribute__((visibility("default"))) int fake_cublaslt_products(int compute)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    const auto found = g_products.find(static_cast<cublasComputeType_t>(compute));
+    return found == g_products.end() ? 0 : found->second;
 }
 
 size_t cublasLtGetVersion()
@@ -213,6 +223,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (const cublasStatus_t status = check_algorithm(algorithm, work, workspace_bytes))
         return status;
     work.workspace_bytes = algorithm.workspace;
+    {
+        const std::lock_guard<std::mutex> lock(g_mutex);
+        ++g_products[work.problem.product.compute];
+    }
     const auto enqueue = driver_symbol<fake_enqueue_fn *>("fake_runtime_enqueue");
     if (!enqueue || !*enqueue) return CUBLAS_STATUS_NOT_INITIALIZED;
     const void *const used[] = {a, b, d, workspace};

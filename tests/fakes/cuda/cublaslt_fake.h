@@ -65,7 +65,7 @@ struct Problem {
     // Tells problems apart, so that no algorithm is used for another than it was chosen for.
     uint64_t hash() const
     {
-        uint64_t h = product.epilogue;
+        uint64_t h = product.epilogue | (uint64_t)product.compute << 32;
         for (const Layout *x : {&a, &b, &d})
             for (const uint64_t word : {x->rows, x->columns, (uint64_t)x->leading,
                                         (uint64_t)x->step, (uint64_t)x->batch, (uint64_t)x->type})

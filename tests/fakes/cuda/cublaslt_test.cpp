@@ -5,6 +5,7 @@
 #include "tests/backend/launch.h"
 #include "tests/core/fresh_process.h"
 
+#include <cublasLt.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -57,12 +58,13 @@ struct Products {
         const yoke_status status = record.run(*g_table);
         return status ? status : g_table->device_synchronize(device);
     }
-    yoke_status multiply()
+    yoke_status multiply(uint32_t flags = 0)
     {
         return finish(Record(YOKE_OP_MATMUL, device)
                           .in(x.data(), {2, 3})
                           .in(y.data(), {3, 2})
-                          .out(out.data(), {2, 2}));
+                          .out(out.data(), {2, 2})
+                          .allow(flags));
     }
 };
 
@@ -71,6 +73,12 @@ int live_handles()
     void *library = dlopen(CUBLASLT, RTLD_NOW | RTLD_NOLOAD);
     if (!library) return 0;
     return reinterpret_cast<int (*)()>(dlsym(library, "fake_cublaslt_live_handles"))();
+}
+
+int products_in(cublasComputeType_t compute)
+{
+    void *library = dlopen(CUBLASLT, RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<int (*)(int)>(dlsym(library, "fake_cublaslt_products"))(compute);
 }
 
 void expect_failure(yoke_status wanted, yoke_status got, const std::vector<std::string> &texts)
@@ -97,6 +105,40 @@ TEST(CublasLt, AHandleLivesFromADevicesFirstProductUntilItCloses)
         products.out.fill(0);
         ASSERT_EQ(products.multiply(), YOKE_OK);
         EXPECT_EQ(products.out, products.want);
+    });
+}
+
+TEST(CublasLt, AProductIsRoundedToTf32OnlyWhereItsLaunchAllowsIt)
+{
+    in_fresh_process([] {
+        Products products;
+        products.x[0] += 0x1p-12f;  // TF32 has 10 bits behind the point
+        std::array<float, 4> exact = products.want;
+        exact[0] += 0x1p-12f;
+        // The third finds the plan of the first, and the fourth that of the second.
+        for (const bool allowed : {false, true, false, true}) {
+            ASSERT_EQ(products.multiply(allowed ? YOKE_LAUNCH_TF32 : 0), YOKE_OK);
+            EXPECT_EQ(products.out, allowed ? products.want : exact) << allowed;
+        }
+        EXPECT_EQ(products_in(CUBLAS_COMPUTE_32F), 2);
+        EXPECT_EQ(products_in(CUBLAS_COMPUTE_32F_FAST_TF32), 2);
+    });
+}
+
+TEST(CublasLt, AProductOfAnotherDtypeThanF32KnowsNoTf32)
+{
+    in_fresh_process([] {
+        Products products;
+        alignas(256) std::array<double, 2> x = {1 + 0x1p-40, 0}, y = {1, 0}, out = {0, 0};
+        ASSERT_EQ(products.finish(Record(YOKE_OP_MATMUL, products.device)
+                                      .in(x.data(), {1, 2})
+                                      .in(y.data(), {2, 1})
+                                      .out(out.data(), {1, 1})
+                                      .allow(YOKE_LAUNCH_TF32)),
+                  YOKE_OK);
+        EXPECT_EQ(out[0], x[0]);
+        EXPECT_EQ(products_in(CUBLAS_COMPUTE_64F), 1);
+        EXPECT_EQ(products_in(CUBLAS_COMPUTE_32F_FAST_TF32), 0);
     });
 }
 
