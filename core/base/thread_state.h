@@ -30,6 +30,7 @@ inline constexpr int kStreamDevices = 64;
 struct ThreadState {
     // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
     int32_t grad_disabled;  // 0: the tape records
+    int32_t fits_tf32;      // not 0: what is multiplied loses nothing in TF32 (core/ops/tf32.h)
     void *autocast;         // the region in force (core/ops/autocast.h), one reference; null: none
     int32_t host_threads;   // threads for CPU work as set by this thread; 0: the process default
     yoke_device *device;    // null: the process default
@@ -40,7 +41,7 @@ struct ThreadState {
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
     PoolCache pool;
-    void *memory_cache;  // small device blocks kept by core/memory
+    void *memory_cache;                    // small device blocks kept by core/memory
     yoke_stream *streams[kStreamDevices];  // by ordinal, one reference each; null: the default one
 };
 

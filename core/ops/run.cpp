@@ -220,7 +220,7 @@ void Call::launch()
                        nullptr,
                        op_.cost == Cost::kGemm ? plan_.work_ : bytes,
                        nullptr,
-                       allows_tf32() ? YOKE_LAUNCH_TF32 : 0,
+                       tf32_flag(),
                        0};
     const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
     if (Graph *graph = Graph::of_thread()) [[unlikely]] {

@@ -1,6 +1,7 @@
 // scaled_mm.cpp: products of matrices whose numbers were scaled to fit float8.
 #include "core/autograd/node.h"
 #include "core/ops/family.h"
+#include "core/ops/tf32.h"
 
 namespace yoke {
 
@@ -30,6 +31,12 @@ bool is_float8(yoke_dtype dtype)
     return dtype == YOKE_F8_E4M3 || dtype == YOKE_F8_E5M2;
 }
 
+// TF32 has float16's bits behind the point and float32's range: it holds whatever these hold.
+bool fits_tf32(yoke_dtype dtype)
+{
+    return is_float8(dtype) || dtype == YOKE_F16 || dtype == YOKE_BF16;
+}
+
 yoke_dtype result_dtype(const yoke_tensor &x, yoke_dtype asked)
 {
     if (asked == YOKE_NONE) return is_float8(x.dtype) ? YOKE_BF16 : x.dtype;
@@ -41,7 +48,8 @@ yoke_dtype result_dtype(const yoke_tensor &x, yoke_dtype asked)
 
 }  // namespace
 
-// In float32, which holds every product of two float8 numbers; in float64 for x of that.
+// In float32, which holds every product of two float8 numbers; in float64 for x of that. Tensor cores may be used where
+// they multiply the same numbers.
 Tensor compose_scaled_mm(ScaledMmArgs a)
 {
     const yoke_tensor &x = a.x(), &y = a.y();
@@ -54,6 +62,7 @@ Tensor compose_scaled_mm(ScaledMmArgs a)
     const NoAutocast as_given;
     const Tensor scale = ops::reshape(
         *ops::mul(*ops::cast(a.scale_x(), wide), *ops::cast(a.scale_y(), wide)), Dims{});
+    const FitsTf32 both(fits_tf32(x.dtype) && fits_tf32(y.dtype));
     const Tensor product = ops::matmul(*ops::cast(x, wide), *ops::cast(y, wide));
     return ops::cast(*ops::mul(*product, *scale), dtype);
 }

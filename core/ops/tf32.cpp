@@ -1,5 +1,6 @@
 #include "core/ops/tf32.h"
 
+#include "core/backend/backend.h"
 #include "core/base/config.h"
 
 #include <atomic>
@@ -26,6 +27,11 @@ bool allows_tf32()
 {
     const int known = tf32.load(std::memory_order_relaxed);
     return known >= 0 ? known != 0 : read_wish();
+}
+
+uint32_t tf32_flag()
+{
+    return thread_state().fits_tf32 || allows_tf32() ? YOKE_LAUNCH_TF32 : 0;
 }
 
 void allow_tf32(bool allowed) noexcept

@@ -95,6 +95,26 @@ TEST(OpDevices, ALaunchSaysWhetherTf32IsAllowed)
     });
 }
 
+TEST(OpDevices, WhatTf32HoldsExactlyIsMultipliedInItUnasked)
+{
+    test::in_fresh_process([] {
+        const Tensor x = pair_on(fake_device(), 3, 4);
+        const auto flags = [&] {
+            ops::add(*x, *x);
+            return test::fake.launch_flags.load();
+        };
+        {
+            const FitsTf32 outer(true);
+            {
+                const FitsTf32 inner(false);
+                EXPECT_EQ(flags(), YOKE_LAUNCH_TF32) << "the outer one still holds";
+            }
+            EXPECT_EQ(flags(), YOKE_LAUNCH_TF32);
+        }
+        EXPECT_EQ(flags(), 0u);
+    });
+}
+
 TEST(OpDevices, AGraphKeepsWhatWasAllowedAtItsCapture)
 {
     test::in_fresh_process([] {

@@ -1,5 +1,7 @@
 """yoke.backends: what the engines may do is read and written in one place, and reaches the device."""
+import ctypes
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -22,6 +24,12 @@ def not_allowed_before_and_after():
 
 def product():
     return yoke.full((1, 1), FINE) @ yoke.ones((1, 1))
+
+
+def products_in_tf32():
+    """Those that the fake cuBLASLt was asked for so far."""
+    library, = pathlib.Path(os.environ["YOKE_CUDA_LIB_PATH"]).glob("libcublasLt.so.*")
+    return ctypes.CDLL(str(library)).fake_cublaslt_products(77)  # CUBLAS_COMPUTE_32F_FAST_TF32
 
 
 def in_fresh_python(wish):
@@ -92,3 +100,23 @@ def test_a_graph_keeps_what_was_allowed_at_its_capture(allowed):
     graph.replay()
     if IS_SURE or not allowed:
         assert out.item() == (ROUNDED if allowed else FINE)
+
+
+@pytest.mark.skipif(not EMULATED, reason="the fake cuBLASLt tells what it was asked for")
+@pytest.mark.parametrize("a, b, asked", [
+    ("float8_e4m3", "float8_e5m2", 1), ("float16", "float8_e4m3", 1), ("bfloat16", "bfloat16", 1),
+    ("float32", "float8_e4m3", 0), ("float8_e4m3", "float32", 0), ("float64", "float64", 0)])
+def test_scaled_mm_uses_tf32_unasked_where_it_holds_both_matrices_exactly(a, b, asked):
+    x, y, scale = yoke.ones((4, 4)).to(dtype=a), yoke.ones((4, 4)).to(dtype=b), yoke.ones(1)
+    before = products_in_tf32()
+    yoke.scaled_mm(x, y, scale, scale)
+    assert products_in_tf32() - before == asked
+    yoke.ones((4, 4)) @ yoke.ones((4, 4))
+    assert products_in_tf32() - before == asked  # it was for that call
+
+
+@pytest.mark.parametrize("fine", ["x", "y"])
+def test_scaled_mm_never_rounds_float32_unasked(fine):
+    exact, narrow, scale = yoke.full((1, 1), FINE), yoke.ones((1, 1)).to(dtype="float8_e4m3"), yoke.ones(1)
+    x, y = (exact, narrow) if fine == "x" else (narrow, exact)
+    assert yoke.scaled_mm(x, y, scale, scale, yoke.float32).item() == FINE
