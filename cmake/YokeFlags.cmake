@@ -15,7 +15,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Line tables instead of full debug information: a backtrace names its lines, builds stay small.
 foreach(lang C CXX)
     set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
-    set(CMAKE_${lang}_FLAGS_DEBUG "-O1 -g")
+    set(CMAKE_${lang}_FLAGS_DEBUG "-O1 -g1")
 endforeach()
 
 find_program(YOKE_CCACHE ccache)
@@ -48,4 +48,10 @@ if(YOKE_SANITIZE)
     if(YOKE_SANITIZE MATCHES undefined)
         add_compile_options("$<${host}:-fno-sanitize-recover=all>")
     endif()
+endif()
+# Kernels are templates over many dtypes: checks of every pointer for null and for the size behind it, which the
+# address sanitizer's redzones make up for, would more than double the time that they take to compile.
+set(yoke_kernel_sanitize "")
+if(YOKE_SANITIZE MATCHES address AND YOKE_SANITIZE MATCHES undefined)
+    set(yoke_kernel_sanitize -fno-sanitize=null,object-size,pointer-overflow)
 endif()
