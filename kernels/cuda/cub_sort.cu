@@ -2,6 +2,8 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
+#include "kernels/cuda/failures.h"
+
 namespace yoke::cuda {
 
 template <class K>
@@ -20,7 +22,9 @@ static yoke_status sort(const yoke_launch *launch, Pairs<K> &pairs, int bits)
         error = cub::DeviceRadixSort::SortPairs(temporary.as<void>(), bytes, keys, numbers, count,
                                                 0, bits, stream);
     }
-    if (error != cudaSuccess) return launch_failed(launch, error, pairs.count, 1, 0);
+    if (error != cudaSuccess)
+        return call_failed(launch, error, "cub::DeviceRadixSort::SortPairs of %lld pairs",
+                           (long long)pairs.count);
     pairs = {keys.Current(), keys.Alternate(), numbers.Current(), numbers.Alternate(), pairs.count};
     return YOKE_OK;
 }

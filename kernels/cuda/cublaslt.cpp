@@ -1,6 +1,7 @@
 // From products to cuBLASLt's descriptors and algorithms.
 #include "kernels/cuda/cublaslt.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cuda/cublaslt_library.h"
@@ -270,12 +271,21 @@ void take(Plan &plan, const cublasLtMatmulHeuristicResult_t &result)
     plan.workspace = result.workspaceSize;
 }
 
-// Puts the fastest of the algorithms first.
+uint64_t largest_workspace(int count, const Results &results)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < count; ++i) bytes = std::max<uint64_t>(bytes, results[i].workspaceSize);
+    return bytes;
+}
+
+// Puts the fastest of the algorithms first. *tuned is false where that could not be told; they are as they were then.
 yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request &request,
-                    const Plan &plan, int count, Results &results)
+                    const Plan &plan, int count, Results &results, bool *tuned)
 {
     Scratch scratch(launch);
-    if (const yoke_status status = scratch.reserve(kWorkspace)) return status;
+    if (const yoke_status status = scratch.reserve(largest_workspace(count, results)))
+        return status;
+    const Device &device = *static_cast<const Device *>(launch->device);
     Stopwatch watch(launch);
     int fastest = 0;
     float best = 0;
@@ -283,25 +293,28 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
         Plan tried = plan;
         take(tried, results[i]);
         const float taken = watch.best_of([&] {
-            return multiply(launch, lt, request, tried, scratch.as<void>()) ==
-                   CUBLAS_STATUS_SUCCESS;
+            const cublasStatus_t error = multiply(launch, lt, request, tried, scratch.as<void>());
+            cublaslt_log(device, error, "tuning a matrix product: cublasLtMatmul");
+            return error == CUBLAS_STATUS_SUCCESS;
         });
         if (taken <= 0 || (best > 0 && taken >= best)) continue;
         fastest = i;
         best = taken;
     }
-    results[0] = results[fastest];
+    *tuned = best > 0 && watch.works();
+    if (*tuned) results[0] = results[fastest];
     return YOKE_OK;
 }
 
 bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
 {
     cublasLtMatmulHeuristicResult_t result = {};
-    if (!recall_winner(launch, lt, plan.key, &result.algo) ||
-        lt.call->cublasLtMatmulAlgoCheck(lt.handle, &plan.product, &plan.a, &plan.b, &plan.d,
-                                         &plan.d, &result.algo, &result) != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > kWorkspace)
-        return false;
+    if (!recall_winner(launch, lt, plan.key, &result.algo)) return false;
+    const cublasStatus_t error = lt.call->cublasLtMatmulAlgoCheck(
+        lt.handle, &plan.product, &plan.a, &plan.b, &plan.d, &plan.d, &result.algo, &result);
+    cublaslt_log(*static_cast<const Device *>(launch->device), error,
+                 "a winner of YOKE_CUBLASLT_AUTOTUNE_FILE is passed over: cublasLtMatmulAlgoCheck");
+    if (error || result.workspaceSize > kWorkspace) return false;
     take(plan, result);
     plan.exists = true;
     return true;
@@ -317,12 +330,13 @@ yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &re
     if (steps.status() || (tuning && recall(launch, lt, plan))) return steps.status();
     const int count = ask(steps, lt, plan, tuning ? kTuned : 1, results);
     if (steps.status() || count == 0) return steps.status();
+    bool tuned = tuning;
     if (tuning && count > 1)
-        if (const yoke_status status = try_all(launch, lt, request, plan, count, results))
+        if (const yoke_status status = try_all(launch, lt, request, plan, count, results, &tuned))
             return status;
     plan.exists = true;
     take(plan, results[0]);
-    if (tuning) keep_winner(launch, lt, plan);
+    if (tuned) keep_winner(launch, lt, plan);
     return YOKE_OK;
 }
 

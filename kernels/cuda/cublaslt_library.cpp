@@ -124,6 +124,17 @@ yoke_status cublaslt_check(const yoke_launch *launch, cublasStatus_t status, con
                 g_library.call.cublasLtGetStatusString(status));
 }
 
+void cublaslt_log(const Device &device, cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    cudaGetLastError();  // of a kernel that was refused
+    char line[512];
+    snprintf(line, sizeof line, "cuda:%d: %s failed with %s (%d), %s", device.index, what,
+             g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
+             g_library.call.cublasLtGetStatusString(status));
+    g_host->log(YOKE_LOG_WARN, line);
+}
+
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out)
 {
     std::atomic<CublasLt *> &mine = g_devices[static_cast<const Device *>(launch->device)->index];
@@ -143,7 +154,8 @@ void cublaslt_close(const Device &device)
 {
     const CublasLt *ours = g_devices[device.index].exchange(nullptr);
     if (!ours) return;
-    ours->call->cublasLtDestroy(ours->handle);
+    cublaslt_log(device, ours->call->cublasLtDestroy(ours->handle),
+                 "device_close: cublasLtDestroy");
     delete ours;
 }
 

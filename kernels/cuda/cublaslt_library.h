@@ -33,6 +33,9 @@ struct CublasLt {
     PlanCache plans;
 };
 
+// One line of warning, unless it is a success: where there is a way on without what was tried.
+void cublaslt_log(const Device &device, cublasStatus_t status, const char *what);
+
 // What there is for the launch's device, made at the first call.
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/failures.h"
 
 namespace yoke::cuda {
 
@@ -15,9 +16,11 @@ bool is_tuning(const yoke_launch *launch)
     const char *wanted = g_host->config("YOKE_CUBLASLT_AUTOTUNE");
     if (!wanted || strcmp(wanted, "1") != 0) return false;
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    return cudaStreamIsCapturing(static_cast<cudaStream_t>(launch->stream), &capturing) ==
-               cudaSuccess &&
-           capturing == cudaStreamCaptureStatusNone;
+    const cudaError_t error =
+        cudaStreamIsCapturing(static_cast<cudaStream_t>(launch->stream), &capturing);
+    log_failure(*static_cast<const Device *>(launch->device), error,
+                "tuning a matrix product: cudaStreamIsCapturing");
+    return error == cudaSuccess && capturing == cudaStreamCaptureStatusNone;
 }
 
 // ---- the file ---------------------------------------------------------------------------------------------------------
@@ -40,17 +43,20 @@ bool read_hex(const char *text, void *bytes, size_t count)
     return true;
 }
 
-// What a line begins with: "cublaslt 130100 NVIDIA_H200 <key> ".
-void begin_line(Text &line, const yoke_launch *launch, const CublasLt &lt, const PlanKey &key)
+// What a line begins with: "cublaslt 130100 NVIDIA_H200 <key> ". False, and the log is told, if the GPU has no name.
+bool begin_line(Text &line, const yoke_launch *launch, const CublasLt &lt, const PlanKey &key)
 {
+    const Device &device = *static_cast<const Device *>(launch->device);
     char name[128] = "";
-    driver().call.cuDeviceGetName(name, sizeof name,
-                                  static_cast<const Device *>(launch->device)->number);
+    const CUresult error = driver().call.cuDeviceGetName(name, sizeof name, device.number);
+    log_failure(device, error, "YOKE_CUBLASLT_AUTOTUNE_FILE is not used: cuDeviceGetName");
+    if (error) return false;
     for (char *c = name; *c; ++c)
         if (*c == ' ') *c = '_';
     line.add("cublaslt %zu %s ", lt.call->cublasLtGetVersion(), name);
     add_hex(line, &key, sizeof key);
     line.add(" ");
+    return true;
 }
 
 const char *winners_file()
@@ -64,11 +70,11 @@ const char *winners_file()
 bool recall_winner(const yoke_launch *launch, const CublasLt &lt, const PlanKey &key,
                    cublasLtMatmulAlgo_t *algo)
 {
-    FILE *file = winners_file() ? fopen(winners_file(), "re") : nullptr;
-    if (!file) return false;
     char wanted[512], line[1024];
     Text text{wanted, sizeof wanted};
-    begin_line(text, launch, lt, key);
+    if (!winners_file() || !begin_line(text, launch, lt, key)) return false;
+    FILE *file = fopen(winners_file(), "re");
+    if (!file) return false;
     bool found = false;
     while (!found && fgets(line, sizeof line, file))
         found = strncmp(line, wanted, text.length) == 0 &&
@@ -82,7 +88,7 @@ void keep_winner(const yoke_launch *launch, const CublasLt &lt, const Plan &plan
     if (!winners_file()) return;
     char line[1024];
     Text text{line, sizeof line};
-    begin_line(text, launch, lt, plan.key);
+    if (!begin_line(text, launch, lt, plan.key)) return;
     add_hex(text, &plan.algo, sizeof plan.algo);
     text.add("\n");
     // One write, so that processes which share the file do not mix their lines.
@@ -98,31 +104,42 @@ void keep_winner(const yoke_launch *launch, const CublasLt &lt, const Plan &plan
 
 // ---- trials ------------------------------------------------------------------------------------------------------------
 
-Stopwatch::Stopwatch(const yoke_launch *launch) : stream_(static_cast<cudaStream_t>(launch->stream))
+Stopwatch::Stopwatch(const yoke_launch *launch)
+    : device_(*static_cast<const Device *>(launch->device)),
+      stream_(static_cast<cudaStream_t>(launch->stream))
 {
-    if (cudaEventCreateWithFlags(&first_, cudaEventDefault) != cudaSuccess) first_ = nullptr;
-    if (cudaEventCreateWithFlags(&last_, cudaEventDefault) != cudaSuccess) last_ = nullptr;
+    for (cudaEvent_t *event : {&first_, &last_})
+        if (works_)
+            check(cudaEventCreateWithFlags(event, cudaEventDefault), "cudaEventCreateWithFlags");
 }
 
 Stopwatch::~Stopwatch()
 {
-    if (first_) cudaEventDestroy(first_);
-    if (last_) cudaEventDestroy(last_);
-    cudaGetLastError();  // of a run that failed: it is no failure of the caller's
+    for (const cudaEvent_t event : {first_, last_})
+        if (event) check(cudaEventDestroy(event), "cudaEventDestroy");
 }
 
-bool Stopwatch::start() const
+void Stopwatch::check(cudaError_t error, const char *what)
 {
-    return first_ && last_ && cudaEventRecord(first_, stream_) == cudaSuccess;
+    char tuning[96];
+    snprintf(tuning, sizeof tuning, "tuning a matrix product: %s", what);
+    log_failure(device_, error, tuning);
+    works_ = works_ && error == cudaSuccess;
 }
 
-float Stopwatch::stop() const
+bool Stopwatch::start()
+{
+    if (works_) check(cudaEventRecord(first_, stream_), "cudaEventRecord");
+    return works_;
+}
+
+float Stopwatch::stop()
 {
     float milliseconds = 0;
-    const bool good = cudaEventRecord(last_, stream_) == cudaSuccess &&
-                      cudaEventSynchronize(last_) == cudaSuccess &&
-                      cudaEventElapsedTime(&milliseconds, first_, last_) == cudaSuccess;
-    return good ? milliseconds : -1;
+    check(cudaEventRecord(last_, stream_), "cudaEventRecord");
+    if (works_) check(cudaEventSynchronize(last_), "cudaEventSynchronize");
+    if (works_) check(cudaEventElapsedTime(&milliseconds, first_, last_), "cudaEventElapsedTime");
+    return works_ ? milliseconds : -1;
 }
 
 }  // namespace yoke::cuda

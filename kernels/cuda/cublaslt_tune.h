@@ -16,7 +16,7 @@ constexpr int kTuned = 8;
 // Whether to try algorithms at all: not while the stream is being captured, which forbids waiting.
 bool is_tuning(const yoke_launch *launch);
 
-// The algorithm that won before, by the file.
+// The algorithm that won before, by the file. False too where this GPU's name cannot be had.
 bool recall_winner(const yoke_launch *launch, const CublasLt &lt, const PlanKey &key,
                    cublasLtMatmulAlgo_t *algo);
 
@@ -29,9 +29,12 @@ public:
     Stopwatch(const Stopwatch &) = delete;
     Stopwatch &operator=(const Stopwatch &) = delete;
 
+    // False from the first failure of a call that times, which the log is told of: there is no telling who wins.
+    bool works() const { return works_; }
+
     // Milliseconds of the fastest of a few runs; negative if one fails. run() starts work on the launch's stream.
     template <class F>
-    float best_of(const F &run) const
+    float best_of(const F &run)
     {
         float best = -1;
         for (int trial = 0; trial < kTrials; ++trial) {
@@ -44,11 +47,14 @@ public:
 
 private:
     static constexpr int kTrials = 4;
-    bool start() const;
-    float stop() const;  // waits
+    void check(cudaError_t error, const char *what);
+    bool start();
+    float stop();  // waits
 
+    const Device &device_;
     cudaStream_t stream_;
     cudaEvent_t first_ = nullptr, last_ = nullptr;
+    bool works_ = true;
 };
 
 }  // namespace yoke::cuda

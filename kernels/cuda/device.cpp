@@ -6,6 +6,7 @@
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/failures.h"
 #include "kernels/cuda/fault.h"
 
 namespace yoke::cuda {
@@ -50,7 +51,8 @@ static yoke_status retain(Device &device)
 static void release(Device &device)
 {
     device.context = nullptr;
-    driver().call.cuDevicePrimaryCtxRelease(device.number);
+    log_failure(device, driver().call.cuDevicePrimaryCtxRelease(device.number),
+                "cuDevicePrimaryCtxRelease");
 }
 
 static yoke_status make_ready(Device &device)
@@ -77,11 +79,22 @@ yoke_status device_open(int32_t index, void **device)
     return YOKE_OK;
 }
 
-// What libraries keep of a device lives in its context.
-static void close_libraries(Device &device)
+// Gives back what lives in the device's context. False, with a line in the log, where nobody can get into it: the device
+// then keeps all of that, which the next device_open finds in place.
+static bool give_back(Device &device)
 {
     const Scope scope(&device, "device_close");
-    if (!scope.status()) cublaslt_close(device);
+    if (scope.status()) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "cuda:%d: device_close: cuCtxPushCurrent failed; the device stays open",
+                 device.index);
+        g_host->log(YOKE_LOG_WARN, text);
+        return false;
+    }
+    cublaslt_close(device);
+    drop_fault(device);
+    return true;
 }
 
 void device_close(void *device)
@@ -90,9 +103,7 @@ void device_close(void *device)
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &closing = *static_cast<Device *>(device);
     if (closing.opens == 0 || --closing.opens) return;
-    close_libraries(closing);
-    drop_fault(closing);
-    release(closing);
+    if (give_back(closing)) release(closing);
 }
 
 static void format_uuid(const cudaUUID_t &uuid, char *text, size_t capacity)

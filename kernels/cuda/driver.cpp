@@ -180,7 +180,8 @@ bool no_devices(Driver &driver, int64_t native_code)
 void pass_over(Driver &driver, int number, CUdevice device, int major, int minor)
 {
     char name[128] = "", text[320];
-    driver.call.cuDeviceGetName(name, sizeof name, device);
+    if (const CUresult error = driver.call.cuDeviceGetName(name, sizeof name, device))
+        snprintf(name, sizeof name, "cuDeviceGetName failed with %d", static_cast<int>(error));
     const size_t used = strlen(driver.reason);
     snprintf(driver.reason + used, sizeof driver.reason - used,
              "%sGPU %d (%s) has compute capability %d.%d", used ? ", " : "", number, name, major,

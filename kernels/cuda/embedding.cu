@@ -1,4 +1,5 @@
 // embedding and its gradient: rows of a table by index, and sums of rows by what named them.
+#include "kernels/cuda/failures.h"
 #include "kernels/cuda/segment_sum.cuh"
 
 YOKE_CUDA_BEGIN
@@ -45,7 +46,9 @@ YOKE_KERNEL(_embedding_backward)
     if (out.numel == 0) return YOKE_OK;
     const cudaError_t error = cudaMemsetAsync(out.data, 0, (size_t)(out.numel * size),
                                               static_cast<cudaStream_t>(launch->stream));
-    if (error != cudaSuccess) return launch_failed(launch, error, 1, 1, 0);
+    if (error != cudaSuccess)
+        return call_failed(launch, error, "cudaMemsetAsync of %llu bytes",
+                           (unsigned long long)(out.numel * size));
     if (index.numel == 0) return YOKE_OK;
     PlaceList list(launch);
     if (const yoke_status status = list.find(&index, 1, out.shape, kRowWording, false))

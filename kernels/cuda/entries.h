@@ -5,6 +5,9 @@
 
 namespace yoke::cuda {
 
+// kernels.cpp: YOKE_OP_COUNT of them
+extern const yoke_kernel_fn kKernels[];
+
 // device.cpp
 yoke_status device_count(int32_t *count);
 void why_unavailable(char *text, uint64_t capacity);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/failures.h"
 
 namespace yoke::cuda {
 
@@ -135,7 +136,7 @@ Scope::Scope(void *device, const char *call)
 Scope::~Scope()
 {
     CUcontext ours = nullptr;
-    if (pushed_) driver().call.cuCtxPopCurrent(&ours);
+    if (pushed_) log_failure(*device_, driver().call.cuCtxPopCurrent(&ours), "cuCtxPopCurrent");
 }
 
 static yoke_status tell(int32_t index, int64_t error, const char *name, const char *text,

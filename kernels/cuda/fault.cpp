@@ -1,5 +1,7 @@
 #include "kernels/cuda/fault.h"
 
+#include "kernels/cuda/failures.h"
+
 #include <cstdio>
 #include <cstring>
 
@@ -21,8 +23,7 @@ yoke_status make_fault(Device &device)
 
 void drop_fault(Device &device)
 {
-    const Scope scope(&device, "device_close");
-    if (!scope.status() && device.fault) cudaFreeHost(device.fault);
+    if (device.fault) log_failure(device, cudaFreeHost(device.fault), "device_close: cudaFreeHost");
     device.fault = nullptr;
 }
 

@@ -1,5 +1,6 @@
 // CUDA graphs: what a stream is given between begin and end, as one thing to launch.
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/failures.h"
 
 namespace yoke::cuda {
 
@@ -17,10 +18,31 @@ yoke_status graph_begin(void *device, void *stream)
                        "cudaStreamBeginCapture");
 }
 
+// Of the captured graph nothing is wanted any more: where CUDA keeps it, no more than its memory is lost.
+static void drop(const Scope &scope, cudaGraph_t captured)
+{
+    log_failure(scope.device(), cudaGraphDestroy(captured), "graph_end: cudaGraphDestroy");
+}
+
+// graph_end could not get into the context, and has told so. It tries once more to end the capture: nobody else can, and
+// a stream that is being captured serves for nothing else.
+static void abandon(void *device, void *stream)
+{
+    const Scope scope(device, "graph_end");
+    if (scope.status()) return;
+    cudaGraph_t captured = nullptr;
+    const cudaError_t error = cudaStreamEndCapture(native_stream(stream), &captured);
+    log_failure(scope.device(), error, "graph_end: cudaStreamEndCapture");
+    if (captured) drop(scope, captured);
+}
+
 yoke_status graph_end(void *device, void *stream, void **graph)
 {
     const Scope scope(device, "graph_end");
-    if (scope.status()) return scope.status();
+    if (scope.status()) {
+        abandon(device, stream);
+        return scope.status();
+    }
     cudaGraph_t captured = nullptr;
     if (const yoke_status status = scope.check(
             cudaStreamEndCapture(native_stream(stream), &captured), "cudaStreamEndCapture"))
@@ -28,12 +50,8 @@ yoke_status graph_end(void *device, void *stream, void **graph)
     cudaGraphExec_t made = nullptr;
     const yoke_status status =
         scope.check(cudaGraphInstantiate(&made, captured, 0), "cudaGraphInstantiate");
-    const yoke_status dropped = scope.check(cudaGraphDestroy(captured), "cudaGraphDestroy");
+    drop(scope, captured);
     if (status) return status;
-    if (dropped) {
-        cudaGraphExecDestroy(made);
-        return dropped;
-    }
     *graph = made;
     return YOKE_OK;
 }

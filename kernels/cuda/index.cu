@@ -3,6 +3,7 @@
 // Blocks are copied in units as wide as alignment permits, up to 16 bytes. Where values are written and two entries may
 // name one place, a table of places tells the last of them, which alone writes.
 #include "kernels/cuda/copy_strided.cuh"
+#include "kernels/cuda/failures.h"
 #include "kernels/cuda/indices.cuh"
 #include "kernels/cuda/segment_sum.cuh"
 
@@ -103,7 +104,9 @@ static yoke_status find_writers(const yoke_launch *launch, const Places &places,
     writers.slot_of = reinterpret_cast<uint64_t *>(writers.last + slots);
     const cudaError_t error =
         cudaMemsetAsync(writers.place, 0, bytes, static_cast<cudaStream_t>(launch->stream));
-    if (error != cudaSuccess) return launch_failed(launch, error, 1, 1, 0);
+    if (error != cudaSuccess)
+        return call_failed(launch, error, "cudaMemsetAsync of %llu bytes",
+                           (unsigned long long)bytes);
     const int threads = block_size(kThreads);
     return start(launch, claim_places, {blocks_for(launch, places.count, threads), threads},
                  writers, places);

@@ -2,7 +2,7 @@
 //
 // Contract
 //  * One family of ops a file: what it is for, kernels, then the entries YOKE_KERNEL(<op>) { … }. An op that has
-//    neither an entry nor a composition is found by a test.
+//    neither an entry nor a composition is an error of the linker.
 //  * An entry runs inside the context of its device (module.cpp sees to that), starts kernels on launch->stream and
 //    never waits. It relies on what backend.h promises of a launch.
 //  * A file compiles as CUDA and, over tests/emu, as plain C++. Hence: shared memory through YOKE_SHARED and
@@ -24,7 +24,7 @@
     }                 \
     }
 
-// A kernel of the op table. module.cpp finds it by this name.
+// A kernel of the op table. kernels.cpp finds it by this name.
 #define YOKE_KERNEL(name)                                               \
     extern "C" yoke_status yoke_cuda_##name(const yoke_launch *launch); \
     extern "C" yoke_status yoke_cuda_##name(const yoke_launch *launch)

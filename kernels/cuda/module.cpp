@@ -1,28 +1,11 @@
 // The CUDA module's table, and the one symbol by which the core gets it.
-//
-// A kernel for the op `add` is a function yoke_cuda_add in one of this folder's files. One that is
-// not written leaves a null entry: the reference to it is weak.
 #include <cstdio>
 
 #include "core/backend/ops.inc"
 #include "kernels/cuda/entries.h"
 #include "kernels/cuda/support.h"
 
-#define YOKE_DECLARE(op)                                   \
-    extern "C" __attribute__((weak, visibility("hidden"))) \
-    yoke_status yoke_cuda_##op(const yoke_launch *launch);
-#define YOKE_NOTHING(op)
-YOKE_FOR_EACH_OP(YOKE_DECLARE, YOKE_NOTHING)
-#undef YOKE_DECLARE
-#undef YOKE_NOTHING
-
 namespace yoke::cuda {
-
-#define YOKE_ENTRY(op) yoke_cuda_##op,
-#define YOKE_NULL_ENTRY(op) nullptr,
-static const yoke_kernel_fn kKernels[] = {YOKE_FOR_EACH_OP(YOKE_ENTRY, YOKE_NULL_ENTRY)};
-#undef YOKE_ENTRY
-#undef YOKE_NULL_ENTRY
 
 static const char *build_info()
 {

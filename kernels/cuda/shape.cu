@@ -1,5 +1,6 @@
 // cat and one_hot: tensors put together from others.
 #include "kernels/cuda/copy_strided.cuh"
+#include "kernels/cuda/failures.h"
 #include "kernels/cuda/fault.h"
 #include "kernels/cuda/indices.cuh"
 
@@ -163,7 +164,9 @@ YOKE_KERNEL(one_hot)
     if (x.numel == 0) return YOKE_OK;
     const cudaError_t error = cudaMemsetAsync(out.data, 0, (size_t)out.numel * sizeof(int64_t),
                                               static_cast<cudaStream_t>(launch->stream));
-    if (error != cudaSuccess) return launch_failed(launch, error, 1, 1, 0);
+    if (error != cudaSuccess)
+        return call_failed(launch, error, "cudaMemsetAsync of %llu bytes",
+                           (unsigned long long)(out.numel * sizeof(int64_t)));
     Loop<1> loop;
     kernels::plan_ordered<1>(loop, {&x}, 0, x.ndim);
     const int threads = block_size(kThreads);

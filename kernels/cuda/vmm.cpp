@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/failures.h"
 
 namespace yoke::cuda {
 
@@ -176,7 +177,9 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
     if (const yoke_status status =
             scope.check(call.cuMemSetAccess(start, bytes, &access, 1),
                         "cuMemSetAccess of %llu bytes", static_cast<Count>(bytes))) {
-        call.cuMemUnmap(start, bytes);
+        const CUresult error = call.cuMemUnmap(start, bytes);
+        log_failure(scope.device(), error, "vmm_map: cuMemUnmap");
+        if (error) chunk->place = start;  // for vmm_unmap to try again
         return status;
     }
     chunk->place = start;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/cuda/failures.h"
 #include "tests/emu/emu.h"
 
 namespace yoke::cuda {
@@ -35,7 +36,9 @@ yoke_status sort(const yoke_launch *launch, Pairs<K> &pairs, int bits)
     const cudaError_t error =
         emu::launch("sort_pairs", dim3(1), dim3(1), 0, static_cast<cudaStream_t>(launch->stream),
                     [pairs, mask] { sort_by<K>(pairs, mask); });
-    if (error != cudaSuccess) return launch_failed(launch, error, pairs.count, 1, 0);
+    if (error != cudaSuccess)
+        return call_failed(launch, error, "cub::DeviceRadixSort::SortPairs of %lld pairs",
+                           (long long)pairs.count);
     std::swap(pairs.key, pairs.spare_key);
     std::swap(pairs.number, pairs.spare_number);
     return YOKE_OK;

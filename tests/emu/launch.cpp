@@ -1,4 +1,6 @@
 // A launch as the fake runtime sees it: one more piece of work on a stream.
+#include <cuda_runtime_api.h>
+
 #include <cstdlib>
 
 #include "tests/emu/emu.h"
@@ -38,9 +40,9 @@ cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
     const bool fits = grid.x && grid.y && grid.z && grid.x <= 0x7fffffffu && grid.y <= 65535 &&
                       grid.z <= 65535 && threads && threads <= 1024 && shared_bytes <= 48 * 1024;
     if (!fits) return cudaErrorInvalidConfiguration;
-    return fake_enqueue("cudaLaunchKernel", stream, do_work, drop_work,
-                        new Work{name, grid, block, shared_bytes, std::move(kernel)}, arguments,
-                        bytes);
+    fake_enqueue("cudaLaunchKernel", stream, do_work, drop_work,
+                 new Work{name, grid, block, shared_bytes, std::move(kernel)}, arguments, bytes);
+    return cudaGetLastError();  // as after <<<>>>: of this launch, or what nobody asked for before it
 }
 
 int block_size(int usual)

@@ -163,6 +163,26 @@ TEST(Calls, AMapThatCannotBeMadeAccessibleIsUndone)
     });
 }
 
+TEST(Calls, AMapThatCannotBeUndoneEitherIsKnownToBeThere)
+{
+    in_fresh_process([] {
+        Module module;
+        void *device = module.open(0), *range = nullptr;
+        uint64_t page = 0, chunk = 0;
+        const yoke_backend &table = *module.table;
+        ASSERT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
+        ASSERT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
+        ASSERT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
+        setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=2,cuMemUnmap=999", 1);
+        expect_says(YOKE_E_OOM, table.vmm_map(device, range, page, chunk), {"cuMemSetAccess"});
+        unsetenv("FAKE_CUDA_FAIL");
+        expect_says(YOKE_E_STATE, table.vmm_destroy(device, chunk), {"still mapped"});
+        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
+        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
+        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
+    });
+}
+
 TEST(Calls, UsableDevicesAreCountedAndTheOthersPassedOver)
 {
     in_fresh_process([] {

@@ -1,6 +1,7 @@
 // Products through cuBLASLt: finding the library, handles, failures and tuning, with the emulated module over the fakes.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/library.h"
 #include "tests/backend/launch.h"
 #include "tests/core/fresh_process.h"
@@ -12,7 +13,9 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -174,6 +177,38 @@ TEST(CublasLt, TheFirstFolderThatHasTheLibraryDecides)
         expect_failure(YOKE_E_UNAVAILABLE, products.multiply(),
                        {FOLDER "/nowhere" + name + " (no such file)", FOLDER "/no_cublas" + name});
     });
+}
+
+// A copy of the library in which the function has another name. False if there is no such function.
+bool write_library_without(const std::string &function, const std::filesystem::path &copy)
+{
+    std::ifstream in(CUBLASLT, std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(in), {});
+    const std::string name = std::string(1, '\0') + function + std::string(1, '\0');
+    bool found = false;
+    for (size_t at = bytes.find(name); at != std::string::npos; at = bytes.find(name, at + 1)) {
+        bytes[at + 1] = '_';
+        found = true;
+    }
+    std::filesystem::create_directories(copy.parent_path());
+    std::ofstream(copy, std::ios::binary) << bytes;
+    return found;
+}
+
+TEST(CublasLt, AnyFunctionThatTheLibraryLacksIsNamed)
+{
+    static constexpr const char *kFunctions[] = {YOKE_CUBLASLT_CALLS(YOKE_LIBRARY_NAME)};
+    const std::filesystem::path copy =
+        FOLDER "/lacking" / std::filesystem::path(CUBLASLT).filename();
+    for (const char *function : kFunctions)
+        EXPECT_TRUE(passes_in_child([&] {
+            ASSERT_TRUE(write_library_without(function, copy));
+            Products products(FOLDER "/lacking:" FOLDER "/driver");
+            expect_failure(YOKE_E_UNAVAILABLE, products.multiply(),
+                           {"matmul", copy.c_str(), std::string("(it has no ") + function + ")"});
+            EXPECT_EQ(live_handles(), 0);
+        })) << function;
+    std::filesystem::remove_all(copy.parent_path());
 }
 
 bool refuses(void *, char *why, size_t capacity)

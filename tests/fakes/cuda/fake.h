@@ -9,6 +9,7 @@
  *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"; "cudaMalloc@3=2" fails the
  *                       third one alone, counted from the start or from fake_reset()
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
+ *   FAKE_CUBLASLT_ALGORITHMS  how many it finds for a product at most, default 10
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H

@@ -163,6 +163,16 @@ TEST(Reasons, AGpuThatTheModuleHasNoCodeForIsNamed)
                     "YOKE_CUDA_ARCHS"}});
 }
 
+TEST(Reasons, AGpuWhoseNameCannotBeHadSaysSoInItsPlace)
+{
+    expect_reason({kDriver,
+                   "cuDeviceGetName@2=999",
+                   nullptr,
+                   "3.5,7.0",
+                   true,
+                   {"GPU 0 (Fake GPU 0) has", "GPU 1 (cuDeviceGetName failed with 999) has"}});
+}
+
 TEST(Reasons, ASpecThatNamesCudaFailsWithTheReason)
 {
     in_fresh_process([] {

@@ -1,231 +1,256 @@
-// Every call that the module makes of CUDA's libraries fails once, each in its turn: the status and message are right,
-// nothing is lost, and the same step works when it is taken again.
-#include <functional>
-#include <map>
-#include <memory>
-#include <utility>
-#include <vector>
-
-#include "module.h"
+// Every call for devices, memory, streams, graphs and kernels fails once; see faults.h.
+#include "faults.h"
 #include "tests/backend/launch.h"
-#include "tests/core/fresh_process.h"
 
 namespace yoke::test {
 
 namespace {
 
 constexpr uint64_t kBytes = 4096;
-constexpr int kOutOfMemory = 2;  // a number that no call treats as an answer
 
-using Calls = std::map<std::string, int>;
-
-// A day in the life of the module. Each step that fails is noted and taken once more.
-class Scenario {
-public:
-    std::vector<Failure> failures;
-    Calls before_closing;
-
-    void run()
-    {
-        step([&] { return module_->device_open(0, &device_); });
-        if (!device_) return;
-        ask();
-        memory();
-        virtual_memory();
-        streams();
-        kernels();
-        step([&] { return module_->device_synchronize(device_); });
-        before_closing = Module::calls();
-        module_->device_close(device_);
-    }
-
-private:
-    void step(const std::function<yoke_status()> &call)
-    {
-        if (call() == YOKE_OK) return;
-        failures.push_back(failure());
-        const yoke_status again = call();
-        if (device_) {
-            EXPECT_EQ(again, YOKE_OK) << "the second time: " << failure().message;
-        }
-    }
-    void ask()
-    {
-        yoke_backend_device_info info{};
-        info.struct_size = sizeof info;
-        uint64_t free_bytes = 0, total = 0;
-        step([&] { return module_->device_info(device_, &info); });
-        step([&] { return module_->mem_info(device_, &free_bytes, &total); });
-    }
-    void memory()
-    {
-        void *block = nullptr, *pinned = nullptr;
-        step([&] { return module_->alloc(device_, kBytes, &block); });
-        step([&] { return module_->host_alloc(device_, kBytes, &pinned); });
-        step([&] { return module_->fill(device_, block, 1, kBytes, nullptr); });
-        step([&] {
-            return module_->copy(device_, pinned, block, kBytes, YOKE_COPY_DEVICE_TO_HOST, nullptr);
-        });
-        step([&] { return module_->stream_synchronize(device_, nullptr); });
-        EXPECT_EQ(static_cast<char *>(pinned)[kBytes - 1], 1);
-        step([&] { return module_->host_free(device_, pinned, kBytes); });
-        step([&] { return module_->free(device_, block, kBytes); });
-    }
-    void virtual_memory()
-    {
-        uint64_t unit = 0, chunk = 0;
-        void *range = nullptr;
-        step([&] { return module_->vmm_granularity(device_, &unit); });
-        step([&] { return module_->vmm_reserve(device_, unit, &range); });
-        step([&] { return module_->vmm_create(device_, unit, &chunk); });
-        step([&] { return module_->vmm_map(device_, range, unit, chunk); });
-        step([&] { return module_->fill(device_, range, 1, unit, nullptr); });
-        step([&] { return module_->device_synchronize(device_); });
-        step([&] { return module_->vmm_unmap(device_, range, unit); });
-        step([&] { return module_->vmm_destroy(device_, chunk); });
-        step([&] { return module_->vmm_release(device_, range, unit); });
-    }
-    void streams()
-    {
-        void *first = nullptr, *second = nullptr, *from = nullptr, *to = nullptr;
-        int32_t yes = 0;
-        double seconds = -1;
-        step([&] { return module_->stream_create(device_, 0, &first); });
-        step([&] { return module_->stream_create(device_, 1, &second); });
-        step([&] { return module_->event_create(device_, YOKE_EVENT_TIMING, &from); });
-        step([&] { return module_->event_create(device_, YOKE_EVENT_TIMING, &to); });
-        step([&] { return module_->event_record(device_, from, first); });
-        step([&] { return module_->event_wait(device_, from, second); });
-        step([&] { return module_->event_record(device_, to, second); });
-        step([&] { return module_->stream_query(device_, second, &yes); });
-        step([&] { return module_->event_query(device_, to, &yes); });
-        step([&] { return module_->event_synchronize(device_, to); });
-        step([&] { return module_->event_elapsed(device_, from, to, &seconds); });
-        EXPECT_GE(seconds, 0);
-        step([&] { return module_->event_destroy(device_, from); });
-        step([&] { return module_->event_destroy(device_, to); });
-        step([&] { return module_->stream_destroy(device_, first); });
-        step([&] { return module_->stream_destroy(device_, second); });
-    }
-    void kernels()
-    {
-        const std::vector<float> values = ramp<float>(64);
-        void *x = nullptr, *y = nullptr;
-        step([&] { return module_->alloc(device_, 256, &x); });
-        step([&] { return module_->alloc(device_, 256, &y); });
-        step([&] {
-            return module_->copy(device_, x, values.data(), 256, YOKE_COPY_HOST_TO_DEVICE, nullptr);
-        });
-        const float *in = static_cast<float *>(x);
-        float *out = static_cast<float *>(y);
-        step([&] {
-            return Record(YOKE_OP_ADD, device_)
-                .in(in, {64})
-                .in(in, {64})
-                .out(out, {64})
-                .run(*Module::table());
-        });
-        step([&] { return module_->stream_synchronize(device_, nullptr); });
-        step([&] { return module_->free(device_, x, 256); });
-        step([&] { return module_->free(device_, y, 256); });
-    }
-
-    Module module_;
-    void *device_ = nullptr;
-};
-
-// Calls whose failure the module can do without.
-bool is_optional(const std::string &call)
+yoke_status add(Scenario &s, const float *x, float *y, void *stream = nullptr)
 {
-    return call == "cuCtxPopCurrent";  // the work is done; the next call finds its own context
-}
-
-// What a driver that fails while it is examined has said is settled for the process.
-bool is_of_examination(const std::string &call)
-{
-    for (const char *one : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet",
-                            "cuDeviceGetAttribute", "cuDeviceTotalMem"})
-        if (call == one) return true;
-    return false;
-}
-
-// What the message calls it.
-std::string name_in_messages(const std::string &call)
-{
-    if (call == "cudaLaunchKernel") return "refused a launch";
-    if (call == "cublasLt's kernel") return "cublasLtMatmul";
-    return call.substr(0, call.find("_internal"));  // as cuBLASLt's header calls its own
-}
-
-void expect_told(const Failure &told, const std::string &call)
-{
-    EXPECT_NE(told.message.find(name_in_messages(call)), std::string::npos) << told.message;
-    EXPECT_NE(told.status, YOKE_OK);
-    if (call.starts_with("cuda") || (call.starts_with("cuM") || call.starts_with("cuCtx"))) {
-        EXPECT_EQ(told.status, YOKE_E_OOM) << told.message;
-    }
-}
-
-// The n-th call of a name fails in a process of its own. True if all is as it should be.
-bool fail_one(const std::string &call, int n, bool is_closing)
-{
-    const std::string fault = call + "@" + std::to_string(n) + "=" + std::to_string(kOutOfMemory);
-    return passes_in_child([&] {
-        setenv("FAKE_CUDA_FAIL", fault.c_str(), 1);
-        Scenario scenario;
-        scenario.run();
-        if (is_of_examination(call)) {
-            ASSERT_EQ(scenario.failures.size(), 1u);
-            expect_told(scenario.failures[0], call);
-        } else if (!is_closing && !is_optional(call)) {
-            ASSERT_EQ(scenario.failures.size(), 1u) << "it was passed over";
-            expect_told(scenario.failures[0], call);
-            EXPECT_EQ(Module::held(), "");
-        }
-        if (is_of_examination(call)) return;
-        Scenario again;
-        again.run();
-        EXPECT_TRUE(again.failures.empty()) << "without faults: " << again.failures[0].message;
-    });
-}
-
-// The calls of a run without faults: all, and those before the device is closed.
-std::pair<Calls, Calls> count_calls()
-{
-    const std::string file = testing::TempDir() + "yoke_calls_" + std::to_string(getpid());
-    EXPECT_TRUE(passes_in_child([&] {
-        Scenario scenario;
-        scenario.run();
-        EXPECT_TRUE(scenario.failures.empty()) << scenario.failures[0].message;
-        EXPECT_EQ(Module::held(), "");
-        FILE *out = fopen(file.c_str(), "w");
-        for (const auto &[name, count] : Module::calls())
-            fprintf(out, "%s\t%d\t%d\n", name.c_str(), count, scenario.before_closing[name]);
-        fclose(out);
-    }));
-    std::pair<Calls, Calls> calls;
-    char name[64];
-    int all = 0, before = 0;
-    FILE *in = fopen(file.c_str(), "r");
-    while (in && fscanf(in, " %63[^\t] %d %d", name, &all, &before) == 3)
-        calls.first[name] = all, calls.second[name] = before;
-    if (in) fclose(in);
-    remove(file.c_str());
-    return calls;
+    return Record(YOKE_OP_ADD, s.device, stream)
+        .in(x, {64})
+        .in(x, {64})
+        .out(y, {64})
+        .run(s.table());
 }
 
 }  // namespace
 
-TEST(Faults, EveryCallMayFailOnce)
+TEST(Faults, OfDevicesAndPlainMemory)
 {
-    const auto [all, before_closing] = count_calls();
-    EXPECT_GT(all.size(), 30u);
-    std::string wrong;  // gathered: a child begins with its parent's failures
-    for (const auto &[name, count] : all)
-        for (int n = 1; n <= count; ++n)
-            if (!fail_one(name, n, n > before_closing.at(name)))
-                wrong += " " + name + "@" + std::to_string(n);
-    EXPECT_EQ(wrong, "");
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            yoke_backend_device_info info{};
+            info.struct_size = sizeof info;
+            uint64_t free_bytes = 0, total = 0;
+            s.step([&] { return s->device_info(s.device, &info); });
+            s.step([&] { return s->mem_info(s.device, &free_bytes, &total); });
+            void *block = s.alloc(kBytes), *pinned = nullptr;
+            s.step([&] { return s->host_alloc(s.device, kBytes, &pinned); });
+            s.step([&] { return s->fill(s.device, block, 1, kBytes, nullptr); });
+            s.step([&] {
+                return s->copy(s.device, pinned, block, kBytes, YOKE_COPY_DEVICE_TO_HOST, nullptr);
+            });
+            s.wait();
+            EXPECT_EQ(static_cast<char *>(pinned)[kBytes - 1], 1);
+            s.step([&] { return s->host_free(s.device, pinned, kBytes); });
+            s.free(block, kBytes);
+        },
+        {"cuInit", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease",
+         "cudaGetDeviceProperties", "cudaMemGetInfo", "cudaMalloc", "cudaFree", "cudaHostAlloc",
+         "cudaFreeHost", "cudaMemsetAsync", "cudaMemcpyAsync", "cudaStreamSynchronize",
+         "cudaDeviceSynchronize", "cuCtxPushCurrent", "cuCtxPopCurrent"});
+}
+
+TEST(Faults, OfCopiesBetweenTwoDevices)
+{
+    setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            void *other = nullptr, *there = nullptr;
+            s.step([&] { return s->device_open(1, &other); });
+            if (!other) return;
+            uint8_t *here = s.upload(std::vector<uint8_t>(kBytes, 5)), last = 0;
+            s.wait();
+            s.step([&] { return s->alloc(other, kBytes, &there); });
+            s.step([&] { return s->copy(other, there, here, kBytes, YOKE_COPY_PEER, nullptr); });
+            s.step([&] {
+                return s->copy(other, &last, static_cast<char *>(there) + kBytes - 1, 1,
+                               YOKE_COPY_DEVICE_TO_HOST, nullptr);
+            });
+            EXPECT_EQ(last, 5);
+            s.step([&] { return s->stream_synchronize(other, nullptr); });
+            s.step([&] { return s->free(other, there, kBytes); });
+            s.free(here, kBytes);
+            s->device_close(other);
+        },
+        {"cudaMemcpyAsync", "cudaStreamSynchronize"});
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
+TEST(Faults, OfVirtualMemory)
+{
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            uint64_t unit = 0, chunk = 0;
+            void *range = nullptr;
+            s.step([&] { return s->vmm_granularity(s.device, &unit); });
+            s.step([&] { return s->vmm_reserve(s.device, unit, &range); });
+            s.step([&] { return s->vmm_create(s.device, unit, &chunk); });
+            s.step([&] { return s->vmm_map(s.device, range, unit, chunk); });
+            s.step([&] { return s->fill(s.device, range, 1, unit, nullptr); });
+            s.step([&] { return s->device_synchronize(s.device); });
+            s.step([&] { return s->vmm_unmap(s.device, range, unit); });
+            s.step([&] { return s->vmm_destroy(s.device, chunk); });
+            s.step([&] { return s->vmm_release(s.device, range, unit); });
+        },
+        {"cuMemGetAllocationGranularity", "cuMemAddressReserve", "cuMemAddressFree", "cuMemCreate",
+         "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess"});
+}
+
+TEST(Faults, OfStreamsAndEvents)
+{
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            void *first = s.stream(), *second = s.stream(), *from = nullptr, *to = nullptr;
+            int32_t yes = 0;
+            double seconds = -1;
+            s.step([&] { return s->event_create(s.device, YOKE_EVENT_TIMING, &from); });
+            s.step([&] { return s->event_create(s.device, YOKE_EVENT_TIMING, &to); });
+            s.step([&] { return s->event_record(s.device, from, first); });
+            s.step([&] { return s->event_wait(s.device, from, second); });
+            s.step([&] { return s->event_record(s.device, to, second); });
+            s.step([&] { return s->stream_query(s.device, second, &yes); });
+            s.step([&] { return s->event_query(s.device, to, &yes); });
+            s.step([&] { return s->event_synchronize(s.device, to); });
+            s.step([&] { return s->event_elapsed(s.device, from, to, &seconds); });
+            EXPECT_GE(seconds, 0);
+            s.step([&] { return s->event_destroy(s.device, from); });
+            s.step([&] { return s->event_destroy(s.device, to); });
+            s.step([&] { return s->stream_destroy(s.device, first); });
+            s.step([&] { return s->stream_destroy(s.device, second); });
+        },
+        {"cudaDeviceGetStreamPriorityRange", "cudaStreamCreateWithPriority", "cudaStreamDestroy",
+         "cudaStreamWaitEvent", "cudaStreamQuery", "cudaEventCreateWithFlags", "cudaEventDestroy",
+         "cudaEventRecord", "cudaEventQuery", "cudaEventSynchronize", "cudaEventElapsedTime"});
+}
+
+// ---- graphs ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Captures what `work` starts. As the core does: whatever fails, the capture is ended, and no graph is kept of one that
+// lacks a part.
+yoke_status capture(Scenario &s, void *stream, const std::function<yoke_status()> &work,
+                    void **graph)
+{
+    void *made = nullptr;
+    if (const yoke_status status = s->graph_begin(s.device, stream)) return status;
+    Module::keep_scratch();
+    const yoke_status started = work();
+    const Failure told = failure();
+    const yoke_status ended = s->graph_end(s.device, stream, &made);
+    if (!started && !ended) *graph = made;
+    if (!started && !ended) return YOKE_OK;
+    Module::give_scratch_back();
+    if (!started) return ended;
+    EXPECT_EQ(ended, YOKE_OK) << failure().message;
+    EXPECT_EQ(s->graph_destroy(s.device, made), YOKE_OK);
+    failure() = told;
+    return started;
+}
+
+}  // namespace
+
+TEST(Faults, OfGraphs)
+{
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            void *stream = s.stream(), *graph = nullptr;
+            float *x = s.upload(std::vector<float>(64, 1)), *y = s.upload(std::vector<float>(64));
+            float *z = s.upload(std::vector<float>(64));
+            s.wait();
+            const auto work = [&] {
+                yoke_status status = s->fill(s.device, y, 0, 256, stream);
+                if (!status) status = add(s, x, y, stream);
+                if (!status)
+                    status = Record(YOKE_OP_MATMUL, s.device, stream)
+                                 .in(y, {8, 8})
+                                 .in(x, {8, 8})
+                                 .out(z, {8, 8})
+                                 .run(s.table());
+                return status;
+            };
+            s.step([&] { return capture(s, stream, work, &graph); });
+            for (int replay = 0; replay < 2; ++replay)
+                s.step([&] { return s->graph_launch(s.device, graph, stream); });
+            s.wait(stream);
+            s.step([&] { return s->graph_destroy(s.device, graph); });
+            Module::give_scratch_back();
+            s.step([&] { return s->stream_destroy(s.device, stream); });
+            EXPECT_EQ(s.download(z, 64), std::vector<float>(64, 16));
+            s.free(x, 256);
+            s.free(y, 256);
+        },
+        {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
+         "cudaGraphDestroy", "cudaGraphLaunch", "cudaGraphExecDestroy", "cudaLaunchKernel",
+         "cublasLtMatmul"});
+}
+
+// ---- kernels -----------------------------------------------------------------------------------------------------------
+
+TEST(Faults, OfLaunchesAndOfWhatIsCalledBesideThem)
+{
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            float *x = s.upload(ramp<float>(8)), *put = s.upload(std::vector<float>(8)),
+                  *sums = s.upload(std::vector<float>(8));
+            int64_t *index = s.upload<int64_t>({1, 3}), *ones = s.upload(std::vector<int64_t>(8));
+            s.step([&] {
+                return Record(YOKE_OP_ONE_HOT, s.device)
+                    .in(index, {2})
+                    .out(ones, {2, 4})
+                    .param(int64_t{4})
+                    .run(s.table());
+            });
+            s.step([&] {
+                return Record(YOKE_OP__INDEX_PUT, s.device)
+                    .in(x, {8})
+                    .in(index, {2})
+                    .in(x, {2})
+                    .out(put, {8})
+                    .param(int64_t{0})
+                    .param(int64_t{0}, YOKE_ARG_BOOL)
+                    .run(s.table());
+            });
+            s.step([&] {
+                return Record(YOKE_OP__EMBEDDING_BACKWARD, s.device)
+                    .in(x, {2, 2})
+                    .in(index, {2})
+                    .out(sums, {4, 2})
+                    .param(int64_t{4})
+                    .param(int64_t{0}, YOKE_ARG_NONE)
+                    .run(s.table());
+            });
+            EXPECT_EQ(s.download(ones, 8), (std::vector<int64_t>{0, 1, 0, 0, 0, 0, 0, 1}));
+            EXPECT_EQ(s.download(put, 8), (std::vector<float>{0, 0, 2, 1, 4, 5, 6, 7}));
+            EXPECT_EQ(s.download(sums, 8), (std::vector<float>{0, 0, 0, 1, 0, 0, 2, 3}));
+            s.wait();
+            s.free(x, 32);
+            s.free(index, 16);
+        },
+        {"cudaLaunchKernel", "cudaMemsetAsync"});
+}
+
+// Two rows of doubles that are too long for a block: by key, then by row, each time by CUB.
+TEST(Faults, OfSortsOfLongRows)
+{
+    constexpr int64_t kLength = 2049;
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            double *x = s.upload(ramp<double>(2 * kLength, 0, -1)),
+                   *values = s.upload(std::vector<double>(2 * kLength));
+            int64_t *indices = s.upload(std::vector<int64_t>(2 * kLength));
+            s.step([&] {
+                return Record(YOKE_OP_SORT, s.device)
+                    .in(x, {2, kLength})
+                    .out(values, {2, kLength})
+                    .out(indices, {2, kLength})
+                    .param(int64_t{1})
+                    .param(int64_t{0}, YOKE_ARG_BOOL)
+                    .run(s.table());
+            });
+            const auto sorted = s.download(values, 2 * kLength);
+            EXPECT_EQ(sorted[0], 1.0 - kLength);
+            EXPECT_EQ(sorted[2 * kLength - 1], static_cast<double>(-kLength));
+            EXPECT_EQ(s.download(indices, 2 * kLength)[0], kLength - 1);
+            s.wait();
+            s.free(x, 2 * kLength * sizeof(double));
+        },
+        {"cudaLaunchKernel"});
 }
 
 }  // namespace yoke::test

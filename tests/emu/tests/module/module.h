@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/backend/backend.h"
 #include "tests/fakes/cuda/fake.h"
@@ -55,15 +57,15 @@ public:
         void *driver = dlopen(DRIVER_FOLDER "/libcuda.so.1", RTLD_NOW);
         return reinterpret_cast<Call>(dlsym(driver, name));
     }
-    // What is held of all that must be given back: "blocks=1 events=2".
-    static std::string held()
+    // What is held of all that must be given back: "blocks=1 events=2". Of the first `kinds` kinds of fake.h alone.
+    static std::string held(int kinds = FAKE_KINDS)
     {
         static constexpr const char *kNames[FAKE_KINDS] = {
             "contexts", "pushed contexts", "blocks", "pinned blocks", "streams", "events",
             "ranges",   "chunks",          "maps",   "graphs",        "handles"};
         const auto count = fake<decltype(&fake_held)>("fake_held");
         std::string text;
-        for (int kind = 0; kind < FAKE_KINDS; ++kind)
+        for (int kind = 0; kind < kinds; ++kind)
             if (const int n = count(kind))
                 text +=
                     std::string(text.empty() ? "" : " ") + kNames[kind] + "=" + std::to_string(n);
@@ -82,6 +84,26 @@ public:
         return counts;
     }
     static void forget_calls() { fake<decltype(&fake_reset)>("fake_reset")(); }
+    // The lines that the module has logged.
+    static std::string &logged()
+    {
+        static std::string lines;
+        return lines;
+    }
+    // Failures of the scratch functions' own calls, which no launch returns.
+    static std::vector<Failure> &scratch_failures()
+    {
+        static std::vector<Failure> all;
+        return all;
+    }
+    // While a stream is captured, scratch stays: what is captured uses it at every launch. Then it is given back.
+    static void keep_scratch() { is_keeping() = true; }
+    static void give_scratch_back()
+    {
+        is_keeping() = false;
+        for (const Kept &kept : std::exchange(kept_scratch(), {}))
+            scratch_free(kept.device, kept.pointer, kept.stream);
+    }
 
 private:
     static yoke_status set_error(yoke_status status, int64_t, const char *message)
@@ -89,7 +111,7 @@ private:
         failure() = {status, message ? message : ""};
         return status;
     }
-    static void log(int32_t, const char *) {}
+    static void log(int32_t, const char *line) { logged() += std::string(line) + "\n"; }
     static const char *config(const char *key) { return getenv(key); }
     static int32_t one_thread() { return 1; }
 
@@ -104,17 +126,33 @@ private:
         if (status == YOKE_OK) scratch()[*out] = bytes;
         return status;
     }
-    // As the core's allocator does, whatever a single call says.
+    // Without a cache: what was started may still use the block, so it is waited for. A call that fails is made again.
     static void scratch_free(void *device, void *pointer, void *stream)
     {
-        const Failure kept = failure();
-        const uint64_t bytes = scratch()[pointer];
-        for (int i = 0; i < 2; ++i)
-            if (table()->stream_synchronize(device, stream) == YOKE_OK) break;
-        for (int i = 0; i < 2; ++i)
-            if (table()->free(device, pointer, bytes) == YOKE_OK) break;
+        if (is_keeping()) return kept_scratch().push_back({device, pointer, stream});
+        const Failure told = failure();
+        const auto twice = [](const auto &call) {
+            if (call() == YOKE_OK) return;
+            scratch_failures().push_back(failure());
+            EXPECT_EQ(call(), YOKE_OK) << failure().message;
+        };
+        twice([&] { return table()->stream_synchronize(device, stream); });
+        twice([&] { return table()->free(device, pointer, scratch()[pointer]); });
         scratch().erase(pointer);
-        failure() = kept;
+        failure() = told;
+    }
+    struct Kept {
+        void *device, *pointer, *stream;
+    };
+    static std::vector<Kept> &kept_scratch()
+    {
+        static std::vector<Kept> all;
+        return all;
+    }
+    static bool &is_keeping()
+    {
+        static bool keeping = false;
+        return keeping;
     }
 
     static constexpr yoke_host kHost = {

@@ -1,0 +1,255 @@
+// Fails every call that the module makes of CUDA's libraries, each in its turn.
+//
+// A part is a piece of a device's life: steps, each an entry of the table. It is played once without faults, which
+// counts the calls of every name; then once for each call, in a process of its own, in which that call fails. Either the
+// step it belongs to fails with the right status, the call's name, and nothing held that was not held before, and works
+// when it is taken again; or the module can go on without that call, and the log has its name. In the end nothing is
+// held but what CUDA itself refused to take back.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "module.h"
+#include "tests/core/fresh_process.h"
+
+namespace yoke::test {
+
+class Scenario {
+public:
+    using Part = std::function<void(Scenario &)>;
+
+    std::vector<Failure> failures;
+    void *device = nullptr;
+
+    const yoke_backend *operator->() const { return Module::table(); }
+    const yoke_backend &table() const { return *Module::table(); }
+
+    void run(const Part &part)
+    {
+        step([&] { return table().device_open(0, &device); });
+        if (!device) return;
+        part(*this);
+        step([&] { return table().device_synchronize(device); });
+        table().device_close(device);
+        for (const Failure &one : std::exchange(Module::scratch_failures(), {}))
+            failures.push_back(one);
+    }
+    // A step that fails is noted and taken once more.
+    void step(const std::function<yoke_status()> &call)
+    {
+        // Without handles of libraries: those stay until the device closes, whatever becomes of the first product.
+        const std::string before = Module::held(FAKE_HANDLES);
+        if (call() == YOKE_OK) return;
+        failures.push_back(failure());
+        EXPECT_EQ(Module::held(FAKE_HANDLES), before) << "lost by: " << failure().message;
+        const yoke_status again = call();
+        if (device) {
+            EXPECT_EQ(again, YOKE_OK) << "the second time: " << failure().message;
+        }
+    }
+    void *alloc(uint64_t bytes)
+    {
+        void *block = nullptr;
+        step([&] { return table().alloc(device, bytes, &block); });
+        return block;
+    }
+    void free(void *block, uint64_t bytes)
+    {
+        step([&] { return table().free(device, block, bytes); });
+    }
+    void *stream()
+    {
+        void *made = nullptr;
+        step([&] { return table().stream_create(device, 0, &made); });
+        return made;
+    }
+    void wait(void *on = nullptr)
+    {
+        step([&] { return table().stream_synchronize(device, on); });
+    }
+    // A block with these values; bytes are the vector's.
+    template <class T>
+    T *upload(const std::vector<T> &values)
+    {
+        void *block = alloc(values.size() * sizeof(T));
+        step([&] {
+            return table().copy(device, block, values.data(), values.size() * sizeof(T),
+                                YOKE_COPY_HOST_TO_DEVICE, nullptr);
+        });
+        return static_cast<T *>(block);
+    }
+    // What a block that was written on the default stream holds; it is given back.
+    template <class T>
+    std::vector<T> download(T *block, size_t count)
+    {
+        std::vector<T> values(count);
+        step([&] {
+            return table().copy(device, values.data(), block, count * sizeof(T),
+                                YOKE_COPY_DEVICE_TO_HOST, nullptr);
+        });
+        free(block, count * sizeof(T));
+        return values;
+    }
+
+private:
+    Module module_;
+};
+
+namespace detail {
+
+// How a call fails, and the status of that.
+struct Fault {
+    int of_cuda;
+    yoke_status cuda_status;
+    int of_cublas;
+    yoke_status cublas_status;
+};
+
+// A call that the module can do without: what the log then says, and what CUDA keeps.
+struct Optional {
+    const char *call, *logged, *held;
+};
+inline const Optional *find_optional(const std::string &call)
+{
+    static constexpr Optional kAll[] = {
+        {"cuCtxPopCurrent", "cuCtxPopCurrent", "pushed contexts=1"},
+        {"cuCtxPushCurrent", "device_close: cuCtxPushCurrent", nullptr},
+        {"cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease", "contexts=1"},
+        {"cudaFreeHost", "device_close: cudaFreeHost", "pinned blocks=1"},
+        {"cublasLtDestroy", "device_close: cublasLtDestroy", "handles=1"},
+        {"cudaGraphDestroy", "graph_end: cudaGraphDestroy", "graphs=1"},
+        {"cuDeviceGetName", "AUTOTUNE_FILE is not used: cuDeviceGetName", ""},
+        {"cublasLtMatmulAlgoCheck", "passed over: cublasLtMatmulAlgoCheck", ""},
+        {"cudaStreamIsCapturing", "tuning a matrix product: cudaStreamIsCapturing", ""},
+        {"cublasLtMatmul", "tuning a matrix product: cublasLtMatmul", ""},
+        {"cublasLt's kernel", "tuning a matrix product: cublasLtMatmul", ""},
+        {"cudaEventCreateWithFlags", "tuning a matrix product: cudaEventCreateWithFlags", ""},
+        {"cudaEventRecord", "tuning a matrix product: cudaEventRecord", ""},
+        {"cudaEventSynchronize", "tuning a matrix product: cudaEventSynchronize", ""},
+        {"cudaEventElapsedTime", "tuning a matrix product: cudaEventElapsedTime", ""},
+        {"cudaEventDestroy", "tuning a matrix product: cudaEventDestroy", "events=1"},
+    };
+    for (const Optional &one : kAll)
+        if (call == one.call) return &one;
+    return nullptr;
+}
+
+// What a driver that fails while it is examined has said is settled for the process.
+inline bool is_of_examination(const std::string &call)
+{
+    for (const char *one : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet",
+                            "cuDeviceGetAttribute", "cuDeviceTotalMem"})
+        if (call == one) return true;
+    return false;
+}
+
+// What the message calls it.
+inline std::string name_in_messages(const std::string &call)
+{
+    if (call == "cudaLaunchKernel") return "refused a launch";
+    if (call == "cublasLt's kernel") return "cublasLtMatmul";
+    return call.substr(0, call.find("_internal"));  // as cuBLASLt's header calls its own
+}
+
+inline void expect_told(const Failure &told, const std::string &call, const Fault &fault)
+{
+    const bool is_cubs = call == "cudaLaunchKernel" &&  // of a kernel that CUB launches
+                         told.message.find("cub::DeviceRadixSort::SortPairs") != std::string::npos;
+    EXPECT_TRUE(is_cubs || told.message.find(name_in_messages(call)) != std::string::npos)
+        << told.message;
+    const yoke_status expected = is_of_examination(call) ? YOKE_E_UNAVAILABLE
+                                 : call.starts_with("cublasLt") && call != "cublasLt's kernel"
+                                     ? fault.cublas_status
+                                     : fault.cuda_status;
+    EXPECT_EQ(told.status, expected) << told.message;
+}
+
+// Of a fault that no step has told: it is one that the module can do without, and the log tells it.
+inline void expect_logged(const std::string &call)
+{
+    const Optional *optional = find_optional(call);
+    ASSERT_NE(optional, nullptr) << "it was passed over";
+    EXPECT_NE(Module::logged().find(optional->logged), std::string::npos)
+        << "the log has no '" << optional->logged << "': " << Module::logged();
+    if (optional->held) {
+        EXPECT_EQ(Module::held(), optional->held);
+    }
+}
+
+// Plays a part in which one call fails, then again without faults. To be called in a process of its own.
+inline void play_with(const Scenario::Part &part, const std::string &call, int n,
+                      const Fault &fault)
+{
+    const int number = call.starts_with("cublasLt") && call != "cublasLt's kernel" ? fault.of_cublas
+                                                                                   : fault.of_cuda;
+    const std::string asked = call + "@" + std::to_string(n) + "=" + std::to_string(number);
+    setenv("FAKE_CUDA_FAIL", asked.c_str(), 1);
+    Scenario scenario;
+    scenario.run(part);
+    ASSERT_LE(scenario.failures.size(), 1u) << scenario.failures[1].message;
+    const bool told = !scenario.failures.empty();
+    if (told)
+        expect_told(scenario.failures[0], call, fault);
+    else
+        expect_logged(call);
+    if (is_of_examination(call)) return;
+    if (told) {
+        EXPECT_EQ(Module::held(), "");
+    }
+    const Optional *optional = told ? nullptr : find_optional(call);
+    Scenario again;
+    again.run(part);
+    EXPECT_TRUE(again.failures.empty()) << "without faults: " << again.failures[0].message;
+    EXPECT_EQ(Module::held(), optional && optional->held ? optional->held : "");
+}
+
+// How often each call is made where none fails.
+inline std::map<std::string, int> count_calls(const Scenario::Part &part)
+{
+    const std::string file = testing::TempDir() + "yoke_calls_" + std::to_string(getpid());
+    EXPECT_TRUE(passes_in_child([&] {
+        Scenario scenario;
+        scenario.run(part);
+        EXPECT_TRUE(scenario.failures.empty()) << scenario.failures[0].message;
+        EXPECT_EQ(Module::held(), "");
+        EXPECT_EQ(Module::logged(), "");
+        FILE *out = fopen(file.c_str(), "w");
+        for (const auto &[name, count] : Module::calls())
+            fprintf(out, "%s\t%d\n", name.c_str(), count);
+        fclose(out);
+    }));
+    std::map<std::string, int> calls;
+    char name[64];
+    int count = 0;
+    FILE *in = fopen(file.c_str(), "r");
+    while (in && fscanf(in, " %63[^\t] %d", name, &count) == 2) calls[name] = count;
+    if (in) fclose(in);
+    remove(file.c_str());
+    return calls;
+}
+
+}  // namespace detail
+
+// Every call of a part fails once, in each of two ways: memory has run out, and the device or the library is broken.
+// `needed` are calls that the part must make, so that it cannot lose them unseen.
+inline void expect_every_call_may_fail(const Scenario::Part &part,
+                                       const std::vector<const char *> &needed)
+{
+    constexpr detail::Fault kFaults[] = {{2, YOKE_E_OOM, 3, YOKE_E_OOM},
+                                         {700, YOKE_E_DEVICE_LOST, 14, YOKE_E_INTERNAL}};
+    const std::map<std::string, int> calls = detail::count_calls(part);
+    for (const char *name : needed) EXPECT_TRUE(calls.count(name)) << name << " is not called";
+    std::string wrong;  // gathered: a child begins with its parent's failures
+    for (const auto &[name, count] : calls)
+        for (int n = 1; n <= count; ++n)
+            for (const detail::Fault &fault : kFaults)
+                if (!passes_in_child(
+                        [&, &call = name] { detail::play_with(part, call, n, fault); }))
+                    wrong +=
+                        " " + name + "@" + std::to_string(n) + "=" + std::to_string(fault.of_cuda);
+    EXPECT_EQ(wrong, "");
+}
+
+}  // namespace yoke::test
