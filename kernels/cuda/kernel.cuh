@@ -187,13 +187,6 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
     YOKE_SHARED(T, partial, kWarp);
     const int warps = (int)blockDim.x / kWarp;
     value = reduce_warp(value, combine);
-    if (warps == 1) {
-        YOKE_SHARED(T, whole, 1);
-        __syncthreads();
-        if (threadIdx.x == 0) whole[0] = value;
-        __syncthreads();
-        return whole[0];
-    }
     __syncthreads();  // of what an earlier call may still be reading
     if (lane_of_thread() == 0) partial[warp_of_thread()] = value;
     __syncthreads();
@@ -206,7 +199,8 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
 template <class Array, class T>
 __device__ inline T shared_add(Array &array, int64_t i, T x)
 {
-    static_assert(std::is_integral_v<T>, "the order of a floating-point sum is never left to chance");
+    static_assert(std::is_integral_v<T>,
+                  "the order of a floating-point sum is never left to chance");
 #if defined(YOKE_EMULATED)
     return array.add(i, x);
 #else

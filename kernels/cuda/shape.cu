@@ -127,27 +127,13 @@ YOKE_KERNEL(cat)
 
 // ---- one_hot --------------------------------------------------------------------------------------------------------
 
-__device__ inline int64_t integer_at(const char *from, yoke_dtype dtype)
-{
-    switch (dtype) {
-        case YOKE_I64:
-            return *(const int64_t *)from;
-        case YOKE_I32:
-            return *(const int32_t *)from;
-        case YOKE_I8:
-            return *(const int8_t *)from;
-        default:
-            return *(const uint8_t *)from;
-    }
-}
-
 // The result holds zeros.
-__global__ void set_classes(int64_t *out, Walk<1> x, yoke_dtype dtype, int64_t classes,
-                            Reporter reporter)
+__global__ void set_classes(int64_t *out, Walk<1> x, bool wide, int64_t classes, Reporter reporter)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < x.numel;
          i += (int64_t)gridDim.x * blockDim.x) {
-        const int64_t value = integer_at(x.at(i).data[0], dtype);
+        const char *from = x.at(i).data[0];
+        const int64_t value = wide ? *(const int64_t *)from : *(const int32_t *)from;
         if (value >= 0 && value < classes)
             out[i * classes + value] = 1;
         else
@@ -159,8 +145,7 @@ YOKE_KERNEL(one_hot)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     if (out.dtype != YOKE_I64) return bad_dtype(launch, "out", out.dtype);
-    if (x.dtype != YOKE_I64 && x.dtype != YOKE_I32 && x.dtype != YOKE_I8 && x.dtype != YOKE_U8)
-        return bad_dtype(launch, "x", x.dtype);
+    if (x.dtype != YOKE_I64 && x.dtype != YOKE_I32) return bad_dtype(launch, "x", x.dtype);
     if (x.numel == 0) return YOKE_OK;
     const cudaError_t error = cudaMemsetAsync(out.data, 0, (size_t)out.numel * sizeof(int64_t),
                                               static_cast<cudaStream_t>(launch->stream));
@@ -172,7 +157,7 @@ YOKE_KERNEL(one_hot)
     const int threads = block_size(kThreads);
     return start(
         launch, set_classes, {blocks_for(launch, x.numel, threads), threads}, data_of<int64_t>(out),
-        Walk<1>(loop), x.dtype, out.shape[out.ndim - 1],
+        Walk<1>(loop), x.dtype == YOKE_I64, out.shape[out.ndim - 1],
         reporter(launch, "%s: element %lld of x is %lld; with %lld classes use 0 to %lld"));
 }
 

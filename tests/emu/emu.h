@@ -3,8 +3,8 @@
 // What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
 // or that they reach in different places; a shuffle whose mask names lanes that do not come; two threads at the same
 // element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a shared
-// array; a vector access that is not aligned. The launch then fails with cudaErrorLaunchFailure and the finding on stderr. Shared
-// memory is filled with NaN before each block. Overruns of global memory are AddressSanitizer's to find.
+// array; a vector access that is not aligned. The launch then fails, with the finding on stderr, and so does the program.
+// Shared memory is filled with NaN before each block. Overruns of global memory are AddressSanitizer's to find.
 //
 // Warps of a block and lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to work
 // in one order is found out.

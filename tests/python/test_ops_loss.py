@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import yoke
+from op_cases import np_cross_entropy, np_log_softmax
 from op_table import to_numpy, to_yoke
 
 
@@ -21,6 +22,25 @@ def test_the_batch_mean_of_halves_does_not_overflow_on_the_way():
     x, target = yoke.full((100, 100), -30.0, dtype=yoke.float16), yoke.ones((100, 100), dtype=yoke.float16)
     assert yoke.kl_div(x, target, "batchmean").item() == 3000
     assert yoke.cross_entropy(x * 0, yoke.zeros(100, dtype=yoke.int64)).item() == pytest.approx(np.log(100), rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("classes", [3, 300, 701, 5004])
+def test_the_loss_of_few_classes_or_thousands_is_numpys_and_so_is_its_gradient(classes, dtype):
+    rng = np.random.default_rng(classes)
+    x, target = rng.standard_normal((6, classes)).astype(dtype), rng.integers(0, classes, 6)
+    target[2] = -100
+    logits, logs = to_yoke(x, requires_grad=True), to_yoke(np_log_softmax(x).astype(dtype), requires_grad=True)
+    for loss, want in ((yoke.cross_entropy(logits, to_yoke(target), label_smoothing=0.25),
+                        np_cross_entropy(x, target, label_smoothing=0.25)),
+                       (yoke.nll_loss(logs, to_yoke(target)), np_cross_entropy(x, target))):
+        np.testing.assert_allclose(loss.item(), want, rtol=1e-5)
+        loss.backward()
+    share = (target >= 0)[:, None] / 5
+    hits = share * (np.arange(classes) == target[:, None])
+    smooth = 0.75 * hits + 0.25 * share / classes
+    np.testing.assert_allclose(to_numpy(logits.grad), share * np.exp(np_log_softmax(x)) - smooth, rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(to_numpy(logs.grad), -hits, rtol=1e-6)
 
 
 def test_large_logits_have_finite_losses():
@@ -93,6 +113,8 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
         yoke.mse_loss(yoke.tensor([1]), yoke.tensor([2]))
     with refused(yoke.ValueError, "binary_cross_entropy", "1.5", "between 0 and 1"):
         yoke.binary_cross_entropy(yoke.tensor([0.5, 1.5]), yoke.tensor([0.0, 1.0]))
+    with refused(yoke.ValueError, "binary_cross_entropy", "-0.25", "between 0 and 1"):
+        yoke.binary_cross_entropy(yoke.tensor([0.5, -0.25]), yoke.tensor([0.0, 1.0]))
     with refused(yoke.ValueError, "nll_loss", r"\[2, 3\]", r"\[3\]"):
         yoke.nll_loss(x, yoke.tensor([0, 1, 2]))
     with refused(yoke.IndexError, "nll_loss", r"target\[1\] is 3", "0 to 2"):

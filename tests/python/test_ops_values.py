@@ -187,6 +187,21 @@ def test_a_dtype_for_the_sum_is_one_from_the_start(dtype):
     assert name_of(got.dtype) == dtype and got.item() == want
 
 
+# ---- Lists and classes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_long_list_is_joined_in_its_order_and_what_is_empty_leaves_no_gap(axis):
+    parts = [np.full((3, i % 4) if axis else (i % 4, 3), i, np.int32) for i in range(150)]
+    np.testing.assert_array_equal(to_numpy(yoke.cat([to_yoke(p) for p in parts], axis)), np.concatenate(parts, axis))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_classes_are_told_in_either_dtype_of_indices(dtype):
+    classes = np.array([[3, 0], [100, 3]], dtype=dtype)
+    np.testing.assert_array_equal(to_numpy(yoke.one_hot(to_yoke(classes), 120)), np.eye(120)[classes])
+
+
 # ---- Errors ----------------------------------------------------------------------------------------------------------
 
 ERRORS = {
