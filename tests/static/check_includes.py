@@ -10,6 +10,7 @@ import sys
 import tree
 
 TYPES = "capi/include/yoke/types.h"
+INVENTORY = "capi/include/yoke/inventory.h"  # plain structs, which the core fills as they are
 PUBLIC = "capi/include/"
 FLOORS = ["base", "backend", "device", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "monitor"]
@@ -20,12 +21,13 @@ ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|glo
 RULES = [
     (PUBLIC, [PUBLIC], False),
     (r"core/backend/backend\.h", [TYPES, "core/backend/ops.inc"], False),
-    *((f"core/{floor}/", [TYPES] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
+    *((f"core/{floor}/", [TYPES, INVENTORY] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
       for height, floor in enumerate(FLOORS)),
     (r"capi/src/", ["core/", "capi/"], False),
     (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/ops.inc",
                        TYPES], True),
-    (r"bindings/\w+/", ["{own}", PUBLIC], True),
+    (r"bindings/common/", [PUBLIC], False),
+    (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
     (r"tests/(core|kernels|backend|emu|fakes|fuzz|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),

@@ -1,0 +1,63 @@
+/*
+ * yoke/doctor.h: what is wrong with this machine's GPUs, and what to do about it.
+ *
+ * A report is a list of checks, always all of them and in one order. Each has a verdict, the evidence it rests on, the
+ * command that mends it and where it is written up. Probes that may hang or crash run in a process of their own.
+ */
+#ifndef YOKE_DOCTOR_H
+#define YOKE_DOCTOR_H
+
+#include "yoke/inventory.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct yoke_report yoke_report; /* never changes */
+
+#define YOKE_CHECK_OK 0
+#define YOKE_CHECK_WARN 1
+#define YOKE_CHECK_FAIL 2
+#define YOKE_CHECK_SKIP 3 /* it does not apply here; the evidence says why */
+
+/* Text is borrowed from the report. */
+typedef struct yoke_check {
+    uint32_t struct_size;
+    int32_t number;       /* from 1; never reused */
+    int32_t status;       /* YOKE_CHECK_* */
+    int32_t card;         /* the card it is about, -1: the machine */
+    const char *id;       /* "driver-library-mismatch" */
+    const char *title;    /* "Kernel module and driver library have one version" */
+    const char *evidence; /* what was seen: names, numbers, paths */
+    const char *remedy;   /* commands, one a line; "" when all is well */
+    const char *url;      /* where it is written up */
+} yoke_check;
+
+#define YOKE_DOCTOR_PROBE \
+    1u /* also the checks that run work on a device (copies, a kernel), in a child process */
+#define YOKE_DOCTOR_REDACT \
+    2u /* no host names, users, UUIDs, serial numbers or process names in any text */
+
+/* Examines the machine. Never raises for what is wrong with it. `deadline` is the most seconds that one probe may take, 0:
+ * 10 of them. Errors: VALUE for unknown flags or a negative deadline. [any-thread] */
+YOKE_API yoke_status yoke_doctor(uint32_t flags, double deadline, yoke_report **out);
+YOKE_API void yoke_report_release(yoke_report *report);
+
+/* The number of checks; -1 after NULL. [any-thread] */
+YOKE_API int32_t yoke_report_count(yoke_report *report);
+
+/* Check `index`. Errors: INDEX out of range. [any-thread] */
+YOKE_API yoke_status yoke_report_check(yoke_report *report, int32_t index, yoke_check *check);
+
+/* 0: nothing failed (warnings are allowed); 1: a check failed; 2: the doctor could not run. [any-thread] */
+YOKE_API int32_t yoke_report_exit_code(yoke_report *report);
+
+/* Writes into `folder`, which it makes, what a report rests on: the files of /sys and /proc that are read, the
+ * variables, the inventory as scenario.json, the report. Replayed, it gives the same report. Errors: IO, naming the
+ * path. [any-thread] */
+YOKE_API yoke_status yoke_doctor_record(const char *folder, uint32_t flags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_DOCTOR_H */
