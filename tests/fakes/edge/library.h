@@ -21,7 +21,9 @@ struct Handle;
 // A machine: SCENARIO of scenarios/, or the path of a file. The folder goes with it.
 class Machine {
 public:
-    explicit Machine(const std::string &scenario)
+    enum Library { kWithLibrary, kWithoutLibrary };
+
+    explicit Machine(const std::string &scenario, Library wanted = kWithLibrary)
     {
         std::string made = (std::filesystem::temp_directory_path() / "fake-edge-XXXXXX").string();
         if (!mkdtemp(made.data())) throw std::runtime_error("no temporary folder");
@@ -31,6 +33,7 @@ public:
         if (std::system(command.c_str())) throw std::runtime_error("render.py: " + read("log"));
         setenv("YOKE_FAKE_SCENARIO", (folder / "scenario.json").c_str(), 1);
         setenv("FAKE_NVML_CALLS", (folder / "calls").c_str(), 1);
+        if (wanted == kWithoutLibrary) return;
         library = dlopen((folder / "lib/libnvidia-ml.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
         if (!library) throw std::runtime_error(dlerror());
     }
@@ -83,6 +86,14 @@ public:
         char told[96] = "";
         EXPECT_EQ(call(name, of, static_cast<char *>(told), 96u), 0) << name;
         return told;
+    }
+    // First and last byte of the UUID of a card: "8fa1".
+    std::string uuid_ends(int card) const
+    {
+        const std::string whole = read("scenario.json");
+        size_t at = 0;
+        for (int i = 0; i <= card; ++i) at = whole.find("\"uuid\": \"GPU-", at + 1);
+        return whole.substr(at + 13, 2) + whole.substr(at + 13 + 34, 2);
     }
     // The names of calls that were made, without repeats.
     std::set<std::string> called() const
