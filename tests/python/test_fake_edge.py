@@ -64,11 +64,13 @@ def test_a_key_that_is_not_known_is_named_with_the_nearest(make):
 
 
 @pytest.mark.parametrize("key, value, allowed", [
-    ("memory", "81559", "a size"), ("memory", True, "a size"), ("memory", -1, "a size"), ("memory", "80 GB iB", "a size"),
-    ("cc", 9.0, "a compute capability"), ("pci", "65:00.0", "a PCI address"), ("pci", "0000:AF:00.0", "a PCI address"),
+    ("memory", "81559", "a size"), ("memory", True, "a size"), ("memory", -1, "a size"),
+    ("memory", "80 GB iB", "a size"), ("cc", 9.0, "a compute capability"), ("pci", "65:00.0", "a PCI address"),
+    ("pci", "0000:AF:00.0", "a PCI address"),
     ("multiprocessors", "132", "a whole number"), ("multiprocessors", True, "a whole number"),
     ("multiprocessors", -4, "0 or more"), ("mig", 1, "true or false"), ("name", None, 'lacks the key "name"'),
-    ("uuid", "8932f937", 'begins with "GPU-"'), ("link", [5, 16], "an object"), ("compute_mode", 4, "one of 0, 1, 2, 3"),
+    ("uuid", "8932f937", 'begins with "GPU-"'), ("link", [5, 16], "an object"),
+    ("compute_mode", 4, "one of 0, 1, 2, 3"),
     ("compute_mode", True, "one of"), ("runtime_status", "asleep", '"suspended"'), ("processes", {}, "a list"),
     ("processes", [{"name": "python"}], 'lacks the key "pid"'), ("model", "H100-SXN", 'did you mean "H100-SXM"?')])
 def test_a_value_of_another_type_is_named_with_what_is_allowed(make, key, value, allowed):
@@ -77,7 +79,8 @@ def test_a_value_of_another_type_is_named_with_what_is_allowed(make, key, value,
 
 
 def test_the_whole_scenario_must_be_an_object(tmp_path):
-    for content, told in (("[]", "a scenario is an object"), ("{", "Expecting"), ('{"about": "", "about": ""}', "twice")):
+    for content, told in (("[]", "a scenario is an object"), ("{", "Expecting"),
+                          ('{"about": "", "about": ""}', "twice")):
         (tmp_path / "x.json").write_text(content)
         with pytest.raises(schema.Mistake, match=told):
             render.load(tmp_path / "x.json")

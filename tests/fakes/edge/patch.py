@@ -1,7 +1,7 @@
-"""The fake NVML library for one scenario: found in a build tree, and copied without the calls that an older driver lacks.
+"""The fake NVML library for one scenario: found in a build tree, copied without the calls that an older driver lacks.
 
-A call is taken away by writing another letter into its name in the copy's table of dynamic names: the loader looks names
-up by a hash and then compares them, so the call is no longer found, and everything else stays where it was.
+A call is taken away by writing another letter into its name in the copy's table of dynamic names: the loader looks
+names up by a hash and then compares them, so the call is no longer found, and everything else stays where it was.
 """
 import os
 import pathlib

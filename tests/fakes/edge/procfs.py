@@ -68,7 +68,7 @@ def write_device_files(root, scenario):
 def group_of(process):
     """The line of /proc/PID/cgroup: a container's scope, or a session of a user."""
     container = process.get("container")
-    return f"0::/system.slice/docker-{container}.scope" if container else "0::/user.slice/user-1000.slice/session-3.scope"
+    return f"0::/{f'system.slice/docker-{container}' if container else 'user.slice/user-1000.slice/session-3'}.scope"
 
 
 def write_process(root, process, users):
@@ -81,8 +81,8 @@ def write_process(root, process, users):
     root.raw(f"{place}/cmdline", process.get("command", name).replace(" ", "\0") + "\0")
     ids = "\t".join([str(users[user])] * 4)
     root.raw(f"{place}/status",
-             f"Name:\t{name[:15]}\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t{process['pid']}\nPid:\t{process['pid']}\n"
-             f"PPid:\t1\nTracerPid:\t0\nUid:\t{ids}\nGid:\t{ids}\nThreads:\t8\n")
+             f"Name:\t{name[:15]}\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t{process['pid']}\n"
+             f"Pid:\t{process['pid']}\nPPid:\t1\nTracerPid:\t0\nUid:\t{ids}\nGid:\t{ids}\nThreads:\t8\n")
 
 
 def write_users(root, users):

@@ -7,8 +7,8 @@ SCENARIO is a name of scenarios/ or the path of a JSON file; what it may hold st
   lib/            a libnvidia-ml.so.1 without the calls that the scenario lacks
   environment     lines NAME=value: with these set, Yoke sees the machine
 
-The fake NVML library is the one that LIBRARY names, else the one of the build tree in YOKE_BUILD_DIR, else of the newest
-build tree; `none` is for a machine whose library does not matter.
+The fake NVML library is the one that LIBRARY names, else the one of the build tree in YOKE_BUILD_DIR, else of the
+newest build tree; `none` is for a machine whose library does not matter.
 """
 import argparse
 import copy

@@ -142,8 +142,8 @@ PROCESS = record(pid=count, memory=size, name=text, user=text, visible=flag, con
                  kind=one_of("compute", "graphics", "mps"), instance=count, command=text, required=["pid"])
 INSTANCE = record(uuid=matching(r"MIG-.+", 'a UUID that begins with "MIG-"'), profile=text, memory=size, used=size,
                   multiprocessors=count, gpu_instance=count, compute_instance=count, required=["profile", "memory"])
-LINK = record(generation=count, generation_max=count, width=count, width_max=count, replays=count, slot_generation=count,
-              slot_width=count)
+LINK = record(generation=count, generation_max=count, width=count, width_max=count, replays=count,
+              slot_generation=count, slot_width=count)
 GPU_KEYS = dict(
     model=text, name=text, uuid=matching(r"GPU-.+", 'a UUID that begins with "GPU-"'), pci=PCI, pci_id=PCI_ID,
     subsystem_id=PCI_ID, cc=CC, memory=size, used=size, reserved=size, bar1=size, multiprocessors=count, cores=count,

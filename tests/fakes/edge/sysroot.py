@@ -1,7 +1,7 @@
 """The root of a machine: the files of /sys, /proc and /dev that tell of its cards, written for one scenario.
 
-Attributes stand where the kernel puts them: devices below /sys/devices in the tree of their bridges, and links to them from
-/sys/bus and /sys/class. Files of /dev are plain files, since only root may make devices.
+Attributes stand where the kernel puts them: devices below /sys/devices in the tree of their bridges, and links to them
+from /sys/bus and /sys/class. Files of /dev are plain files, since only root may make devices.
 """
 import os
 import pathlib
@@ -71,8 +71,8 @@ def write_device(root, scenario, address, card, under):
     root.text(f"{place}/power/runtime_status", card.get("runtime_status", "active"))
     root.text(f"{place}/power/control", "auto" if card.get("runtime_status", "active") != "active" else "on")
     root.text(f"{place}/enable", 1 if card.get("driver") else 0)
-    bridges = scenario.get("bridges", {})
-    if card.get("removable") or any(bridges[above].get("removable") for above in (way_up(scenario, under) if under else [])):
+    above = [scenario["bridges"][bridge] for bridge in way_up(scenario, under)] if under else []
+    if any(one.get("removable") for one in [card, *above]):
         root.text(f"{place}/removable", "removable")
     write_link_state(root, place, card.get("link"))
     if card.get("driver"):
@@ -161,7 +161,8 @@ def write_networks(root, scenario):
     for network in scenario.get("networks", []):
         layer = network.get("layer", "InfiniBand")
         ids = network.get("pci_id", "15b3:1021").split(":")
-        card = {**network, "ids": ids, "class": INFINIBAND if layer == "InfiniBand" else ETHERNET, "driver": "mlx5_core"}
+        kind = INFINIBAND if layer == "InfiniBand" else ETHERNET
+        card = {**network, "ids": ids, "class": kind, "driver": "mlx5_core"}
         place = write_device(root, scenario, network["pci"], card, network.get("under"))
         port = f"{place}/infiniband/{network['name']}/ports/1"
         state = network.get("state", "ACTIVE")
