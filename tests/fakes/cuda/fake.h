@@ -10,6 +10,7 @@
  *                       third one alone, counted from the start or from fake_reset()
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
  *   FAKE_CUBLASLT_ALGORITHMS  how many it finds for a product at most, default 10
+ *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H
@@ -18,7 +19,7 @@
 #include <driver_types.h>
 #include <stddef.h>
 
-/* Of every device. */
+/* Of every device, unless a scenario tells of more; and the most that is ever given of one. */
 #define FAKE_MEMORY ((size_t)1 << 30)
 
 /* What a program must give back. */

@@ -1,0 +1,18 @@
+// scenario.h: the devices of the fake driver as a scenario of tests/fakes/edge tells of them.
+#pragma once
+
+#include <vector>
+
+#include "tests/fakes/cuda/machine.h"
+
+namespace yoke::fake {
+
+struct CudaMachine {
+    int problem = 0, version = 13000;  // why cuInit fails; what the driver speaks
+    std::vector<fake_device> devices;
+};
+
+// Throws where the file cannot be read.
+CudaMachine read_scenario(const char *path);
+
+}  // namespace yoke::fake
