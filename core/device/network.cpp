@@ -32,17 +32,19 @@ std::vector<NetworkCard> read_networks(const Root &root)
 {
     std::vector<NetworkCard> found;
     const Folder all = root.folder("/sys/class/infiniband");
-    const Folder bus = root.folder("/sys/bus/pci/devices");
     for (const std::string &name : all.names()) {
         const Folder device(all, name);
-        const std::string address = pci_address(base_name(device.link("device")));
+        // Its folder stands below that of its PCI device, and this below its bridges.
+        std::vector<std::string> bridges = bridges_of(all.link(name), "");
+        const std::string address = bridges.empty() ? "" : bridges.front();
+        if (!bridges.empty()) bridges.erase(bridges.begin());
         const Folder ports(device, "ports");
         for (const std::string &number : ports.names()) {
             NetworkCard network = read_port(Folder(ports, number), number);
             put(network.info.name, name);
             put(network.info.pci, address);
             network.info.numa_node = static_cast<int32_t>(device.number("device/numa_node"));
-            if (!address.empty()) network.bridges = bridges_of(bus.link(address), address);
+            network.bridges = bridges;
             found.push_back(network);
         }
     }

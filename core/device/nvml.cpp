@@ -201,17 +201,29 @@ void ask_all(Session &session)
     if (session.links) nvml::ask_links(session);
 }
 
+// The library's version: some tell it only once they are started, so its file is asked as well.
+void note_version(Session &session)
+{
+    char version[nvml::kVersionSize] = "";
+    std::string &fact = session.machine.facts["nvml"];
+    if (session.call(session.api.nvml_version, version, nvml::kVersionSize) == nvml::kSuccess)
+        fact = version;
+    const std::string file = session.machine.fact("nvml_path");
+    const size_t suffix = file.rfind(".so.");
+    if (fact.empty() && suffix != std::string::npos &&
+        file.find('.', suffix + 4) != std::string::npos)
+        fact = file.substr(suffix + 4);
+}
+
 void work(Session &session, Gate &gate, const std::vector<std::string> &paths)
 {
     std::string &problem = session.machine.facts["nvml_problem"];
     problem = load(session, paths);
     if (!problem.empty()) return;
-    char version[nvml::kVersionSize] = "";
-    if (session.call(session.api.nvml_version, version, nvml::kVersionSize) == nvml::kSuccess)
-        session.machine.facts["nvml"] = version;
     if (gate.inherited_in_use) session.call(session.api.shutdown);
     gate.inherited_in_use = false;
     const int code = start(session);
+    note_version(session);
     if (code != nvml::kSuccess) {
         if (code != nvml::kGpuNotFound) problem = explain_start(session, code);
         return;
