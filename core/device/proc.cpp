@@ -119,7 +119,11 @@ void sum_processes(Card &card)
         const bool server = std::string_view(process.name).find("nvidia-cuda-mps") == 0;
         if (server) info.mps = 1;
     }
-    if (info.memory_used >= 0) info.hidden_memory = std::max<int64_t>(0, info.memory_used - seen);
+    if (info.memory_used < 0) return;
+    info.hidden_memory = std::max<int64_t>(0, info.memory_used - seen);
+    // Where the driver does not tell its own share apart (before 510), that much may be the driver's.
+    constexpr int64_t kDriverShare = int64_t{1} << 30;
+    if (info.memory_reserved < 0 && info.hidden_memory <= kDriverShare) info.hidden_memory = 0;
 }
 
 }  // namespace

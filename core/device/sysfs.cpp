@@ -58,6 +58,10 @@ void read_other(const Folder &device, yoke_card_info &info)
     const int64_t used = device.number("mem_info_vram_used");
     if (total <= 0) return;
     info.memory_total = total;
+    // A processor's own graphics have a window of the processor's memory; no card is that small.
+    constexpr int64_t kLeastOfACard = int64_t{1} << 30;
+    if (std::string_view(info.vendor) == "amd" && total < kLeastOfACard)
+        info.kind = YOKE_CARD_INTEGRATED;
     if (used < 0) return;
     info.memory_used = used;
     info.memory_free = total - used;
