@@ -25,12 +25,13 @@ def struct(header, name):
     body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), text, flags=re.S)[1]
     fields = []
     for line in body.split(";"):
-        found = re.fullmatch(r"(const char \*|\w+)\s*(.*)", " ".join(line.split()))
+        found = re.fullmatch(r"(const char \*|const struct \w+ \*|\w+)\s*(.*)", " ".join(line.split()))
         if not found:
             continue
         for each in found[2].split(","):
             field, _, size = each.strip().rstrip("]").partition("[")
-            fields.append((field, TYPES[found[1]] * int(size) if size else TYPES[found[1]]))
+            kind = TYPES.get(found[1], ctypes.c_void_p)  # what is left are pointers to structs
+            fields.append((field, kind * int(size) if size else kind))
     return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 

@@ -242,7 +242,8 @@ def test_links_say_nvlink_paths_and_peers(tmp_path):
 
 
 def test_direct_nvlinks_join_only_the_pairs_they_lead_to(tmp_path):
-    gpus = [{"model": "A100-PCIE-40", "pci": f"0000:{bus}:00.0", "nvlinks": 12} for bus in ("3b", "5e", "af")]
+    gpus = [{"model": "A100-PCIE-40", "pci": f"0000:{bus}:00.0", "nvlinks": 12, "nvlinks_active": active}
+            for bus, active in (("3b", 12), ("5e", 12), ("af", 0))]
     links = look(tmp_path, {"gpus": gpus, "nvlink": [[0, 1, 12]]})["links"]
     assert [links[0][1]["label"], links[0][2]["nvlinks"], links[1][2]["nvlinks"]] == ["NV12", 0, 0]
 
