@@ -115,6 +115,21 @@ def in_child():
     os.waitpid(child, 0)
 
 
+def in_threads(library):
+    """Snapshots of several threads at once, and of children that are forked meanwhile."""
+    threads = [threading.Thread(target=Inventory, args=(library,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(3):
+        children.append(os.fork())
+        if not children[-1]:
+            os._exit(len(Inventory(library).cards()))
+    for thread in threads:
+        thread.join()
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
+
+
 if __name__ == "__main__":
     takes = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     loaded = ctypes.CDLL("libyoke.so.0")
@@ -122,6 +137,8 @@ if __name__ == "__main__":
         inventory = Inventory(loaded)
     if "fork" in sys.argv:
         in_child()
+    elif "threads" in sys.argv:
+        in_threads(loaded)
     else:
         maps = pathlib.Path("/proc/self/maps").read_text()
         print(json.dumps({**inventory.everything(), "maps": sorted(set(re.findall(r"/\S+\.so[.\d]*", maps)))}))

@@ -208,6 +208,10 @@ def test_a_forked_child_takes_an_inventory_of_its_own(tmp_path):
     assert seen["facts"]["nvml_problem"] == "" and seen["threads"] == 1
 
 
+def test_threads_and_children_that_fork_meanwhile_all_get_theirs(tmp_path):
+    assert look(tmp_path, "8xH100-nvlink", "1", "threads") == [8, 8, 8]
+
+
 def test_every_snapshot_ends_what_it_started(tmp_path):
     calls = tmp_path / "calls"
     look(tmp_path, "A100+T4", "3", FAKE_NVML_CALLS=str(calls))
