@@ -115,6 +115,19 @@ def in_child():
     os.waitpid(child, 0)
 
 
+def samples(library):
+    """A sample of each CUDA device, by its own number: the card, or what the call failed with."""
+    error, count, found = struct("types.h", "yoke_error"), ctypes.c_int32(), []
+    library.yoke_last_error.restype = ctypes.POINTER(error)
+    library.yoke_device_count(b"cuda", ctypes.byref(count))
+    for index in range(count.value):
+        device, card = ctypes.c_void_p(), CARD(struct_size=ctypes.sizeof(CARD))
+        library.yoke_device_get(b"cuda", index, ctypes.byref(device))
+        failed = library.yoke_device_sample(device, ctypes.byref(card))
+        found.append(library.yoke_last_error().contents.message.decode() if failed else plain(card))
+    print(json.dumps(found))
+
+
 def in_threads(library):
     """Snapshots of several threads at once, and of children that are forked meanwhile."""
     threads = [threading.Thread(target=Inventory, args=(library,)) for _ in range(8)]
@@ -133,6 +146,8 @@ def in_threads(library):
 if __name__ == "__main__":
     takes = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     loaded = ctypes.CDLL("libyoke.so.0")
+    if "sample" in sys.argv:
+        sys.exit(samples(loaded))
     for _ in range(takes):
         inventory = Inventory(loaded)
     if "fork" in sys.argv:

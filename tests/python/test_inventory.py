@@ -252,6 +252,21 @@ def test_direct_nvlinks_join_only_the_pairs_they_lead_to(tmp_path):
     assert [links[0][1]["label"], links[0][2]["nvlinks"], links[1][2]["nvlinks"]] == ["NV12", 0, 0]
 
 
+EMULATED = [BUILD / "tests" / "emu" / "lib", BUILD / "tests" / "fakes" / "cuda" / "driver"]
+
+
+@pytest.mark.skipif(not (EMULATED[0] / "libyoke_cuda.so").is_file(), reason="there is no emulated CUDA in this build")
+def test_a_sample_of_a_cuda_device_is_joined_to_its_card_and_one_that_is_lost_is_told(tmp_path):
+    paths = os.pathsep.join(map(str, EMULATED))
+    driver = dict(YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=paths)
+    found = look(tmp_path, {"extends": "A100+T4", "nvml": {"order": [1, 0]}}, "0", "sample", **driver)
+    assert [card["pci"] for card in found] == ["0000:3b:00.0", "0000:af:00.0"]
+    assert [card["power"] for card in found] == [36, 9]
+    found = look(tmp_path, "lost-mid-run", "0", "sample", **driver)
+    lost = [one for one in found if isinstance(one, str)]
+    assert len(found) == 8 and len(lost) == 1 and "cuda:3" in lost[0] and "is gone" in lost[0]
+
+
 def test_a_plain_machine_has_an_inventory_too(tmp_path):
     kept = {key: value for key, value in os.environ.items() if key not in render.environment_of(
         {"nvml": {"present": True}}, tmp_path)}
