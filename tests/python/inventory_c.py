@@ -1,7 +1,7 @@
-"""The inventory through the C API, as plain Python values: `python inventory_c.py` prints what this process sees as JSON.
+"""The inventory through the C API, as plain Python values: `python inventory_c.py` prints what this process sees.
 
-The structs are read out of the public headers, so that a field that is added there is seen here. Run as a program it is a
-process of its own, in which nothing of the library was used before: scenarios are variables of the environment.
+The structs are read out of the public headers, so that a field that is added there is seen here. Run as a program it is
+a process of its own, in which nothing of the library was used before: scenarios are variables of the environment.
 """
 import ctypes
 import json
@@ -13,7 +13,8 @@ import threading
 import time
 
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "capi" / "include" / "yoke"
-TYPES = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
+TYPES = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
+         "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
          "double": ctypes.c_double, "char": ctypes.c_char, "const char *": ctypes.c_char_p, "yoke_status": ctypes.c_int32}
 FACTS = ["driver", "driver_flavor", "nvml", "nvml_path", "nvml_problem", "cuda_driver", "visible_devices", "container",
          "virtual_machine"]

@@ -55,8 +55,8 @@ def holds(seen, **wanted):
 
 # Of each machine what sets it apart.
 MACHINES = {
-    "8xH100-nvlink": dict(kind=[1] * 8, reason=[""] * 8, visible=list(range(8)), nvlinks_active=[18] * 8, cc_major=[9] * 8,
-                          multiprocessors=[132] * 8, numa_node=[0] * 4 + [1] * 4, link_generation=[5] * 8),
+    "8xH100-nvlink": dict(kind=[1] * 8, reason=[""] * 8, visible=list(range(8)), nvlinks_active=[18] * 8,
+                          cc_major=[9] * 8, multiprocessors=[132] * 8, numa_node=[0] * 4 + [1] * 4, link_generation=[5] * 8),
     "2xeGPU-TB3": dict(kind=[3, 1, 1], is_egpu=[0, 1, 1], enclosure=["", "Razer Core X",
                        "Sonnet Technologies, Inc eGPU Breakaway Box 550"], enclosure_rate=[None, 40e9, 40e9],
                        reason=["no backend for intel", "", ""], link_generation=[-1, 1, 3], link_width=[-1, 4, 4],
@@ -74,7 +74,8 @@ MACHINES = {
     "vm-no-topology": dict(reason=[""] * 4, numa_node=[-1] * 4),
     "lost-mid-run": dict(present=[1, 1, 1, 0, 1, 1, 1, 1], visible=[0, 1, 2, -1, 3, 4, 5, 6],
                          reason=["", "", "", "--gpu-reset -i 0000:61:00.0", "", "", "", ""]),
-    "missing-v2-symbols": dict(reason=["", ""], memory_reserved=[-1, -1], hidden_memory=[0, 0], hidden_processes=[0, 0]),
+    "missing-v2-symbols": dict(reason=["", ""], memory_reserved=[-1, -1], hidden_memory=[0, 0],
+                               hidden_processes=[0, 0]),
     "struct-version-rejection": dict(reason=["", ""], memory_reserved=[-1, -1],
                                      memory_total=[40 * GIB, 15 * GIB]),
     "exclusive-mode": dict(compute_mode=[3, 2, 0], reason=["process 8123 (tritonserver) has it", "'prohibited'", ""]),
@@ -82,13 +83,14 @@ MACHINES = {
     "remap-pending": dict(),
     "amd-card": dict(vendor=["amd", "amd"], kind=[1, 3], reason=["no backend for amd cards"] * 2,
                      memory_total=[24560 * 2**20, 512 * 2**20]),
-    "jetson": dict(kind=[3], name=["NVIDIA Jetson AGX Orin Developer Kit"], reason=["Jetson"], cc_major=[8], cc_minor=[7],
-                   memory_total=[64349568 * 1024], pci=[""]),
+    "jetson": dict(kind=[3], name=["NVIDIA Jetson AGX Orin Developer Kit"], reason=["Jetson"], cc_major=[8],
+                   cc_minor=[7], memory_total=[64349568 * 1024], pci=[""]),
     "nouveau": dict(driver=["nouveau"], reason=["blacklist nouveau"], visible=[-1]),
     "no-permission": dict(reason=["no permission (code 4); give this user access to /dev/nvidiactl"] * 2),
     "sleeping-gpu": dict(asleep=[0, 1], reason=["no backend for intel", ""], visible=[-1, 0], nvml_index=[-1, -1],
                          name=["Intel 8086:a7a0", "NVIDIA GeForce RTX 4070 Laptop GPU"], memory_total=[-1, -1]),
-    "container-hidden-processes": dict(process_count=[3, 1], hidden_processes=[2, 1], hidden_memory=[20 * GIB, 32 * GIB]),
+    "container-hidden-processes": dict(process_count=[3, 1], hidden_processes=[2, 1],
+                                       hidden_memory=[20 * GIB, 32 * GIB]),
     "ambiguous-uuids": dict(visible=[0, 1, 2, 3], reason=[""] * 4),
 }
 
@@ -141,8 +143,8 @@ def test_a_call_that_is_not_supported_leaves_its_field_unknown(tmp_path):
           power=[None, None], process_count=[-1, -1], hidden_memory=[-1, -1], reason=["", ""])
 
 
-@pytest.mark.parametrize("code, part", [(9, "modprobe nvidia"), (17, "in a container, make it anew"), (4, "/dev/nvidiactl"),
-                                        (18, "restart the machine"), (15, "Xid 79"), (999, "nvrm")])
+@pytest.mark.parametrize("code, part", [(9, "modprobe nvidia"), (17, "in a container, make it anew"),
+                                        (4, "/dev/nvidiactl"), (18, "restart the machine"), (15, "Xid 79"), (999, "nvrm")])
 def test_a_library_that_does_not_start_is_the_reason_of_each_card(code, part, tmp_path):
     seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"init_error": code}})
     holds(seen, reason=[part] * 2)
@@ -196,7 +198,8 @@ def test_a_later_inventory_says_at_once_that_the_library_hangs(tmp_path):
 @pytest.mark.parametrize("value", ["0", "-1", "soon", "3601"])
 def test_a_deadline_that_cannot_be_read_is_refused(value, tmp_path):
     done = look(tmp_path, "none", check=False, YOKE_NVML_TIMEOUT=value)
-    assert done.returncode and f"YOKE_NVML_TIMEOUT is '{value}'" in done.stderr and "seconds, more than 0" in done.stderr
+    assert done.returncode and f"YOKE_NVML_TIMEOUT is '{value}'" in done.stderr
+    assert "seconds, more than 0" in done.stderr
 
 
 # ---- Forks, other calls ---------------------------------------------------------------------------------------------
@@ -220,7 +223,8 @@ def test_every_snapshot_ends_what_it_started(tmp_path):
 
 
 def test_visible_devices_are_numbered_as_cuda_numbers_them(tmp_path):
-    assert column(look(tmp_path, "8xH100-nvlink", CUDA_VISIBLE_DEVICES="6,2"), "visible") == [-1, -1, 1, -1, -1, -1, 0, -1]
+    seen = look(tmp_path, "8xH100-nvlink", CUDA_VISIBLE_DEVICES="6,2")
+    assert column(seen, "visible") == [-1, -1, 1, -1, -1, -1, 0, -1]
     seen = look(tmp_path, "8xH100-nvlink", CUDA_VISIBLE_DEVICES="0,9,1")
     assert column(seen, "visible") == [0] + [-1] * 7 and "entry '9'" in seen["facts"]["visible_devices"]
     seen = look(tmp_path, "mixed-order") if "mixed-order" in render.names() else None
