@@ -15,7 +15,8 @@ import time
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "capi" / "include" / "yoke"
 TYPES = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
          "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
-         "double": ctypes.c_double, "char": ctypes.c_char, "const char *": ctypes.c_char_p, "yoke_status": ctypes.c_int32}
+         "double": ctypes.c_double,
+         "char": ctypes.c_char, "const char *": ctypes.c_char_p, "yoke_status": ctypes.c_int32}
 FACTS = ["driver", "driver_flavor", "nvml", "nvml_path", "nvml_problem", "cuda_driver", "visible_devices", "container",
          "virtual_machine"]
 

@@ -56,7 +56,8 @@ def holds(seen, **wanted):
 # Of each machine what sets it apart.
 MACHINES = {
     "8xH100-nvlink": dict(kind=[1] * 8, reason=[""] * 8, visible=list(range(8)), nvlinks_active=[18] * 8,
-                          cc_major=[9] * 8, multiprocessors=[132] * 8, numa_node=[0] * 4 + [1] * 4, link_generation=[5] * 8),
+                          cc_major=[9] * 8, multiprocessors=[132] * 8, numa_node=[0] * 4 + [1] * 4,
+                          link_generation=[5] * 8),
     "2xeGPU-TB3": dict(kind=[3, 1, 1], is_egpu=[0, 1, 1], enclosure=["", "Razer Core X",
                        "Sonnet Technologies, Inc eGPU Breakaway Box 550"], enclosure_rate=[None, 40e9, 40e9],
                        reason=["no backend for intel", "", ""], link_generation=[-1, 1, 3], link_width=[-1, 4, 4],
@@ -144,7 +145,8 @@ def test_a_call_that_is_not_supported_leaves_its_field_unknown(tmp_path):
 
 
 @pytest.mark.parametrize("code, part", [(9, "modprobe nvidia"), (17, "in a container, make it anew"),
-                                        (4, "/dev/nvidiactl"), (18, "restart the machine"), (15, "Xid 79"), (999, "nvrm")])
+                                        (4, "/dev/nvidiactl"), (18, "restart the machine"), (15, "Xid 79"),
+                                        (999, "nvrm")])
 def test_a_library_that_does_not_start_is_the_reason_of_each_card(code, part, tmp_path):
     seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"init_error": code}})
     holds(seen, reason=[part] * 2)
