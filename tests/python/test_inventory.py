@@ -1,4 +1,8 @@
-"""yoke.inventory, yoke.topology and yoke.catalog: what the machine has, as objects."""
+"""The inventory of every machine that the fake edge can be: what is told of each card, and why it cannot be used.
+
+Each machine is a process of its own, over a fake management library and a fake root.
+"""
+import json
 import os
 import pathlib
 import subprocess
@@ -6,52 +10,279 @@ import sys
 
 import pytest
 
-import yoke
+HERE = pathlib.Path(__file__).resolve().parent
+EDGE = HERE.parent / "fakes" / "edge"
+sys.path.insert(0, str(EDGE))
+render = pytest.importorskip("render")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "release"))
-sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
+BUILD = pathlib.Path(os.environ["YOKE_BUILD_DIR"])
+LIBRARY = BUILD / "tests" / "fakes" / "edge" / render.LIBRARY
+GIB = 2**30
+if not LIBRARY.is_file():
+    pytest.skip("there is no fake NVML in this build", allow_module_level=True)
 
 
-def on(scenario, folder, code):
-    """What a script prints on the machine of a scenario."""
-    if not (BUILD / "tests/fakes/edge/libnvidia-ml.so.1").exists():
-        pytest.skip("built without the fake edge")
-    import render
-    render.render(scenario, folder)
-    lines = (folder / "environment").read_text().splitlines()
-    variables = dict(os.environ, **dict(line.split("=", 1) for line in lines if line))
-    done = subprocess.run([sys.executable, "-c", "import yoke\n" + code], env=variables, capture_output=True, text=True)
+def look(folder, scenario, *arguments, check=True, **variables):
+    """What a process sees on the machine of a scenario: a name, or its keys."""
+    if isinstance(scenario, dict):
+        path = folder / "machine.json"
+        path.write_text(json.dumps({"about": "a machine of this test", **scenario}))
+        scenario = str(path)
+    machine = render.render(scenario, folder / "machine", LIBRARY)
+    kept = {key: value for key, value in os.environ.items()
+            if not key.startswith(("CUDA_", "NVIDIA_")) and key not in ("YOKE_NVML_TIMEOUT", "YOKE_DEVICE")}
+    done = subprocess.run([sys.executable, str(HERE / "inventory_c.py"), *arguments], text=True, timeout=60,
+                          capture_output=True, env={**kept, **machine, **variables})
+    if not check:
+        return done
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return json.loads(done.stdout)
 
 
-def test_an_inventory_of_this_machine_can_be_taken():
-    taken = yoke.inventory()
-    assert len(taken.topology.links) == len(taken.cards)
-    assert set(taken.facts) >= {"driver", "nvml", "nvml_problem", "cuda_driver"}
-    for place, card in enumerate(taken.cards):
-        assert card.index == place and card.kind in ("gpu", "mig", "integrated")
-        assert card.usable == (card.reason == "")
+def column(seen, key):
+    return [card[key] for card in seen["cards"]]
 
 
-def test_eight_cards_are_seen_with_their_links(tmp_path):
-    told = on("8xH100-nvlink", tmp_path, """
-machine = yoke.inventory()
-print(len(machine.cards), {card.name for card in machine.cards}, machine.cards[0].compute_capability)
-print({machine.topology.links[0][other].label for other in range(1, 8)}, "NV18" in str(yoke.topology()))
-""")
-    assert told.splitlines() == ["8 {'NVIDIA H100 80GB HBM3'} (9, 0)", "{'NV18'} True"]
+def holds(seen, **wanted):
+    """Each column is this; a text for `reason` is a part of it, "" none."""
+    for key, values in wanted.items():
+        if key == "reason":
+            for part, text in zip(values, column(seen, "reason"), strict=True):
+                assert part in text and bool(part) == bool(text), (part, text)
+        else:
+            assert column(seen, key) == values, key
 
 
-def test_what_is_not_known_is_none(tmp_path):
-    assert on("none", tmp_path, "print(yoke.inventory().cards, yoke.inventory().facts['driver'] == '')") == "[] True\n"
+# Of each machine what sets it apart.
+MACHINES = {
+    "8xH100-nvlink": dict(kind=[1] * 8, reason=[""] * 8, visible=list(range(8)), nvlinks_active=[18] * 8,
+                          cc_major=[9] * 8, multiprocessors=[132] * 8, numa_node=[0] * 4 + [1] * 4,
+                          link_generation=[5] * 8),
+    "2xeGPU-TB3": dict(kind=[3, 1, 1], is_egpu=[0, 1, 1], enclosure=["", "Razer Core X",
+                       "Sonnet Technologies, Inc eGPU Breakaway Box 550"], enclosure_rate=[None, 40e9, 40e9],
+                       reason=["no backend for intel", "", ""], link_generation=[-1, 1, 3], link_width=[-1, 4, 4],
+                       visible=[-1, 0, 1], display=[1, 0, 0]),
+    "A100+T4": dict(reason=["", ""], cc_major=[8, 7], multiprocessors=[108, 40], numa_node=[0, 1]),
+    "mig-7x": dict(kind=[1] + [2] * 7, parent=[-1] + [0] * 7, mig_instances=[7] + [-1] * 7, visible=[-1, 0] + [-1] * 6,
+                   reason=["partitioned into 7 MIG instances"] + [""] * 7, multiprocessors=[108] + [14] * 7,
+                   memory_total=[40 * GIB] + [4864 * 2**20] * 7),
+    "mig-empty": dict(kind=[1], mig=[1], mig_instances=[0], visible=[-1], reason=["-cgi 0 -C"]),
+    "vgpu-unlicensed": dict(vgpu=[1], vgpu_licensed=[0], reason=[""]),
+    "vgpu-licensed": dict(vgpu=[1], vgpu_licensed=[1], reason=[""]),
+    "none": dict(vendor=["1a03"], reason=["no backend for PCI vendor 1a03"], present=[1]),
+    "driver-library-mismatch": dict(reason=["different versions (code 18) (kernel module 575.57.08"] * 2,
+                                    name=["NVIDIA A100-PCIE-40GB", "Tesla T4"], memory_total=[-1, -1]),
+    "vm-no-topology": dict(reason=[""] * 4, numa_node=[-1] * 4),
+    "lost-mid-run": dict(present=[1, 1, 1, 0, 1, 1, 1, 1], visible=[0, 1, 2, -1, 3, 4, 5, 6],
+                         reason=["", "", "", "--gpu-reset -i 0000:61:00.0", "", "", "", ""]),
+    "missing-v2-symbols": dict(reason=["", ""], memory_reserved=[-1, -1], hidden_memory=[0, 0],
+                               hidden_processes=[0, 0]),
+    "struct-version-rejection": dict(reason=["", ""], memory_reserved=[-1, -1],
+                                     memory_total=[40 * GIB, 15 * GIB]),
+    "exclusive-mode": dict(compute_mode=[3, 2, 0], reason=["process 8123 (tritonserver) has it", "'prohibited'", ""]),
+    "throttling": dict(),
+    "remap-pending": dict(),
+    "amd-card": dict(vendor=["amd", "amd"], kind=[1, 3], reason=["no backend for amd cards"] * 2,
+                     memory_total=[24560 * 2**20, 512 * 2**20]),
+    "jetson": dict(kind=[3], name=["NVIDIA Jetson AGX Orin Developer Kit"], reason=["Jetson"], cc_major=[8],
+                   cc_minor=[7], memory_total=[64349568 * 1024], pci=[""]),
+    "nouveau": dict(driver=["nouveau"], reason=["blacklist nouveau"], visible=[-1]),
+    "no-permission": dict(reason=["no permission (code 4); give this user access to /dev/nvidiactl"] * 2),
+    "sleeping-gpu": dict(asleep=[0, 1], reason=["no backend for intel", ""], visible=[-1, 0], nvml_index=[-1, -1],
+                         name=["Intel 8086:a7a0", "NVIDIA GeForce RTX 4070 Laptop GPU"], memory_total=[-1, -1]),
+    "container-hidden-processes": dict(process_count=[3, 1], hidden_processes=[2, 1],
+                                       hidden_memory=[20 * GIB, 32 * GIB]),
+    "ambiguous-uuids": dict(visible=[0, 1, 2, 3], reason=[""] * 4),
+}
 
 
-def test_the_catalog_has_figures_with_sources():
-    entries = yoke.catalog()
-    assert len(entries) >= 24 and len({entry.name for entry in entries}) == len(entries)
-    for entry in entries:
-        assert entry.memory > 1 << 30 and entry.memory_bandwidth > 1e10, entry
-        assert entry.source and entry.match and entry.compute_capability >= (3, 0), entry
-        assert entry.f16_rate == 0 or entry.f16_rate >= entry.f64_rate, entry
+@pytest.mark.parametrize("name", MACHINES)
+def test_each_machine_is_told_as_it_is(name, tmp_path):
+    if name not in render.names():
+        pytest.skip(f"there is no scenario {name}")
+    seen = look(tmp_path, name)
+    holds(seen, **MACHINES[name])
+    pci = column(seen, "pci")
+    assert pci == sorted(pci) and column(seen, "index") == list(range(len(pci)))
+    assert seen["threads"] == 1, "a thread was left behind"
+    assert not [file for file in seen["maps"] if "libcuda" in file or "libcu" in pathlib.Path(file).name]
+
+
+def test_measures_are_in_base_units(tmp_path):
+    first = look(tmp_path, "8xH100-nvlink")["cards"][0]
+    assert (first["sm_clock"], first["sm_clock_max"], first["memory_clock_max"]) == (345e6, 1980e6, 2619e6)
+    assert (first["power"], first["power_limit"], first["temperature"]) == (70, 700, 30)
+    assert first["memory_total"] == 81559 * 2**20 and first["pci_id"] == 0x10de2330 - 2**32 * (0x10de2330 >> 31)
+    assert first["memory_free"] == first["memory_total"] - first["memory_used"] - first["memory_reserved"]
+
+
+def test_throttling_health_and_partition_states_are_read(tmp_path):
+    gpu = {"pci": "0000:65:00.0", "model": "H100-SXM", "throttle": 0xe8, "ecc": True, "ecc_uncorrected": 3,
+           "ecc_corrected": 5, "remap_pending": True, "remap_failed": True, "persistence": False, "utilization": 42,
+           "link": {"generation": 3, "generation_max": 5, "width": 8, "width_max": 16, "replays": 9}}
+    holds(look(tmp_path, {"gpus": [gpu]}), throttle=[0xe8], ecc=[1], ecc_uncorrected=[3], ecc_corrected=[5],
+          remap_pending=[1], remap_failed=[1], persistence=[0], utilization=[0.42], link_generation=[3],
+          link_generation_max=[5], link_width=[8], link_width_max=[16], link_replays=[9])
+
+
+def test_cards_are_joined_by_address_whatever_their_order_in_nvml(tmp_path):
+    seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"order": [1, 0]}})
+    holds(seen, name=["NVIDIA A100-PCIE-40GB", "Tesla T4"], nvml_index=[1, 0], pci=["0000:3b:00.0", "0000:af:00.0"])
+
+
+def test_without_a_call_by_address_cards_are_found_by_index_and_still_joined(tmp_path):
+    missing = ["nvmlDeviceGetHandleByPciBusId", "nvmlDeviceGetHandleByPciBusId_v2"]
+    seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"order": [1, 0], "missing_symbols": missing}})
+    holds(seen, name=["NVIDIA A100-PCIE-40GB", "Tesla T4"], nvml_index=[1, 0], memory_total=[40 * GIB, 15 * GIB])
+
+
+def test_a_call_that_is_not_supported_leaves_its_field_unknown(tmp_path):
+    errors = {call: 3 for call in ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetEccMode",
+                                   "nvmlDeviceGetPowerUsage", "nvmlDeviceGetComputeRunningProcesses_v3",
+                                   "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses")}
+    holds(look(tmp_path, {"extends": "A100+T4", "nvml": {"errors": errors}}), temperature=[None, None], ecc=[-1, -1],
+          power=[None, None], process_count=[-1, -1], hidden_memory=[-1, -1], reason=["", ""])
+
+
+@pytest.mark.parametrize("code, part", [(9, "modprobe nvidia"), (17, "in a container, make it anew"),
+                                        (4, "/dev/nvidiactl"), (18, "restart the machine"), (15, "Xid 79"),
+                                        (999, "nvrm")])
+def test_a_library_that_does_not_start_is_the_reason_of_each_card(code, part, tmp_path):
+    seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"init_error": code}})
+    holds(seen, reason=[part] * 2)
+    assert part in seen["facts"]["nvml_problem"] and f"(code {code})" in seen["facts"]["nvml_problem"]
+
+
+@pytest.mark.parametrize("code, part", [(4, "may not use the card"), (6, "--gpus all"), (16, "needs a reset"),
+                                        (15, "--gpu-reset")])
+def test_a_card_that_is_refused_has_its_reason(code, part, tmp_path):
+    call = {"nvmlDeviceGetHandleByPciBusId_v2": code}
+    seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"errors": call, "missing_symbols": []}})
+    reasons = [reason for reason in column(seen, "reason") if part in reason]
+    assert len(reasons) == 2 or code == 6, column(seen, "reason")  # by index, an address that is not found is found
+
+
+def test_a_reset_that_is_asked_for_is_a_reason(tmp_path):
+    holds(look(tmp_path, {"extends": "A100+T4", "nvml": {"errors": {"nvmlDeviceGetMemoryInfo_v2": 16}}}),
+          reason=["nvidia-smi --gpu-reset -i GPU-8932f937"] + ["nvidia-smi --gpu-reset -i GPU-5d5ba0d6"])
+
+
+def test_without_the_library_cards_stay_usable_and_the_fact_says_why(tmp_path):
+    seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"present": False}})
+    holds(seen, reason=["", ""], name=["NVIDIA A100-PCIE-40GB", "Tesla T4"], minor=[0, 1])
+    assert "libnvidia-ml.so.1" in seen["facts"]["nvml_problem"] and seen["facts"]["driver"] == "580.82.07"
+
+
+def test_a_sleeping_card_is_asked_nothing(tmp_path):
+    calls = tmp_path / "calls"
+    look(tmp_path, "sleeping-gpu", FAKE_NVML_CALLS=str(calls))
+    assert "nvmlInitWithFlags" in calls.read_text() and "Device" not in calls.read_text().replace("DeviceGetCount", "")
+
+
+# ---- A library that hangs -------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_hangs_is_left_behind_and_named(tmp_path):
+    seen = look(tmp_path, "hang-60s", YOKE_NVML_TIMEOUT="0.3")
+    problem = "nvmlDeviceGetUtilizationRates for 0000:c3:00.0 did not answer within 0.3 s"
+    assert problem in seen["facts"]["nvml_problem"] and 0.3 <= seen["seconds"] < 5
+    assert seen["threads"] == 2, "the thread that hangs is the only one that is left"
+    holds(seen, cc_major=[9] * 6 + [-1] * 2, utilization=[0] * 5 + [None] * 3,
+          reason=[""] * 5 + ["hangs on this card"] + [""] * 2)
+
+
+def test_a_later_inventory_says_at_once_that_the_library_hangs(tmp_path):
+    seen = look(tmp_path, "hang-60s", "3", YOKE_NVML_TIMEOUT="0.3")
+    assert "not asked again by this process" in seen["facts"]["nvml_problem"] and seen["seconds"] < 0.3
+    assert seen["threads"] == 2 and "hangs on this card" in seen["cards"][5]["reason"]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "3601"])
+def test_a_deadline_that_cannot_be_read_is_refused(value, tmp_path):
+    done = look(tmp_path, "none", check=False, YOKE_NVML_TIMEOUT=value)
+    assert done.returncode and f"YOKE_NVML_TIMEOUT is '{value}'" in done.stderr
+    assert "seconds, more than 0" in done.stderr
+
+
+# ---- Forks, other calls ---------------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_takes_an_inventory_of_its_own(tmp_path):
+    seen = look(tmp_path, "8xH100-nvlink", "1", "fork")
+    holds(seen, reason=[""] * 8, multiprocessors=[132] * 8)
+    assert seen["facts"]["nvml_problem"] == "" and seen["threads"] == 1
+
+
+def test_threads_and_children_that_fork_meanwhile_all_get_theirs(tmp_path):
+    assert look(tmp_path, "8xH100-nvlink", "1", "threads") == [8, 8, 8]
+
+
+def test_every_snapshot_ends_what_it_started(tmp_path):
+    calls = tmp_path / "calls"
+    look(tmp_path, "A100+T4", "3", FAKE_NVML_CALLS=str(calls))
+    lines = calls.read_text().split("\n")
+    assert lines.count("nvmlInitWithFlags") == lines.count("nvmlShutdown") == 3
+
+
+def test_visible_devices_are_numbered_as_cuda_numbers_them(tmp_path):
+    seen = look(tmp_path, "8xH100-nvlink", CUDA_VISIBLE_DEVICES="6,2")
+    assert column(seen, "visible") == [-1, -1, 1, -1, -1, -1, 0, -1]
+    seen = look(tmp_path, "8xH100-nvlink", CUDA_VISIBLE_DEVICES="0,9,1")
+    assert column(seen, "visible") == [0] + [-1] * 7 and "entry '9'" in seen["facts"]["visible_devices"]
+    seen = look(tmp_path, "mixed-order") if "mixed-order" in render.names() else None
+    assert seen is None or sorted(column(seen, "visible")) == list(range(len(seen["cards"])))
+    order = dict(CUDA_DEVICE_ORDER="PCI_BUS_ID")
+    swapped = {"gpus": [{"model": "T4", "pci": "0000:3b:00.0"}, {"model": "A100-PCIE-40", "pci": "0000:af:00.0"}]}
+    assert column(look(tmp_path, swapped), "visible") == [1, 0]
+    assert column(look(tmp_path, swapped, **order), "visible") == [0, 1]
+
+
+def test_an_ambiguous_prefix_ends_the_list(tmp_path):
+    seen = look(tmp_path, "ambiguous-uuids", CUDA_VISIBLE_DEVICES="GPU-c0,GPU-a1b2c3d4")
+    assert column(seen, "visible") == [-1, -1, 0, -1] and "more than one UUID" in seen["facts"]["visible_devices"]
+
+
+def test_links_say_nvlink_paths_and_peers(tmp_path):
+    seen = look(tmp_path, "8xH100-nvlink")
+    assert seen["links"][0][0]["label"] == "X" and seen["links"][0][0]["path"] == -1
+    assert seen["links"][0][7]["label"] == "NV18" and seen["links"][0][7]["nvlinks"] == 18
+    assert seen["links"][0][7]["peer"] == 1 and seen["links"][0][7] == seen["links"][7][0]
+    assert [network["paths"][0] for network in seen["networks"]] == [10, 40, 40, 40, 50, 50, 50, 50]
+    assert seen["topology"].split("\n")[1].split()[:3] == ["GPU0", "X", "NV18"]
+
+
+def test_direct_nvlinks_join_only_the_pairs_they_lead_to(tmp_path):
+    gpus = [{"model": "A100-PCIE-40", "pci": f"0000:{bus}:00.0", "nvlinks": 12, "nvlinks_active": active}
+            for bus, active in (("3b", 12), ("5e", 12), ("af", 0))]
+    links = look(tmp_path, {"gpus": gpus, "nvlink": [[0, 1, 12]]})["links"]
+    assert [links[0][1]["label"], links[0][2]["nvlinks"], links[1][2]["nvlinks"]] == ["NV12", 0, 0]
+
+
+EMULATED = [BUILD / "tests" / "emu" / "lib", BUILD / "tests" / "fakes" / "cuda" / "driver"]
+
+
+@pytest.mark.skipif(not (EMULATED[0] / "libyoke_cuda.so").is_file(), reason="there is no emulated CUDA in this build")
+def test_a_sample_of_a_cuda_device_is_joined_to_its_card_and_one_that_is_lost_is_told(tmp_path):
+    paths = os.pathsep.join(map(str, EMULATED))
+    driver = dict(YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=paths)
+    found = look(tmp_path, {"extends": "A100+T4", "nvml": {"order": [1, 0]}}, "0", "sample", **driver)
+    assert [card["pci"] for card in found] == ["0000:3b:00.0", "0000:af:00.0"]
+    assert [card["power"] for card in found] == [36, 9]
+    found = look(tmp_path, "lost-mid-run", "0", "sample", **driver)
+    lost = [one for one in found if isinstance(one, str)]
+    assert len(found) == 8 and len(lost) == 1 and "cuda:3" in lost[0] and "is gone" in lost[0]
+
+
+def test_a_plain_machine_has_an_inventory_too(tmp_path):
+    kept = {key: value for key, value in os.environ.items() if key not in render.environment_of(
+        {"nvml": {"present": True}}, tmp_path)}
+    done = subprocess.run([sys.executable, str(HERE / "inventory_c.py")], text=True, timeout=60, capture_output=True,
+                          env=kept)
+    seen = json.loads(done.stdout)
+    bus = pathlib.Path("/sys/bus/pci/devices")
+    classes = [(each / "class").read_text() for each in bus.iterdir()] if bus.is_dir() else []
+    on_bus = sum(text.startswith(("0x03", "0x12")) for text in classes)
+    assert len([card for card in seen["cards"] if card["kind"] != 2]) >= on_bus
+    for card in seen["cards"]:
+        assert card["reason"] or card["vendor"] == "nvidia"
+    assert seen["threads"] == 1

@@ -143,7 +143,7 @@ YOKE_API yoke_status yoke_inventory_process(yoke_inventory *inventory, int32_t i
 #define YOKE_PATH_SWITCHES 20 /* PXB: several switches, no host bridge */
 #define YOKE_PATH_BRIDGE 30   /* PHB: a host bridge */
 #define YOKE_PATH_NODE 40     /* NODE: host bridges of one NUMA node */
-#define YOKE_PATH_SYSTEM 50   /* SYS: between NUMA nodes */
+#define YOKE_PATH_SYSTEM 50   /* SYS: between NUMA nodes; also where nothing is known */
 
 typedef struct yoke_card_link {
     uint32_t struct_size;
