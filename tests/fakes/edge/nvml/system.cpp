@@ -62,7 +62,7 @@ Return enter(const char *call, const Scenario &scenario, int gpu)
 
 Return enter_card(const char *call, const Scenario &scenario, int gpu)
 {
-    hang(call, scenario, gpu);
+    if (scenario.nvml().value("hang", Json::object()).contains("gpu")) hang(call, scenario, gpu);
     return lost(scenario, gpu);
 }
 
