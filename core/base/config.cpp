@@ -67,6 +67,7 @@ constexpr Key kKeys[] = {
     {"YOKE_NO_CACHING", check_flag},
     {"YOKE_NUM_THREADS", check_threads},
     {"YOKE_LOG", check_level},
+    {"YOKE_LEASE_DIR", check_any},
     {"YOKE_CUDA_LIB_PATH", check_any},
     {"YOKE_CPU_ISA", check_isa},
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
