@@ -43,6 +43,14 @@ const char *check_threads(std::string_view value)
         problem == std::errc() && end == value.end() && threads > 0 && threads <= 1024;
     return good ? nullptr : "a whole number from 1 to 1024";
 }
+const char *check_seconds(std::string_view value)
+{
+    double seconds = 0;
+    const auto [end, problem] = std::from_chars(value.begin(), value.end(), seconds);
+    const bool good =
+        problem == std::errc() && end == value.end() && seconds > 0 && seconds <= 3600;
+    return good ? nullptr : "seconds, more than 0 and at most 3600, like 5 or 0.5";
+}
 const char *check_kinds(std::string_view value)
 {
     std::vector<std::string> kinds = split_list(value);
@@ -69,6 +77,9 @@ constexpr Key kKeys[] = {
     {"YOKE_LOG", check_level},
     {"YOKE_LEASE_DIR", check_any},
     {"YOKE_CUDA_LIB_PATH", check_any},
+    {"YOKE_SYSROOT", check_any},
+    {"YOKE_NVML_PATH", check_any},
+    {"YOKE_NVML_TIMEOUT", check_seconds},
     {"YOKE_CPU_ISA", check_isa},
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},

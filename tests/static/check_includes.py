@@ -11,6 +11,8 @@ import tree
 
 TYPES = "capi/include/yoke/types.h"
 PUBLIC = "capi/include/"
+# What the inventory, selection and the doctor fill in are the structs of the C API themselves.
+STRUCTS = {"device": [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]}
 FLOORS = ["base", "backend", "device", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "monitor"]
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
@@ -20,7 +22,7 @@ ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|glo
 RULES = [
     (PUBLIC, [PUBLIC], False),
     (r"core/backend/backend\.h", [TYPES, "core/backend/ops.inc"], False),
-    *((f"core/{floor}/", [TYPES] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
+    *((f"core/{floor}/", [TYPES, *STRUCTS.get(floor, [])] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
       for height, floor in enumerate(FLOORS)),
     (r"capi/src/", ["core/", "capi/"], False),
     (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/ops.inc",

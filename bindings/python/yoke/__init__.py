@@ -16,6 +16,7 @@ _yoke._require_main_interpreter()
 from yoke._yoke import *  # noqa: E402
 from yoke._yoke import __version__  # noqa: E402
 from yoke._amp import autocast  # noqa: E402
+from yoke._doctor import doctor, doctor_record  # noqa: E402
 from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled  # noqa: E402
 from yoke._graph import Graph  # noqa: E402
 from yoke._random import Generator, get_rng_state, set_rng_state  # noqa: E402

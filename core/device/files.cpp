@@ -1,0 +1,138 @@
+#include "core/device/files.h"
+
+#include "core/base/config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+std::string read_at(int folder, const char *name, size_t limit)
+{
+    // A fifo or a terminal in a hand-made root must not stop the snapshot.
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return "";
+    std::string text(limit, '\0');
+    size_t length = 0;
+    // Files of /proc come in pieces.
+    while (length < limit) {
+        const ssize_t got = read(fd, text.data() + length, limit - length);
+        if (got <= 0) break;
+        length += static_cast<size_t>(got);
+    }
+    close(fd);
+    return trimmed(std::string_view(text).substr(0, length));
+}
+
+}  // namespace
+
+Folder::Folder(const std::string &path)
+    : fd_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+{
+}
+
+Folder::Folder(const Folder &parent, const std::string &name)
+    : fd_(parent.fd_ < 0 ? -1
+                         : openat(parent.fd_, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+{
+}
+
+Folder::Folder(Folder &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Folder::~Folder()
+{
+    if (fd_ >= 0) close(fd_);
+}
+
+std::string Folder::text(const std::string &name, size_t limit) const
+{
+    return fd_ < 0 ? "" : read_at(fd_, name.c_str(), limit);
+}
+
+int64_t Folder::number(const std::string &name, int64_t missing) const
+{
+    const std::string found = text(name, 64);
+    char *end = nullptr;
+    const long long value = strtoll(found.c_str(), &end, 0);
+    return end == found.c_str() ? missing : value;
+}
+
+std::string Folder::link(const std::string &name) const
+{
+    char target[PATH_MAX];
+    const ssize_t length = fd_ < 0 ? -1 : readlinkat(fd_, name.c_str(), target, sizeof target);
+    return length < 0 ? "" : std::string(target, static_cast<size_t>(length));
+}
+
+bool Folder::has(const std::string &name) const noexcept
+{
+    return fd_ >= 0 && faccessat(fd_, name.c_str(), F_OK, 0) == 0;
+}
+
+std::vector<std::string> Folder::names() const
+{
+    std::vector<std::string> found;
+    const int copy = fd_ < 0 ? -1 : openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = copy < 0 ? nullptr : fdopendir(copy);
+    if (!stream) {
+        if (copy >= 0) close(copy);
+        return found;
+    }
+    while (const dirent *entry = readdir(stream))
+        if (entry->d_name[0] != '.') found.emplace_back(entry->d_name);
+    closedir(stream);
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+std::string Root::text(std::string_view absolute, size_t limit) const
+{
+    return read_at(AT_FDCWD, path(absolute).c_str(), limit);
+}
+
+bool Root::has(std::string_view absolute) const noexcept
+{
+    return access(path(absolute).c_str(), F_OK) == 0;
+}
+
+Root configured_root()
+{
+    const char *prefix = config("YOKE_SYSROOT");
+    return Root{prefix ? prefix : ""};
+}
+
+std::string base_name(const std::string &path)
+{
+    return path.substr(path.rfind('/') + 1);
+}
+
+std::string field_of(std::string_view text, std::string_view key)
+{
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        if (line.substr(0, key.size()) != key) continue;
+        const size_t colon = line.find_first_not_of(" \t", key.size());
+        if (colon != std::string_view::npos && line[colon] == ':')
+            return trimmed(line.substr(colon + 1));
+    }
+    return "";
+}
+
+std::string trimmed(std::string_view text)
+{
+    constexpr std::string_view kBlanks(" \t\r\n\0", 5);
+    const size_t first = text.find_first_not_of(kBlanks);
+    if (first == std::string_view::npos) return "";
+    return std::string(text.substr(first, text.find_last_not_of(kBlanks) - first + 1));
+}
+
+}  // namespace yoke

@@ -1,0 +1,169 @@
+#include "core/device/inventory.h"
+
+#include "core/base/config.h"
+#include "core/device/network.h"
+#include "core/device/nvml.h"
+#include "core/device/proc.h"
+#include "core/device/reasons.h"
+#include "core/device/sample.h"
+#include "core/device/sysfs.h"
+#include "core/device/topology.h"
+#include "core/device/visibility.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+namespace yoke {
+
+namespace {
+
+std::optional<std::string> variable(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? std::optional<std::string>(text) : std::nullopt;
+}
+
+void mark_visible(Machine &machine)
+{
+    const Visible visible =
+        visible_cards(machine, variable("CUDA_VISIBLE_DEVICES"), variable("CUDA_DEVICE_ORDER"));
+    for (size_t i = 0; i < visible.cards.size(); ++i)
+        machine.cards[static_cast<size_t>(visible.cards[i])].info.visible = static_cast<int32_t>(i);
+    if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;
+}
+
+// An instance stands behind the card it is a part of.
+void number_cards(Machine &machine)
+{
+    int32_t whole = -1;
+    for (size_t i = 0; i < machine.cards.size(); ++i) {
+        yoke_card_info &info = machine.cards[i].info;
+        info.index = static_cast<int32_t>(i);
+        if (info.kind == YOKE_CARD_MIG)
+            info.parent = whole;
+        else
+            whole = info.index;
+    }
+}
+
+// A daemon that listens serves every card of its machine that a client asks for.
+void mark_mps(const Root &root, Machine &machine)
+{
+    const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    const std::string folder = given && *given ? given : "/tmp/nvidia-mps";
+    const int64_t pid = root.folder(folder).number("nvidia-cuda-mps-control.pid");
+    if (pid <= 0 || !root.has("/proc/" + std::to_string(pid))) return;
+    for (Card &card : machine.cards)
+        if (std::string_view(card.info.driver) == "nvidia") card.info.mps = 1;
+}
+
+// What stands on no bus, and what the bus lost.
+void add_cards(const Root &root, Machine &machine)
+{
+    add_vanished_cards(root, machine);
+    std::sort(machine.cards.begin(), machine.cards.end(), [](const Card &a, const Card &b) {
+        return std::string_view(a.info.pci) < std::string_view(b.info.pci);
+    });
+    add_integrated_card(root, machine);
+}
+
+void finish(const Root &root, Machine &machine)
+{
+    for (Card &card : machine.cards)
+        if (!card.info.uuid[0]) read_module_card(root, card);
+    read_processes(root, machine);
+    mark_mps(root, machine);
+    number_cards(machine);
+    explain_cards(root, machine);
+    mark_visible(machine);
+}
+
+Machine look(const Root &root, const std::string &only)
+{
+    Machine machine;
+    read_driver(root, machine);
+    machine.cards = read_pci_cards(root, only);
+    if (only.empty()) {
+        read_place(root, machine);
+        add_cards(root, machine);
+    }
+    read_enclosures(root, machine.cards);
+    ask_nvml(root, machine, only.empty());
+    finish(root, machine);
+    if (!only.empty()) return machine;
+    machine.networks = read_networks(root);
+    if (machine.links.size() != machine.cards.size() * machine.cards.size()) link_by_bus(machine);
+    return machine;
+}
+
+}  // namespace
+
+Card unknown_card()
+{
+    Card card{};
+    yoke_card_info &info = card.info;
+    info.struct_size = sizeof info;
+    for (int32_t *field : {&info.index,
+                           &info.kind,
+                           &info.parent,
+                           &info.pci_id,
+                           &info.minor,
+                           &info.nvml_index,
+                           &info.visible,
+                           &info.present,
+                           &info.asleep,
+                           &info.cc_major,
+                           &info.cc_minor,
+                           &info.multiprocessors,
+                           &info.numa_node,
+                           &info.process_count,
+                           &info.hidden_processes,
+                           &info.ecc,
+                           &info.remap_pending,
+                           &info.remap_failed,
+                           &info.mig,
+                           &info.mig_instances,
+                           &info.compute_mode,
+                           &info.persistence,
+                           &info.mps,
+                           &info.vgpu,
+                           &info.vgpu_licensed,
+                           &info.link_generation,
+                           &info.link_generation_max,
+                           &info.link_width,
+                           &info.link_width_max,
+                           &info.nvlinks,
+                           &info.nvlinks_active,
+                           &info.is_egpu,
+                           &info.display})
+        *field = -1;
+    for (int64_t *field :
+         {&info.memory_total, &info.memory_free, &info.memory_used, &info.memory_reserved,
+          &info.hidden_memory, &info.ecc_uncorrected, &info.ecc_corrected, &info.link_replays})
+        *field = -1;
+    for (double *field :
+         {&info.utilization, &info.memory_utilization, &info.sm_clock, &info.sm_clock_max,
+          &info.memory_clock, &info.memory_clock_max, &info.power, &info.power_limit,
+          &info.power_limit_max, &info.temperature, &info.temperature_limit, &info.enclosure_rate})
+        *field = NAN;
+    return card;
+}
+
+Machine take_inventory()
+{
+    return look(configured_root(), "");
+}
+
+Machine look_at_card(const std::string &address)
+{
+    return look(configured_root(), address);
+}
+
+std::string under_sysroot(std::string_view path)
+{
+    return configured_root().path(path);
+}
+
+}  // namespace yoke

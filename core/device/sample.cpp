@@ -1,0 +1,132 @@
+#include "core/device/sample.h"
+
+#include "core/base/fork.h"
+#include "core/device/files.h"
+#include "core/device/sysfs.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace yoke {
+
+namespace {
+
+// ---- The CPU --------------------------------------------------------------------------------------------------------
+
+struct Ticks {
+    uint64_t busy = 0, all = 0;
+};
+struct LastTicks {
+    Mutex mutex{LockRank::kOther};
+    Ticks ticks;
+};
+// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+LastTicks &last_ticks = *new LastTicks;
+
+Ticks read_ticks(const std::string &stat)
+{
+    // user nice system idle iowait irq softirq steal
+    unsigned long long part[8] = {};
+    sscanf(stat.c_str(), "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &part[0], &part[1],
+           &part[2], &part[3], &part[4], &part[5], &part[6], &part[7]);
+    Ticks ticks;
+    for (int i = 0; i < 8; ++i) {
+        ticks.all += part[i];
+        if (i != 3 && i != 4) ticks.busy += part[i];
+    }
+    return ticks;
+}
+
+// The share of all processors that worked since the last sample; NaN the first time.
+double take_utilization(const std::string &stat)
+{
+    const Ticks now = read_ticks(stat);
+    const std::lock_guard lock(last_ticks.mutex);
+    const Ticks before = last_ticks.ticks;
+    last_ticks.ticks = now;
+    if (before.all == 0 || now.all <= before.all || now.busy < before.busy) return NAN;
+    return static_cast<double>(now.busy - before.busy) / static_cast<double>(now.all - before.all);
+}
+
+Card sample_cpu()
+{
+    const Root root = configured_root();
+    Card card = unknown_card();
+    yoke_card_info &info = card.info;
+    const std::string processor = root.text("/proc/cpuinfo");
+    const std::string maker = field_of(processor, "vendor_id");
+    std::string name = field_of(processor, "model name");
+    if (name.empty()) name = root.text("/proc/device-tree/model", 256);
+    put(info.name, name);
+    put(info.vendor, maker == "GenuineIntel" ? "intel" : maker == "AuthenticAMD" ? "amd" : maker);
+    info.present = 1;
+    info.is_egpu = 0;
+    const std::string memory = root.text("/proc/meminfo");
+    const int64_t total = atoll(field_of(memory, "MemTotal").c_str()) * 1024;
+    const int64_t free = atoll(field_of(memory, "MemAvailable").c_str()) * 1024;
+    if (total > 0) {
+        info.memory_total = total;
+        info.memory_free = free;
+        info.memory_used = total - free;
+    }
+    info.utilization = take_utilization(root.text("/proc/stat", 512));
+    // "0-1" is two nodes: the processors have no one node then.
+    const std::string nodes = root.text("/sys/devices/system/node/online", 64);
+    if (nodes.find_first_not_of("0123456789") == std::string::npos && !nodes.empty())
+        info.numa_node = atoi(nodes.c_str());
+    return card;
+}
+
+// ---- Cards ----------------------------------------------------------------------------------------------------------
+
+// By UUID first: an instance of a partitioned card has the address of the whole.
+const Card *find_card(const Machine &machine, const std::string &uuid, const std::string &address)
+{
+    for (const Card &card : machine.cards)
+        if (!uuid.empty() && uuid == card.info.uuid) return &card;
+    for (const Card &card : machine.cards)
+        if (!address.empty() && address == card.info.pci && card.info.kind != YOKE_CARD_MIG)
+            return &card;
+    return nullptr;
+}
+
+[[noreturn]] void fail_lost(const Device &device, const std::string &why)
+{
+    throw Error(YOKE_E_DEVICE_LOST,
+                format("%s (%s) is gone: %s", device.name.c_str(), device.info.name, why.c_str()),
+                0, device.name);
+}
+
+}  // namespace
+
+Card sample_device(const Device &device)
+{
+    if (device.host) return sample_cpu();
+    const std::string uuid = device.info.uuid, address = pci_address(device.info.pci);
+    if (uuid.empty() && address.empty())
+        fail(YOKE_E_UNAVAILABLE,
+             "%s has neither a UUID nor a PCI address, so nothing tells of its state; only 'cpu' "
+             "and "
+             "cards have one",
+             device.name.c_str());
+    Machine machine = address.empty() ? take_inventory() : look_at_card(address);
+    const Card *card = find_card(machine, uuid, address);
+    if (!card && !address.empty()) {
+        // NVML may know cards that are on no bus we can see.
+        machine = take_inventory();
+        card = find_card(machine, uuid, address);
+    }
+    const std::string problem = machine.fact("nvml_problem");
+    if (!card && problem.empty())
+        fail_lost(device, "neither the PCI bus nor the driver shows " +
+                              (uuid.empty() ? address : uuid) +
+                              " any more; check power and cable, and close what uses the device");
+    if (!card)
+        fail(YOKE_E_UNAVAILABLE, "nothing tells of %s (%s): %s", device.name.c_str(),
+             uuid.empty() ? address.c_str() : uuid.c_str(), problem.c_str());
+    if (card->info.present == 0) fail_lost(device, card->info.reason);
+    return *card;
+}
+
+}  // namespace yoke

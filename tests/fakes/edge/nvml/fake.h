@@ -1,0 +1,165 @@
+// fake.h: what the files of the fake NVML library share: the scenario, handles, and the way into every call.
+//
+// The library answers out of the scenario that YOKE_FAKE_SCENARIO names, which is read again when the file changes. Its
+// answers to wrong use are NVML's: before nvmlInit UNINITIALIZED, a NULL or an unknown handle INVALID_ARGUMENT, a key
+// that the card does not have NOT_SUPPORTED. FAKE_NVML_CALLS names a file that gets a line for each call: its name and
+// the card's PCI address.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/fakes/edge/nvml/abi.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace yoke::fake_nvml {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxGpus = 64, kMaxInstances = 16;
+
+// What nvmlDevice_t points to: a card, by its place in the scenario, or one of its MIG instances.
+struct Handle {
+    int gpu, instance;
+};
+
+// A size in bytes: a number, or text with a unit.
+ulonglong bytes_of(const Json &value);
+
+// One card of the scenario. Keys that it lacks are calls that it does not support.
+struct Gpu {
+    int number = -1;  // in the scenario's list
+    Json keys;
+    std::vector<std::string> bridges;  // upwards
+
+    std::optional<double> number_of(const char *key) const;
+    std::string text(const char *key, const char *otherwise = "") const;
+    bool flag(const char *key) const;
+    ulonglong bytes(const char *key) const;  // 0 for none
+    const Json &instances() const;
+    // The processes on the card, or on one instance of it.
+    std::vector<Json> processes(int instance) const;
+};
+
+struct Scenario {
+    Json keys;
+    std::vector<Gpu> gpus;
+    std::vector<int> order;  // NVML's index -> place in the list
+
+    const Json &nvml() const { return section("nvml"); }
+    const Json &driver() const { return section("driver"); }
+    const Json &section(const char *name) const;
+    // NVLinks between two cards; the number of a card's links that are joined to a switch.
+    int links(int a, int b) const;
+    int switch_links() const;
+};
+
+// The scenario as it stands now. Whoever holds it keeps it.
+std::shared_ptr<const Scenario> scenario();
+
+Handle *handle_of(int gpu, int instance = -1);
+
+// ---- the way into a call ---------------------------------------------------------------------------------------------
+
+// Notes the call, hangs or fails as the scenario wishes. `gpu`: -1 for none.
+Return enter(const char *call, const Scenario &scenario, int gpu);
+// The card that a call without a handle came to: it may hang there, or be lost.
+Return enter_card(const char *call, const Scenario &scenario, int gpu);
+bool is_initialized();
+// Gives the code that a struct with this version field is answered with.
+Return check_version(const Scenario &scenario, const char *name, uint given, uint wanted);
+
+using Pointers = std::initializer_list<const void *>;
+
+inline bool any_null(Pointers pointers)
+{
+    for (const void *pointer : pointers)
+        if (!pointer) return true;
+    return false;
+}
+
+// The card a handle means, or the code for what is wrong with it.
+Return look_up(const Scenario &scenario, const Handle *device, bool instances_too);
+
+// A call about the machine: `work` gets the scenario.
+template <class Work>
+int on_system(const char *call, Pointers out, Work work)
+{
+    const auto now = scenario();
+    if (const Return code = enter(call, *now, -1)) return code;
+    if (any_null(out)) return kInvalidArgument;
+    try {
+        return work(*now);
+    } catch (const std::exception &) {
+        return kUnknown;
+    }
+}
+
+template <class Work>
+int on_handle(const char *call, const Handle *device, Pointers out, bool instances, Work work)
+{
+    const auto now = scenario();
+    const Return wrong = look_up(*now, device, instances);
+    if (const Return code = enter(call, *now, wrong == kInvalidArgument ? -1 : device->gpu))
+        return code;
+    if (wrong) return wrong;
+    if (any_null(out)) return kInvalidArgument;
+    try {
+        return work(*now, now->gpus[static_cast<size_t>(device->gpu)]);
+    } catch (const std::exception &) {
+        return kUnknown;
+    }
+}
+
+// A call about a whole card: `work` gets the scenario and the card.
+template <class Work>
+int on_gpu(const char *call, const Handle *device, Pointers out, Work work)
+{
+    return on_handle(call, device, out, false, work);
+}
+
+// A call that MIG instances answer too: `work` gets the instance, NULL for a whole card.
+template <class Work>
+int on_any(const char *call, const Handle *device, Pointers out, Work work)
+{
+    return on_handle(call, device, out, true, [&](const Scenario &all, const Gpu &gpu) {
+        const Json *instance = device->instance < 0
+                                   ? nullptr
+                                   : &gpu.instances()[static_cast<size_t>(device->instance)];
+        return work(all, gpu, instance);
+    });
+}
+
+// ---- answers ---------------------------------------------------------------------------------------------------------
+
+// A key's value times a factor; NOT_SUPPORTED where the card has no such key.
+template <class Number>
+Return tell(const Gpu &gpu, const char *key, Number *out, double factor = 1)
+{
+    const std::optional<double> value = gpu.number_of(key);
+    if (!value) return kNotSupported;
+    *out = static_cast<Number>(*value * factor + 0.5);
+    return kSuccess;
+}
+
+Return tell_text(const std::string &text, char *out, uint length);
+
+// Fills a list that the caller sized: `count` is its room, then how many there are.
+template <class Item>
+Return tell_list(const std::vector<Item> &items, uint *count, Item *out)
+{
+    const uint room = *count;
+    *count = static_cast<uint>(items.size());
+    if (room < items.size()) return kInsufficientSize;
+    if (!items.empty() && !out) return kInvalidArgument;
+    std::copy(items.begin(), items.end(), out);
+    return kSuccess;
+}
+
+}  // namespace yoke::fake_nvml

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Makes a machine out of a scenario: `render.py SCENARIO FOLDER [--nvml LIBRARY]`.
+
+SCENARIO is a name of scenarios/ or the path of a JSON file; what it may hold stands in schema.py. FOLDER then has
+  scenario.json   the scenario with everything that it extends or leaves to its models, for the fake libraries
+  root/           what /sys, /proc, /dev and the like hold on such a machine
+  lib/            a libnvidia-ml.so.1 without the calls that the scenario lacks
+  environment     lines NAME=value: with these set, Yoke sees the machine
+
+The fake NVML library is the one that LIBRARY names, else the one of the build tree in YOKE_BUILD_DIR, else of the newest
+build tree; `none` is for a machine whose library does not matter.
+"""
+import argparse
+import copy
+import json
+import pathlib
+import sys
+import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import patch  # noqa: E402
+import schema  # noqa: E402
+import sysroot  # noqa: E402
+from schema import Mistake  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCENARIOS = HERE / "scenarios"
+LIBRARY = "libnvidia-ml.so.1"
+# What a machine has when the scenario does not say.
+DRIVER = {"version": "580.82.07", "flavor": "open", "cuda": "13.0", "loaded": True, "bound": "nvidia"}
+GPU = {"used": "0MiB", "utilization": 0, "memory_utilization": 0, "throttle": 0, "performance_state": 0,
+       "runtime_status": "active", "removable": False, "display": False, "compute_mode": 0, "numa_node": -1,
+       "virtualization": "none", "class": "030000", "processes": []}
+NAMESPACE = uuid.UUID("9a4f7f6e-4a57-4d0e-8c0c-6f7d3c7ab1e5")
+
+
+def names():
+    """The scenarios by name. Those that begin with an underscore are parts of others."""
+    return sorted(path.stem for path in SCENARIOS.glob("*.json") if not path.stem.startswith("_"))
+
+
+def find(scenario, near=SCENARIOS):
+    """The file of a scenario: a path, or a name among those of this folder or of the one that extends it."""
+    if str(scenario).endswith(".json"):
+        path = pathlib.Path(scenario)
+        if path.is_file():
+            return path
+        raise Mistake(f"there is no scenario file {scenario}")
+    for folder in (near, SCENARIOS):
+        if (folder / f"{scenario}.json").is_file():
+            return folder / f"{scenario}.json"
+    raise Mistake(f"there is no scenario {json.dumps(str(scenario))}{schema.nearest(str(scenario), names())}"
+                  f" There are: {', '.join(names())}")
+
+
+def read(path):
+    """The JSON object of a file; a key that stands twice is a mistake, too."""
+    def unique(pairs):
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise Mistake(f"the key {json.dumps(twice)} stands twice in one object")
+        return found
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+    except ValueError as error:
+        raise Mistake(f"{path}: {error}") from None
+    if not isinstance(value, dict):
+        raise Mistake(f"{path}: a scenario is an object, {{...}}")
+    return value
+
+
+def merge(under, over):
+    """JSON merge patch: objects are merged, null removes a key, everything else replaces what was there."""
+    if not isinstance(over, dict):
+        return copy.deepcopy(over)
+    merged = dict(under) if isinstance(under, dict) else {}
+    for key, value in over.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge(merged.get(key), value)
+    return merged
+
+
+def extended(path, seen=()):
+    """A scenario's own text merged over what it extends."""
+    if path.resolve() in seen:
+        ring = " -> ".join(each.stem for each in (*seen[seen.index(path.resolve()):], path))
+        raise Mistake(f"{path}: extends goes round in a circle: {ring}")
+    own = read(path)
+    below = own.pop("extends", None)
+    if below is None:
+        return merge({}, own)
+    if not isinstance(below, str):
+        raise Mistake(f"{path}: extends: {json.dumps(below)} is not the name of a scenario")
+    try:
+        base = find(below, path.parent)
+    except Mistake as error:
+        raise Mistake(f"{path}: extends: {error}") from None
+    return merge(extended(base, (*seen, path.resolve())), own)
+
+
+def gpu_of(given, defaults, models):
+    """One card: its model, under the defaults of the scenario, under its own keys."""
+    wanted = merge(defaults, given) if isinstance(given, dict) else given
+    if not isinstance(wanted, dict):
+        return wanted
+    model = wanted.pop("model", None)
+    if model is None:
+        return merge(GPU, wanted)
+    schema.one_of(*models)("model", model)
+    return merge(merge(GPU, models[model]), wanted)
+
+
+def cards(scenario, models):
+    """All cards of a scenario, whole."""
+    given = scenario.get("gpus", [])
+    if not isinstance(given, list):
+        schema.wrong("gpus", given, "a list")
+    made, changes = [], scenario.pop("gpu_changes", {})
+    schema.map_of(schema.record(**schema.GPU_KEYS), schema.INDEX)("gpu_changes", changes)
+    defaults = scenario.pop("gpu_defaults", {})
+    schema.record(**schema.GPU_KEYS)("gpu_defaults", defaults)
+    for index, one in enumerate(given):
+        try:
+            made.append(gpu_of(merge(one, changes.get(str(index), {})) if isinstance(one, dict) else one, defaults,
+                               models))
+        except Mistake as error:
+            raise Mistake(f"gpus[{index}].{error}") from None
+    for index in changes:
+        if int(index) >= len(made):
+            raise Mistake(f"gpu_changes has a card {index}, but there are {len(made)}")
+    return made
+
+
+def complete(scenario):
+    """Fills in what follows from the rest: UUIDs, minor numbers, links."""
+    scenario["driver"] = merge(DRIVER, scenario.get("driver", {}))
+    scenario["driver"].setdefault("module_version", scenario["driver"]["version"])
+    major = int(scenario["driver"]["cuda"].split(".")[0])
+    nvml = scenario.setdefault("nvml", {})
+    nvml.setdefault("present", True)
+    nvml.setdefault("version", f"{major}.{scenario['driver']['version']}")
+    gpus = scenario.setdefault("gpus", [])
+    for place, gpu in enumerate(sorted(gpus, key=lambda one: one["pci"])):
+        gpu.setdefault("uuid", f"GPU-{uuid.uuid5(NAMESPACE, gpu['name'] + gpu['pci'])}")
+        gpu.setdefault("minor", place)
+        gpu.setdefault("driver", scenario["driver"]["bound"])
+        for number, instance in enumerate(gpu.get("mig_instances", [])):
+            instance.setdefault("uuid", f"MIG-{uuid.uuid5(NAMESPACE, gpu['uuid'] + str(number))}")
+            instance.setdefault("gpu_instance", 7 + number)
+            instance.setdefault("compute_instance", 0)
+    links = joined(scenario)
+    for index, gpu in enumerate(gpus):
+        gpu.setdefault("nvlinks_active", min(gpu.get("nvlinks", 0), links[index]))
+    return scenario
+
+
+def joined(scenario):
+    """How many NVLinks each card has in use."""
+    gpus, nvlink = scenario["gpus"], scenario.get("nvlink", [])
+    if isinstance(nvlink, str):
+        return [int(nvlink.split(":")[1])] * len(gpus)
+    return [sum(links for a, b, links in nvlink if index in (a, b)) for index in range(len(gpus))]
+
+
+def check_whole(scenario):
+    """What no single key can show: numbers of cards that are not there, two cards at one place."""
+    gpus = scenario["gpus"]
+    places = [card["pci"] for card in gpus + scenario.get("other_cards", []) + scenario.get("networks", [])]
+    for place in places:
+        if places.count(place) > 1:
+            raise Mistake(f"two cards stand at {place}")
+    bridges = scenario.get("bridges", {})
+    for what, card in [(f"gpus[{i}]", gpu) for i, gpu in enumerate(gpus)] + list(bridges.items()):
+        above = card.get("under", card.get("parent"))
+        if above is not None and above not in bridges:
+            raise Mistake(f"{what} stands under {above}, which is no bridge of this scenario"
+                          f"{schema.nearest(above, bridges)}")
+    for address in bridges:
+        sysroot.way_up(scenario, address)
+    for what, number in mentioned(scenario):
+        if number >= len(gpus):
+            raise Mistake(f"{what} names card {number}, but there are {len(gpus)}")
+    order = scenario["nvml"].get("order")
+    if order is not None and sorted(order) != list(range(len(gpus))):
+        raise Mistake(f"nvml.order: {order} is not an order of the {len(gpus)} cards")
+
+
+def mentioned(scenario):
+    """(place, number) for every card that is named by its number."""
+    nvml = scenario["nvml"]
+    for key in ("lost", "hang"):
+        if "gpu" in nvml.get(key, {}):
+            yield f"nvml.{key}.gpu", nvml[key]["gpu"]
+    for index, event in enumerate(scenario.get("events", [])):
+        yield f"events[{index}].gpu", event["gpu"]
+    if isinstance(scenario.get("nvlink"), list):
+        for index, (first, second, _) in enumerate(scenario["nvlink"]):
+            yield f"nvlink[{index}]", max(first, second)
+
+
+def load(scenario):
+    """The flat scenario of a name or a path. Raises Mistake."""
+    path = find(scenario)
+    whole = extended(path)
+    try:
+        whole["gpus"] = cards(whole, read(HERE / "models.json"))
+        schema.SCENARIO("the scenario", whole)
+        complete(whole)
+        check_whole(whole)
+    except Mistake as error:
+        raise Mistake(f"{path}: {error}") from None
+    return whole
+
+
+def environment_of(scenario, folder):
+    library = folder / "lib" / LIBRARY
+    if not scenario["nvml"]["present"]:
+        library = folder / "root" / "usr" / "lib" / "x86_64-linux-gnu" / LIBRARY
+    return {**scenario.get("environment", {}), "YOKE_SYSROOT": str(folder / "root"),
+            "YOKE_NVML_PATH": str(library), "YOKE_FAKE_SCENARIO": str(folder / "scenario.json")}
+
+
+def render(scenario, folder, library=None):
+    """Renders into a folder; gives the variables to be set. `library`: of the fake NVML, "none", or None to find it."""
+    whole = load(scenario)
+    folder = pathlib.Path(folder).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scenario.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    sysroot.write(whole, folder / "root")
+    if whole["nvml"]["present"] and library != "none":
+        patch.provide(patch.find_library(HERE, LIBRARY, library), folder / "lib" / LIBRARY,
+                      whole["nvml"].get("missing_symbols", []))
+    variables = environment_of(whole, folder)
+    lines = "".join(f"{name}={value}\n" for name, value in variables.items())
+    (folder / "environment").write_text(lines, encoding="utf-8")
+    return variables
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenario", help="a name, or the path of a JSON file: " + ", ".join(names()))
+    parser.add_argument("folder")
+    parser.add_argument("--nvml", metavar="LIBRARY", help="the fake NVML library, or none")
+    wanted = parser.parse_args()
+    try:
+        for name, value in render(wanted.scenario, wanted.folder, wanted.nvml).items():
+            print(f"{name}={value}")
+    except Mistake as error:
+        sys.exit(f"render.py: {error}")
+
+
+if __name__ == "__main__":
+    main()
