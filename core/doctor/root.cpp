@@ -203,7 +203,7 @@ std::string Root::text_behind(const std::string &path, const std::string &marker
     struct stat status {};
     if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0)
         return "";
-    const size_t size = std::min<size_t>(static_cast<size_t>(status.st_size), 512u << 20);
+    const size_t size = std::min<size_t>(static_cast<size_t>(status.st_size), 64u << 20);
     void *mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapped == MAP_FAILED) return "";
     const std::string_view all(static_cast<const char *>(mapped), size);
