@@ -293,9 +293,15 @@ TEST(Catalog, EveryRowIsWhole)
         EXPECT_GT(card.f32_rate, 1e12) << card.name;
         EXPECT_GT(card.power, 0) << card.name;
         EXPECT_GT(std::string(card.source).size(), 10u) << card.name;
-        if (card.f16_rate > 0) EXPECT_GE(card.f16_rate, card.f32_rate) << card.name;
-        if (card.f8_rate > 0) EXPECT_GE(card.cc_major * 10 + card.cc_minor, 89) << card.name;
-        if (card.bf16_rate > 0) EXPECT_GE(card.cc_major, 8) << card.name;
+        if (card.f16_rate > 0) {
+            EXPECT_GE(card.f16_rate, card.f32_rate) << card.name;
+        }
+        if (card.f8_rate > 0) {
+            EXPECT_GE(card.cc_major * 10 + card.cc_minor, 89) << card.name;
+        }
+        if (card.bf16_rate > 0) {
+            EXPECT_GE(card.cc_major, 8) << card.name;
+        }
         const int found = find_model(card.match, card.memory);
         ASSERT_GE(found, 0) << card.name;
         EXPECT_STREQ(catalog()[static_cast<size_t>(found)].name, card.name);
