@@ -62,10 +62,8 @@ struct ProbeResult {
 
 struct LeaseFolder {
     std::string path;
-    bool named = false;  // by YOKE_LEASE_DIR
-    bool exists = false, writable = false,
-         mounted = false;  // mounted: a place of its own in this container
-    std::string mode;
+    bool named = false;                                     // by YOKE_LEASE_DIR
+    bool exists = false, writable = false, shared = false;  // shared: other containers see it
 };
 
 struct Facts {

@@ -1,5 +1,6 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/config.h"
+#include "core/device/lease.h"
 #include "core/doctor/facts.h"
 
 #include <sys/statvfs.h>
@@ -13,8 +14,6 @@
 namespace yoke::doctor {
 
 namespace {
-
-constexpr const char *kLeaseFolder = "/tmp/yoke-leases";
 
 // ID=ubuntu, ID_LIKE="rhel fedora"
 void read_distribution(Root &root, Facts &facts)
@@ -78,16 +77,27 @@ void read_processors(Root &root, Facts &facts)
     facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;
 }
 
+// The folder that lease_folder() would choose, without making it.
+std::string chosen_folder()
+{
+    std::vector<std::string> folders{"/run/lock/yoke"};
+    if (const char *own = getenv("XDG_RUNTIME_DIR")) folders.push_back(std::string(own) + "/yoke");
+    folders.push_back("/tmp/yoke-leases");
+    for (const std::string &folder : folders)
+        if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
+    return folders[0];
+}
+
 void read_leases(Root &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
     leases.named = !facts.variable("YOKE_LEASE_DIR").empty();
-    leases.path = leases.named ? facts.variable("YOKE_LEASE_DIR") : kLeaseFolder;
+    leases.path = leases.named ? facts.variable("YOKE_LEASE_DIR") : chosen_folder();
     // The variable names a folder of this machine, whatever root is looked at.
     leases.exists = access(leases.path.c_str(), F_OK) == 0;
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
-    for (const std::string &line : lines_of(root.text("/proc/self/mounts").value_or("")))
-        leases.mounted |= line.find(" " + leases.path + " ") != line.npos;
+    const std::string mounts = root.text("/proc/self/mountinfo").value_or("");
+    leases.shared = !yoke::detail::is_private_mount(mounts, leases.path);
 }
 
 // What no file of a recording tells stands in one of its own, "shared_memory 67108864", and counts instead.
@@ -98,8 +108,8 @@ void read_recorded(Root &root, Facts &facts)
         root.note("/yoke/host", "shared_memory " + std::to_string(facts.shared_memory) +
                                     "\nquota " + std::to_string(facts.quota) + "\nlease_exists " +
                                     std::to_string(leases.exists) + "\nlease_writable " +
-                                    std::to_string(leases.writable) + "\nlease_mounted " +
-                                    std::to_string(leases.mounted) + "\n");
+                                    std::to_string(leases.writable) + "\nlease_shared " +
+                                    std::to_string(leases.shared) + "\n");
         return;
     }
     for (const std::string &line : lines_of(root.text("/yoke/host").value_or(""))) {
@@ -110,7 +120,7 @@ void read_recorded(Root &root, Facts &facts)
         if (key == "quota") facts.quota = value;
         if (key == "lease_exists") facts.leases.exists = value != 0;
         if (key == "lease_writable") facts.leases.writable = value != 0;
-        if (key == "lease_mounted") facts.leases.mounted = value != 0;
+        if (key == "lease_shared") facts.leases.shared = value != 0;
     }
 }
 

@@ -106,18 +106,15 @@ constexpr const char *kMark = "yoke-cuda-module: ";
 
 void read_build(Root &root, Facts &facts)
 {
-    const std::string file = "/libyoke_cuda.so";
-    std::vector<std::string> places = split_folders(facts.variable("YOKE_MODULE_PATH"));
-    places.push_back(Root::is_foreign() ? "/yoke" : folder_of_code(kNames));
-    for (const std::string &place : places) {
-        const std::string mark = root.text_behind(place + file, kMark, 256);
-        const size_t archs = mark.find(" archs ");
-        if (mark.compare(0, 5, "cuda ") != 0 || archs == mark.npos) continue;
-        facts.build.present = true;
-        facts.build.cuda = atoi(mark.c_str() + 5);
-        facts.build.archs = split_list(mark.substr(archs + 7));
-        return;
-    }
+    const std::string folder = Root::is_foreign() ? "/yoke" : folder_of_code(kNames);
+    const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kMark, 256);
+    const size_t archs = mark.find(" archs ");
+    if (mark.compare(0, 5, "cuda ") != 0 || archs == mark.npos) return;
+    facts.build.present = true;
+    facts.build.cuda = atoi(mark.c_str() + 5);
+    facts.build.archs = split_list(mark.substr(archs + 7));
+    // A recording has it where any other root has it.
+    root.note("/yoke/libyoke_cuda.so", kMark + mark + "\n");
 }
 
 // The driver's packages that dpkg or rpm and pacman left traces of.

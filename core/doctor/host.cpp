@@ -63,7 +63,7 @@ Finding check_lease_folder(const Facts &facts)
     if (!leases.writable)
         return found(kFail, leases.path + " may not be written by this user",
                      "sudo chmod 1777 " + leases.path);
-    if (facts.in_container() && !leases.mounted && no_gpus(facts) == "")
+    if (facts.in_container() && !leases.shared && no_gpus(facts) == "")
         return found(kWarn,
                      leases.path +
                          " is this container's own: other containers do not see leases "

@@ -4,10 +4,10 @@
 //   root/           the files that the inventory and the checks read, under their own paths
 //   environment     lines NAME=value of the variables that count
 //   report.json     the report
-#include "core/doctor/scenario.h"
-
 #include "core/base/error.h"
 #include "core/doctor/report.h"
+#ifndef YOKE_WITHOUT_JSON
+#include "core/doctor/scenario.h"
 #include "core/doctor/tree.h"
 
 #include <nlohmann/json.hpp>
@@ -59,6 +59,15 @@ ordered_json report_json(const Report &report)
     return {{"exit_code", report.exit_code}, {"checks", checks}};
 }
 
+// Values alone: a process may have the name of one of the keys.
+void redact_values(ordered_json &json, const std::function<std::string(std::string)> &show)
+{
+    if (json.is_string())
+        json = show(json.get<std::string>());
+    else if (json.is_structured())
+        for (ordered_json &part : json) redact_values(part, show);
+}
+
 std::string environment_of(const Facts &facts, const std::function<std::string(std::string)> &show)
 {
     std::string text;
@@ -104,9 +113,26 @@ void record(const std::string &folder, const Options &options)
     if (options.redact) redact(report, redactor);
     const fs::path place(folder);
     write_root(place / "root", tree_of(facts, root), show);
-    write_file(place / "scenario.json", show(dumped(scenario_of(facts))));
+    ordered_json scenario = scenario_of(facts);
+    redact_values(scenario, show);
+    write_file(place / "scenario.json", dumped(scenario));
     write_file(place / "environment", environment_of(facts, show));
     write_file(place / "report.json", dumped(report_json(report)));
 }
 
 }  // namespace yoke::doctor
+
+#else
+
+namespace yoke::doctor {
+
+void record(const std::string &, const Options &)
+{
+    fail(YOKE_E_UNSUPPORTED,
+         "doctor_record: this libyoke was built without nlohmann-json, which writes recordings; "
+         "install it (Debian: nlohmann-json3-dev) and build again");
+}
+
+}  // namespace yoke::doctor
+
+#endif  // YOKE_WITHOUT_JSON

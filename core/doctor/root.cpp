@@ -174,21 +174,25 @@ std::optional<std::string> Root::kernel_log()
     return texts_["/dev/kmsg"] = of_interest(all);
 }
 
-// Of another root a device file is a text: "0660 root:video", or "0600 root:root denied".
+// Of another root a device file is a text, "0660 root:video", or "0600 root:root denied"; one that others may not read is
+// denied, too, since whoever looks at it is nobody there.
 std::optional<Root::Node> Root::node(const std::string &path)
 {
     struct stat status {};
     const std::string place = under_sysroot(path);
     if (stat(place.c_str(), &status) != 0) return std::nullopt;
+    char mode[16];
+    snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777u);
+    Node node{mode, true};
     if (is_foreign()) {
         const std::string said = line(path);
-        const size_t end = (status.st_mode & 0666u) ? said.rfind(" denied") : 0;
-        present_.insert(path);
-        return Node{said.substr(0, end), end == said.npos};
+        const size_t end = said.rfind(" denied");
+        node.granted = end == said.npos && (status.st_mode & S_IROTH);
+        if (!said.empty()) node.mode = said.substr(0, end);
+    } else {
+        node.granted = access(place.c_str(), R_OK | W_OK) == 0;
+        node.mode += " " + owner_of(status);
     }
-    char mode[16];
-    snprintf(mode, sizeof mode, "%04o ", status.st_mode & 07777u);
-    Node node{mode + owner_of(status), access(place.c_str(), R_OK | W_OK) == 0};
     texts_[path] = node.mode + (node.granted ? "" : " denied") + "\n";
     return node;
 }
@@ -199,7 +203,7 @@ std::string Root::text_behind(const std::string &path, const std::string &marker
     struct stat status {};
     if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0)
         return "";
-    const size_t size = std::min<size_t>(static_cast<size_t>(status.st_size), 512u << 20);
+    const size_t size = std::min<size_t>(static_cast<size_t>(status.st_size), 64u << 20);
     void *mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapped == MAP_FAILED) return "";
     const std::string_view all(static_cast<const char *>(mapped), size);

@@ -35,7 +35,7 @@ public:
         bool granted;      // this process may read and write it
     };
     std::optional<Node> node(const std::string &path);
-    // The number behind a marker in a file of any size: "built-with" + "…"; "" when it is not in the first 512 MiB.
+    // The text behind a marker in a file, "" when it is not in the first 64 MiB.
     std::string text_behind(const std::string &path, const std::string &marker, size_t length);
 
     // Has a recording hold this text for a path instead: less of what was read, or what no file tells.

@@ -1,3 +1,4 @@
+#ifndef YOKE_WITHOUT_JSON
 #include "core/doctor/scenario.h"
 
 #include "core/base/error.h"
@@ -232,3 +233,5 @@ ordered_json scenario_of(const Facts &facts)
 }
 
 }  // namespace yoke::doctor
+
+#endif  // YOKE_WITHOUT_JSON
