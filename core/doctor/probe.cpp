@@ -192,7 +192,8 @@ std::string probe_program(const Facts &facts)
     static const int kHere = 0;
     const std::string own = folder_of_code(&kHere);
     const std::string named = facts.variable("YOKE_BIN");
-    for (const std::string &folder : {named, own + "/../bin", own})
+    // ../../bin: libraries of Debian lie in lib/x86_64-linux-gnu.
+    for (const std::string &folder : {named, own + "/../bin", own + "/../../bin", own})
         if (!folder.empty() && access((folder + "/yoke-probe").c_str(), X_OK) == 0)
             return folder + "/yoke-probe";
     return "";
