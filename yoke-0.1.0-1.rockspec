@@ -35,6 +35,7 @@ build = {
         ["yoke.core"] = {
             sources = {
                 "bindings/lua/src/autograd.c", "bindings/lua/src/convert.c", "bindings/lua/src/device.c",
+                "bindings/lua/src/doctor.c",
                 "bindings/lua/src/error.c", "bindings/lua/src/fields.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c",
                 "bindings/lua/src/list.c", "bindings/lua/src/log.c", "bindings/lua/src/memory.c",

@@ -176,9 +176,12 @@ def api_h(slots, functions):
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/doctor.h"
 #include "yoke/graph.h"
+#include "yoke/inventory.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
+#include "yoke/select.h"
 #include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"

@@ -75,6 +75,7 @@ constexpr Key kKeys[] = {
     {"YOKE_NO_CACHING", check_flag},
     {"YOKE_NUM_THREADS", check_threads},
     {"YOKE_LOG", check_level},
+    {"YOKE_LEASE_DIR", check_any},
     {"YOKE_CUDA_LIB_PATH", check_any},
     {"YOKE_SYSROOT", check_any},
     {"YOKE_NVML_PATH", check_any},

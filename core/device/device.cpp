@@ -20,6 +20,7 @@ struct Kind {
     std::vector<Device *> devices;
     std::string reason;  // why there are none
     bool defect = false;
+    int32_t disabled = 0;  // how often it was switched off; under the state's lock
 };
 
 struct State {
@@ -65,6 +66,7 @@ void publish(Kind &kind, const std::vector<Device *> &devices)
     const std::lock_guard lock(state.mutex);
     for (Device *device : devices) {
         device->ordinal = static_cast<int32_t>(state.devices.size());
+        device->disabled.store(kind.disabled > 0);
         state.devices.push_back(device);
     }
     kind.devices = devices;
@@ -122,11 +124,38 @@ const Kind &opened(std::string_view name)
     return kind;
 }
 
-// A platform that the user named must work: nothing else is used in its place.
+bool is_forked_for(std::string_view name)
+{
+    return name != kHostKind && is_forked_child();
+}
+
+// A text that lives as long as the library.
+const char *kept(const std::string &text)
+{
+    const std::lock_guard lock(state.mutex);
+    for (const std::string *reason : state.reasons)
+        if (*reason == text) return reason->c_str();
+    return state.reasons.emplace_back(new std::string(text))->c_str();
+}
+
+// Why a kind is not to be used, whether it could be or not; "" for nothing.
+const char *barred(std::string_view name)
+{
+    const std::string kind(name);
+    if (is_disabled(name)) return kept(disabled_text(kind));
+    const Platforms chosen = platforms();
+    if (!is_known_kind(name) || chosen.allow(name)) return "";
+    return kept(format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
+                       join(chosen.kinds, ",").c_str(), kind.c_str()));
+}
+
+// A platform that the user named must work: nothing else is used in its place. What the program itself has switched off
+// need not.
 void check_platforms(const Platforms &chosen)
 {
     if (!chosen.named) return;
     for (const std::string &name : chosen.kinds) {
+        if (is_disabled(name)) continue;
         const Kind &kind = opened(name);
         if (kind.devices.empty())
             fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE,
@@ -142,33 +171,60 @@ const std::vector<Device *> &devices_of(std::string_view name)
     check_platforms(platforms());
     const char *reason = why_unavailable(name);
     if (*reason)
-        fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE, "%s cannot be used: %s",
-             std::string(name).c_str(), reason);
-    const Kind &kind = opened(name);
-    if (kind.name != kHostKind && is_forked_child()) detail::fail_forked(kind.name);
-    return kind.devices;
+        fail(is_forked_for(name) && !is_disabled(name) ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE,
+             "%s cannot be used: %s", std::string(name).c_str(), reason);
+    return opened(name).devices;
 }
 
 const char *why_unavailable(std::string_view name)
 {
-    const Platforms chosen = platforms();
-    if (is_known_kind(name) && !chosen.allow(name)) {
-        const std::string text =
-            format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
-                   join(chosen.kinds, ",").c_str(), std::string(name).c_str());
-        const std::lock_guard lock(state.mutex);
-        for (const std::string *reason : state.reasons)
-            if (*reason == text) return reason->c_str();
-        return state.reasons.emplace_back(new std::string(text))->c_str();
-    }
+    if (const char *reason = barred(name); *reason) return reason;
     const Kind &kind = opened(name);
-    if (kind.name != kHostKind && is_forked_child()) return kForkedReason;
-    return kind.reason.c_str();
+    return is_forked_for(name) ? kForkedReason : kind.reason.c_str();
 }
 
 bool is_defect(std::string_view name)
 {
+    if (*barred(name)) return false;
     return opened(name).defect || is_forked_child();
+}
+
+const char *known_problem(std::string_view name)
+{
+    if (const char *reason = barred(name); *reason) return reason;
+    if (is_forked_for(name)) return kForkedReason;
+    const Kind &kind = entry_of(name);
+    return kind.once.done() ? kind.reason.c_str() : "";
+}
+
+std::vector<Device *> opened_devices_of(std::string_view name)
+{
+    const Kind &kind = entry_of(name);
+    return kind.once.done() ? kind.devices : std::vector<Device *>();
+}
+
+std::string disabled_text(const std::string &kind)
+{
+    return kind + " is disabled by yoke.disable('" + kind + "'); yoke.enable('" + kind +
+           "') takes that back";
+}
+
+bool is_disabled(std::string_view name)
+{
+    const std::lock_guard lock(state.mutex);
+    for (const Kind *kind : state.kinds)
+        if (kind->name == name) return kind->disabled > 0;
+    return false;
+}
+
+bool count_disabled(std::string_view name, int32_t change)
+{
+    Kind &kind = entry_of(name);
+    const std::lock_guard lock(state.mutex);
+    if (kind.disabled + change < 0) return false;
+    kind.disabled += change;
+    for (Device *device : kind.devices) device->disabled.store(kind.disabled > 0);
+    return true;
 }
 
 std::vector<Device *> opened_devices()
@@ -209,9 +265,10 @@ void detail::fail_no_kernel(const Device &device, const char *op_name)
          device.kind(), op_name);
 }
 
-void detail::fail_forked(const std::string &name)
+void detail::fail_unusable(const Device &device)
 {
-    fail(YOKE_E_FORKED, "%s: %s", name.c_str(), kForkedReason);
+    if (is_forked_child()) fail(YOKE_E_FORKED, "%s: %s", device.name.c_str(), kForkedReason);
+    fail(YOKE_E_UNAVAILABLE, "%s: %s", device.name.c_str(), disabled_text(device.kind()).c_str());
 }
 
 }  // namespace yoke

@@ -32,6 +32,7 @@ struct yoke_device final : yoke::RefCounted {
     std::atomic<yoke::StreamTable *> streams{nullptr};  // made at the first use of one
     // Whether there ever was a stream beside the default one: until then no thread need be asked for its own.
     std::atomic<bool> has_side_streams{false};
+    std::atomic<bool> disabled{false};  // its kind is switched off
 
     const char *kind() const noexcept { return backend->kind; }
 
@@ -52,9 +53,19 @@ const std::vector<Device *> &devices_of(std::string_view kind);
 // YOKE_E_VALUE for a kind that is not known.
 const char *why_unavailable(std::string_view kind);
 
-// Specs: "auto", "cpu", "cuda", "cuda:N". Anything else is refused by name. "auto" is the first device
-// of the first kind that has one; what it passes over is logged with the reason.
+// The device of a spec (core/device/spec.h). "auto" is the best device of the first kind that has one; what it passes
+// over is logged with the reason. Raises YOKE_E_VALUE for a spec that is not understood or wants several devices.
 Device &open_device(std::string_view spec);
+
+// The best `count` devices for a spec, in order; 0 takes the spec's own n. What the spec wants leased is leased by this
+// process when they come back. Raises YOKE_E_UNAVAILABLE where nothing fits, YOKE_E_TIMEOUT where nothing did until its
+// wait was over; nothing is leased then.
+std::vector<Device *> select_devices(std::string_view spec, int32_t count);
+
+// Switches a kind off and on again; calls count. disable raises YOKE_E_STATE, naming it, while something lives on a
+// device of that kind, YOKE_E_VALUE for a kind that is not known and for the host's.
+void disable(std::string_view kind);
+void enable(std::string_view kind);
 
 // The calling thread's device, resolved at first use; raises if the configuration names one that
 // cannot be used.
@@ -76,16 +87,17 @@ std::vector<Device *> opened_devices();
 Device *find_device(const void *handle) noexcept;
 
 namespace detail {
-[[noreturn]] void fail_forked(const std::string &name);
+[[noreturn]] __attribute__((cold)) void fail_unusable(const Device &device);
 [[noreturn]] void fail_no_kernel(const Device &device, const char *op_name);
 }  // namespace detail
 
-// Raises YOKE_E_FORKED if the device's driver was left behind by a fork. Whatever gives work to a
-// device passes here first.
+// Raises YOKE_E_FORKED if the device's driver was left behind by a fork, YOKE_E_UNAVAILABLE if its kind is switched off.
+// Whatever gives work to a device passes here first.
 inline void check_usable(const Device &device)
 {
-    if (!device.host && is_forked_child()) [[unlikely]]
-        detail::fail_forked(device.name);
+    if (device.host) return;
+    if (is_forked_child() || device.disabled.load(std::memory_order_relaxed)) [[unlikely]]
+        detail::fail_unusable(device);
 }
 
 // The backend's table entry for a kernel; raises YOKE_E_UNSUPPORTED "<kind> has no kernel for <op>".

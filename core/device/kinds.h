@@ -1,12 +1,40 @@
-// kinds.h: what selection needs to know of a kind beyond device.h.
+// kinds.h: what selection and switching off need to know of a kind beyond device.h.
 #pragma once
 
+#include "core/device/device.h"
+
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace yoke {
 
 // True if the kind has no devices because something is broken (a refused module, a failing driver),
-// false if there is simply none.
+// false if there is simply none, or it is not to be used. Opens it, unless it is switched off.
 bool is_defect(std::string_view kind);
+
+// Why no device of the kind can be used, as far as that is known without opening it; "" for nothing. Stays valid.
+const char *known_problem(std::string_view kind);
+
+// Its devices if it was opened, else none; never opens it.
+std::vector<Device *> opened_devices_of(std::string_view kind);
+
+bool is_disabled(std::string_view kind);
+std::string disabled_text(const std::string &kind);
+
+// One time more or less that the kind is switched off; false if there is no time less.
+bool count_disabled(std::string_view kind, int32_t change);
+
+namespace detail {
+
+// What lives on devices, told by the floors that keep it: each puts itself here while the library is loaded. Adds the names
+// of at most `most` things to `names` and returns how many there are.
+using LiveFn = int64_t (*)(Device &device, size_t most, std::vector<std::string> &names);
+extern LiveFn live_tensors;  // core/tensor
+extern LiveFn live_memory;   // core/memory: blocks that no tensor has
+int64_t live_streams(Device &device, size_t most, std::vector<std::string> &names);
+
+}  // namespace detail
 
 }  // namespace yoke

@@ -1,70 +1,229 @@
-// From a spec to a device, and which device a thread uses.
+// From a spec to devices, and which device a thread uses.
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/candidates.h"
 #include "core/device/device.h"
 #include "core/device/kinds.h"
+#include "core/device/lease.h"
 
-#include <charconv>
+#include <time.h>
+#include <algorithm>
+#include <chrono>
 
 namespace yoke {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<Device *> process_default{nullptr};
 
-[[noreturn]] void refuse(const std::string &spec, const char *why)
-{
-    std::string allowed = "auto";
-    for (const std::string &kind : known_kinds())
-        allowed += ", " + kind + (kind == kHostKind ? "" : ", " + kind + ":N");
-    fail(YOKE_E_VALUE, "device spec '%s' %s; use one of %s", spec.c_str(), why, allowed.c_str());
-}
-
-struct Skipped {
+struct Told {
     Mutex mutex{LockRank::kOther};
-    std::vector<std::string> told;
+    std::vector<std::string> all;
 };
 // Made while the library is loaded, so that no fork finds it half made; never destroyed.
-Skipped &skipped = *new Skipped;
+Told &told = *new Told;
 
-// Says once for each kind why it is not used.
-void tell_skipped(const std::string &kind, const char *reason)
+// True the first time that it is asked for a text.
+bool is_new(const std::string &text)
 {
-    {
-        const std::lock_guard lock(skipped.mutex);
-        for (const std::string &each : skipped.told)
-            if (each == kind) return;
-        skipped.told.push_back(kind);
-    }
-    log(is_defect(kind) ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s",
-        kind.c_str(), reason);
+    const std::lock_guard lock(told.mutex);
+    if (std::find(told.all.begin(), told.all.end(), text) != told.all.end()) return false;
+    told.all.push_back(text);
+    return true;
 }
 
-Device &open_auto()
+// The doctor's check for this machine's GPUs in words, "" where there is no NVIDIA GPU to be expected anything of.
+std::string doctor_text(const std::string &check)
+{
+    return check.empty() ? "" : "; the doctor's check '" + check + "' looks into it: yoke doctor";
+}
+
+std::string look_for_check()
+{
+    try {
+        return doctor_check(take_inventory());
+    } catch (const Error &error) {
+        log(LogLevel::kDebug, "no inventory: %s", error.what());
+        return "";
+    }
+}
+
+// Says once for each kind why it is not used: aloud where a device of it was to be expected.
+void tell_skipped(const std::string &kind, const char *reason)
+{
+    if (!is_new("kind " + kind)) return;
+    const std::string check =
+        kind == "cuda" && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
+    const bool expected = is_defect(kind) || !check.empty();
+    log(expected ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s%s",
+        kind.c_str(), reason, doctor_text(check).c_str());
+}
+
+Device &cpu_device()
+{
+    return *devices_of(kHostKind).front();
+}
+
+// A GPU was welcome and none fits: said once for each spec, unless the spec wants silence.
+void tell_fallback(const Spec &spec, const Candidates &all, const std::string &why)
+{
+    if (spec.fallback == Spec::Fallback::kSilent || !is_new("spec " + spec.text)) return;
+    log(LogLevel::kWarn, "device spec '%s' takes the cpu: %s%s", spec.text.c_str(), why.c_str(),
+        doctor_text(doctor_check(all.machine)).c_str());
+}
+
+std::string card_name(const Candidates &all, int card)
+{
+    const yoke_card_info &info = all.machine.cards[static_cast<size_t>(card)].info;
+    const std::string &device = all.situation.seats[static_cast<size_t>(card)].device;
+    return device + " (" + info.name + (*info.uuid ? ", " : "") + info.uuid + ")";
+}
+
+// Whether a device that was chosen still answers.
+void check_present(const Spec &spec, const Candidates &all, int card, Device &device)
+{
+    uint64_t free_now = 0, total = 0;
+    const yoke_status status = device.backend->mem_info
+                                   ? device.backend->mem_info(device.handle, &free_now, &total)
+                                   : YOKE_OK;
+    if (status == YOKE_OK) return;
+    const std::string why = take_backend_error(status, "mem_info");
+    fail(status == YOKE_E_DEVICE_LOST ? status : YOKE_E_UNAVAILABLE,
+         "device spec '%s': %s was chosen and no longer answers: %s; choose again, or run `yoke "
+         "doctor`",
+         spec.text.c_str(), card_name(all, card).c_str(), why.c_str());
+}
+
+// Leases that this call has taken, given up again unless they are kept.
+class Leases {
+public:
+    ~Leases()
+    {
+        for (const std::string &key : taken_) drop_lease(key);
+    }
+    // In one order everywhere, so that of two that want the same cards one gets them all. False: another was faster.
+    bool take(std::vector<std::string> keys)
+    {
+        std::sort(keys.begin(), keys.end());
+        for (const std::string &key : keys) {
+            if (holds_lease(key)) continue;
+            if (!take_lease(key)) return false;
+            taken_.push_back(key);
+        }
+        return true;
+    }
+    void keep() { taken_.clear(); }
+
+private:
+    std::vector<std::string> taken_;
+};
+
+// The devices of a choice, leased where that was asked for; empty if another process was faster.
+std::vector<Device *> settle(const Spec &spec, const Candidates &all, const Choice &choice)
+{
+    Leases leases;
+    std::vector<Device *> devices;
+    std::vector<std::string> keys;
+    for (const int card : choice.chosen) {
+        if (card == kCpuCandidate) {
+            devices.push_back(&cpu_device());
+            continue;
+        }
+        devices.push_back(all.devices[static_cast<size_t>(card)]);
+        keys.push_back(lease_key(all.machine.cards[static_cast<size_t>(card)].info));
+    }
+    if (spec.lease) {
+        warn_of_private_leases(all.machine.fact("container"));
+        if (!leases.take(keys)) return {};
+    }
+    for (size_t i = 0; i < devices.size(); ++i)
+        if (choice.chosen[i] != kCpuCandidate)
+            check_present(spec, all, choice.chosen[i], *devices[i]);
+    if (!choice.passed_over.empty()) tell_fallback(spec, all, choice.passed_over);
+    leases.keep();
+    return devices;
+}
+
+[[noreturn]] void fail_nothing_fits(const Spec &spec, const Candidates &all, const Choice &choice)
+{
+    const std::string doctor = doctor_text(doctor_check(all.machine));
+    if (is_forked_child() && spec.kind != kHostKind)
+        fail(YOKE_E_FORKED, "device spec '%s': %s", spec.text.c_str(), choice.problem.c_str());
+    if (spec.wait > 0)
+        fail(YOKE_E_TIMEOUT, "device spec '%s': nothing fitted within %g s: %s%s",
+             spec.text.c_str(), spec.wait, choice.problem.c_str(), doctor.c_str());
+    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s", spec.text.c_str(), choice.problem.c_str(),
+         doctor.c_str());
+}
+
+// Between two looks: seldom enough to cost nothing, in steps that a signal or the end of the wait cuts short.
+void pause(Clock::time_point end, int looks)
+{
+    for (int steps = std::min(looks, 10); steps > 0 && Clock::now() < end; --steps) {
+        const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - Clock::now());
+        const timespec step{0, std::clamp<long>(left.count(), 0, 100'000'000)};
+        if (nanosleep(&step, nullptr) != 0) return;
+    }
+}
+
+std::vector<Device *> select(const Spec &spec, int count)
+{
+    const auto wait = std::chrono::duration<double>(spec.wait);
+    const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+    for (int looks = 1;; ++looks) {
+        const Candidates all = find_candidates(spec, true);
+        const Choice choice = choose(all.machine, all.situation, spec, count);
+        const bool fits = choice.problem.empty() && choice.passed_over.empty();
+        const bool waits = Clock::now() < end;
+        if (fits || (choice.problem.empty() && !waits)) {
+            const std::vector<Device *> devices = settle(spec, all, choice);
+            if (!devices.empty()) return devices;
+            continue;  // another process has its lease now, so the next choice is another one
+        }
+        if (!waits) fail_nothing_fits(spec, all, choice);
+        pause(end, looks);
+    }
+}
+
+// The first kind that works, and of its devices the best one.
+Device &open_auto(const Spec &spec)
 {
     std::string reasons;
     for (const std::string &kind : platforms().kinds) {
         const char *reason = why_unavailable(kind);
-        if (!*reason) return *devices_of(kind).front();
+        if (!*reason) {
+            const std::vector<Device *> &devices = devices_of(kind);
+            if (devices.size() == 1) return *devices.front();
+            Spec of_kind = spec;
+            of_kind.kind = kind;
+            return *select(of_kind, 1).front();
+        }
         tell_skipped(kind, reason);
         reasons += (reasons.empty() ? "" : "; ") + kind + ": " + reason;
     }
     fail(YOKE_E_UNAVAILABLE, "device spec 'auto': no device can be used: %s", reasons.c_str());
 }
 
-Device &open_indexed(const std::string &spec, const std::string &kind, std::string_view digits)
+Device &open_indexed(const Spec &spec)
 {
-    int32_t index = -1;
-    const auto [end, problem] = std::from_chars(digits.begin(), digits.end(), index);
-    if (problem != std::errc() || end != digits.end() || index < 0)
-        refuse(spec, "has no device number behind its colon");
-    const std::vector<Device *> &devices = devices_of(kind);
-    if (static_cast<size_t>(index) >= devices.size())
+    const std::vector<Device *> &devices = devices_of(spec.kind);
+    if (static_cast<size_t>(spec.index) >= devices.size())
         fail(YOKE_E_UNAVAILABLE, "device spec '%s': there is no such device; the last one is %s",
-             spec.c_str(), devices.back()->name.c_str());
-    return *devices[static_cast<size_t>(index)];
+             spec.text.c_str(), devices.back()->name.c_str());
+    return *devices[static_cast<size_t>(spec.index)];
+}
+
+// A platform that the user named must work before anything is chosen.
+void check_named_platforms()
+{
+    const Platforms chosen = platforms();
+    if (!chosen.named) return;
+    for (const std::string &kind : chosen.kinds)
+        if (!is_disabled(kind)) return static_cast<void>(devices_of(kind));
 }
 
 }  // namespace
@@ -72,24 +231,45 @@ Device &open_indexed(const std::string &spec, const std::string &kind, std::stri
 Device &open_device(std::string_view text)
 {
     warn_of_late_changes();
-    const std::string spec(text);
-    if (spec == "auto") {
-        if (platforms().named)
-            devices_of(platforms().kinds.front());  // raises if any named one fails
-        return open_auto();
+    const Spec spec = parse_spec(text);
+    if (spec.count > 1)
+        fail(YOKE_E_VALUE,
+             "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives "
+             "several",
+             spec.text.c_str(), spec.count, spec.count);
+    switch (spec.form) {
+        case Spec::Form::kKind:
+            return *devices_of(spec.kind).front();
+        case Spec::Form::kIndex:
+            return open_indexed(spec);
+        default:
+            break;
     }
-    const size_t colon = spec.find(':');
-    const std::string kind = spec.substr(0, colon);
-    if (!is_known_kind(kind)) refuse(spec, "is not understood");
-    if (colon == std::string::npos) return *devices_of(kind).front();
-    if (kind == kHostKind) refuse(spec, "has a number, but the host is one device");
-    return open_indexed(spec, kind, text.substr(colon + 1));
+    check_named_platforms();
+    const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
+    return is_plain ? open_auto(spec) : *select(spec, 1).front();
+}
+
+std::vector<Device *> select_devices(std::string_view text, int32_t count)
+{
+    warn_of_late_changes();
+    const Spec spec = parse_spec(text);
+    if (count > 0 && spec.count > 0 && count != spec.count)
+        fail(YOKE_E_VALUE,
+             "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
+             spec.text.c_str(), spec.count, count);
+    const int wanted = std::max({count, spec.count, 1});
+    check_named_platforms();
+    const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
+    if (is_plain && wanted == 1) return {&open_auto(spec)};
+    return select(spec, wanted);
 }
 
 Device &current_device()
 {
     if (Device *device = thread_state().device) return *device;
-    if (Device *device = process_default.load(std::memory_order_acquire)) return *device;
+    Device *known = process_default.load(std::memory_order_acquire);
+    if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
     // Only looked at, so that a host may still choose another after a failure.
     const char *spec = peek_config("YOKE_DEVICE");
     Device *found = nullptr;
@@ -100,6 +280,7 @@ Device &current_device()
         throw Error(error.status(), format("YOKE_DEVICE is '%s': %s", spec, error.what()),
                     error.native_code());
     }
+    if (known) return *found;  // for as long as the default's kind is switched off
     config("YOKE_DEVICE");
     Device *first = nullptr;
     return process_default.compare_exchange_strong(first, found) ? *found : *first;

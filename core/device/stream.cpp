@@ -1,6 +1,7 @@
 #include "core/device/stream.h"
 
 #include "core/base/log.h"
+#include "core/device/kinds.h"
 #include "core/device/stream_table.h"
 
 #include <algorithm>
@@ -128,6 +129,21 @@ StreamTable::StreamTable(Device &device)
     lanes[0].device = &device;
     lanes[0].open = true;
     first = stream_on(lanes[0]);
+}
+
+int64_t detail::live_streams(Device &device, size_t most, std::vector<std::string> &names)
+{
+    if (!device.streams.load()) return 0;
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.mutex);
+    int64_t handles = 0;
+    for (int i = 1; i < table.count.load(); ++i) handles += table.lanes[i].handles;
+    handles -=
+        static_cast<int64_t>(table.named.size());  // of no script: a native handle was given bare
+    if (handles > 0 && most > 0)
+        names.push_back(format("%lld stream%s of %s", static_cast<long long>(handles),
+                               handles == 1 ? "" : "s", device.name.c_str()));
+    return handles > 0 ? 1 : 0;
 }
 
 StreamTable &table_of(Device &device)

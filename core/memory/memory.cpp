@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/kinds.h"
 #include "core/memory/blocks.h"
 #include "core/memory/owner.h"
 #include "core/memory/pinned.h"
@@ -200,6 +201,21 @@ void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept
         if (each != lane) wait(each);
     });
 }
+
+namespace {
+
+int64_t tell_live(Device &device, size_t most, std::vector<std::string> &names)
+{
+    if (!device.memory.load()) return 0;
+    const int64_t bytes = memory_stats(device).allocated;
+    if (bytes > 0 && most > 0)
+        names.push_back(human(bytes) + " of " + device.name +
+                        " (of a graph, kept for backward, or raw blocks)");
+    return bytes > 0;
+}
+[[maybe_unused]] const bool tells = (detail::live_memory = tell_live, true);
+
+}  // namespace
 
 MemoryStats memory_stats(Device &device)
 {

@@ -2,6 +2,7 @@
 
 #include "core/base/pool.h"
 #include "core/memory/memory.h"
+#include "core/tensor/live.h"
 
 #include <algorithm>
 #include <memory>
@@ -28,6 +29,7 @@ Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_
     } else {
         contiguous_strides(shape, t->strides_);
     }
+    if (!device.host) detail::note_live(t.get());
     return t;
 }
 
@@ -244,4 +246,5 @@ yoke_tensor::yoke_tensor(size_t axes) noexcept
 yoke_tensor::~yoke_tensor()
 {
     yoke::live_tensors.fetch_sub(1, std::memory_order_relaxed);
+    if (device && !device->host) yoke::detail::forget_live(this);
 }

@@ -4,6 +4,8 @@
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/device.h"
+#include "core/memory/memory.h"
+#include "core/tensor/tensor.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_backend.h"
 #include "tests/core/fresh_process.h"
@@ -79,11 +81,12 @@ TEST(DeviceSelect, OtherSpecsAreRefusedByName)
 {
     in_fresh_process([] {
         prepare();
-        for (const char *spec :
-             {"sim:3", "gpu", "", "CPU", "uuid:GPU-89", "auto:n=2", "cpu:0",
-              "cpu:", "fake:", "fake:x", "fake:-1", "fake:1x", "fake:99999999999"})
+        for (const char *spec : {"sim:3", "gpu", "", "CPU", "cpu:0", "cpu:", "fake:", "fake:x",
+                                 "fake:-1", "fake:1x", "fake:99999999999"})
             expect_error(YOKE_E_VALUE, {(std::string("'") + spec + "'").c_str(), "auto", "cuda:N"},
                          [&] { open_device(spec); });
+        expect_error(YOKE_E_VALUE, {"'auto:n=2'", "select(n=2)"}, [] { open_device("auto:n=2"); });
+        expect_error(YOKE_E_UNAVAILABLE, {"uuid:GPU-89"}, [] { open_device("uuid:GPU-89"); });
     });
 }
 
@@ -222,6 +225,122 @@ TEST(DeviceSelect, AMissingKernelIsNamed)
         for (const int32_t op : {1, -1, YOKE_OP_COUNT})
             expect_error(YOKE_E_UNSUPPORTED, {"fake has no kernel for softmax"},
                          [&] { kernel_of(device, op, "softmax"); });
+    });
+}
+
+TEST(DeviceSelect, AutoWithConstraintsGivesADeviceOrSaysWhyNot)
+{
+    in_fresh_process([] {
+        prepare();
+        fake.devices = 3;
+        set_log_callback(remember, nullptr, nullptr);
+        // Its devices are alike, and no inventory knows them: the last is taken.
+        EXPECT_EQ(open_device("auto:kind=fake").name, "fake:2");
+        EXPECT_EQ(open_device("auto").name, "fake:2");
+        EXPECT_EQ(select_devices("auto:n=2", 0).size(), 2u);
+        EXPECT_EQ(select_devices("fake", 3).size(), 3u);
+        expect_error(YOKE_E_UNAVAILABLE, {"only 3 of the 4"}, [] { select_devices("fake", 4); });
+        expect_error(YOKE_E_VALUE, {"n=2", "3 devices"}, [] { select_devices("auto:n=2", 3); });
+        expect_error(YOKE_E_UNAVAILABLE, {"min_cc=99", "fake:1", "not known", "no CPU can meet"},
+                     [] { open_device("auto:min_cc=99"); });
+        expect_error(YOKE_E_TIMEOUT, {"0.25 s", "min_cc"},
+                     [] { open_device("auto:min_cc=99,wait=250ms"); });
+        EXPECT_EQ(open_device("auto:name=other,kind=cpu").name, "cpu");
+        EXPECT_EQ(logged, "");
+        EXPECT_EQ(open_device("auto:max_util=50,fallback=silent").name, "cpu");
+        EXPECT_EQ(logged, "");
+    });
+}
+
+TEST(DeviceSelect, AFallbackToTheCpuIsWarnedOfOnceWithItsReason)
+{
+    in_fresh_process([] {
+        prepare();
+        fake.capacity = 1000;
+        set_log_callback(remember, nullptr, nullptr);
+        EXPECT_EQ(open_device("auto:min_free=1KiB").name, "cpu");
+        EXPECT_NE(logged.find("1 device spec 'auto:min_free=1KiB' takes the cpu: "),
+                  std::string::npos)
+            << logged;
+        EXPECT_NE(logged.find("1000 B of free memory, 1 KiB was asked for"), std::string::npos)
+            << logged;
+        expect_error(YOKE_E_UNAVAILABLE, {"min_free=1KiB", "fake:0", "fallback=error"},
+                     [] { open_device("auto:min_free=1KiB,fallback=error"); });
+        EXPECT_EQ(open_device("auto:exclude=display,max_util=0").name, "cpu");
+        EXPECT_NE(logged.find("1 device spec 'auto:exclude=display,max_util=0' takes the cpu: "),
+                  std::string::npos)
+            << logged;
+        EXPECT_NE(logged.find("its utilization is not known"), std::string::npos) << logged;
+        const std::string before = logged;
+        open_device("auto:exclude=display,max_util=0");
+        EXPECT_EQ(logged, before);
+    });
+}
+
+TEST(DeviceSelect, AKindThatIsDisabledIsNeverOpened)
+{
+    in_fresh_process([] {
+        setenv("YOKE_PLATFORMS", "fake,cpu", 1);
+        prepare();
+        disable("fake");
+        EXPECT_EQ(open_device("auto").name, "cpu");
+        EXPECT_EQ(open_device("auto:max_util=50").name, "cpu");
+        EXPECT_EQ(fake.gets, 0);
+        EXPECT_NE(std::string(why_unavailable("fake")).find("disabled by yoke.disable('fake')"),
+                  std::string::npos);
+        expect_error(YOKE_E_UNAVAILABLE, {"disabled by yoke.disable('fake')"},
+                     [] { open_device("fake"); });
+        disable("fake");
+        enable("fake");
+        EXPECT_STRNE(why_unavailable("fake"), "");
+        enable("fake");
+        EXPECT_STREQ(why_unavailable("fake"), "");
+        EXPECT_EQ(open_device("auto").name, "fake:0");
+        enable("fake");  // once too often: nothing happens
+        expect_error(YOKE_E_VALUE, {"cpu"}, [] { disable("cpu"); });
+        expect_error(YOKE_E_VALUE, {"'fale'", "fake"}, [] { disable("fale"); });
+    });
+}
+
+TEST(DeviceSelect, WhatLivesOnADeviceKeepsItsKindFromBeingDisabled)
+{
+    in_fresh_process([] {
+        prepare();
+        Device &device = open_device("fake");
+        set_current_device(device);
+        Tensor three = make_tensor(device, YOKE_F32, std::vector<int64_t>{3}, "test");
+        {
+            std::vector<Tensor> many;
+            for (int i = 0; i < 6; ++i)
+                many.push_back(make_tensor(device, YOKE_I64, std::vector<int64_t>{2, 5}, "test"));
+            expect_error(YOKE_E_STATE, {"fake is in use", "[2, 5] int64 on fake:0", "and 2 more"},
+                         [] { disable("fake"); });
+        }
+        expect_error(YOKE_E_STATE, {"[3] float32 on fake:0;"}, [] { disable("fake"); });
+        EXPECT_STREQ(why_unavailable("fake"), "");
+        three = nullptr;
+        void *block = raw_alloc(device, 100, nullptr);
+        expect_error(YOKE_E_STATE, {"of fake:0"}, [] { disable("fake"); });
+        raw_free(block);
+        disable("fake");
+        expect_error(YOKE_E_UNAVAILABLE, {"fake:0", "disabled"}, [&] { synchronize(device); });
+        expect_error(YOKE_E_UNAVAILABLE, {"disabled"}, [&] { raw_alloc(device, 100, nullptr); });
+        expect_error(YOKE_E_UNAVAILABLE, {"disabled"},
+                     [&] { make_tensor(device, YOKE_F32, std::vector<int64_t>{3}, "test"); });
+        enable("fake");
+        make_tensor(device, YOKE_F32, std::vector<int64_t>{3}, "test");
+    });
+}
+
+TEST(DeviceSelect, ADefaultThatWasDisabledIsChosenAnewUntilItIsEnabled)
+{
+    in_fresh_process([] {
+        prepare();
+        EXPECT_EQ(current_device().name, "fake:0");
+        disable("fake");
+        EXPECT_EQ(current_device().name, "cpu");
+        enable("fake");
+        EXPECT_EQ(current_device().name, "fake:0");
     });
 }
 

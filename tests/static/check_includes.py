@@ -12,8 +12,9 @@ import tree
 TYPES = "capi/include/yoke/types.h"
 PUBLIC = "capi/include/"
 # What the inventory, selection and the doctor fill in are the structs of the C API themselves.
-STRUCTS = {"device": [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]}
-FLOORS = ["base", "backend", "device", "memory", "tensor", "autograd", "ops", "optim", "state",
+STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
+           for floor in ("device", "doctor")}
+FLOORS = ["base", "backend", "device", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "monitor"]
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 

@@ -199,6 +199,7 @@ void yl_open_autograd(lua_State *L, Binding *b);
 void yl_open_optim(lua_State *L, Binding *b);
 void yl_open_training(lua_State *L, Binding *b);
 void yl_open_graph(lua_State *L, Binding *b);
+void yl_open_doctor(lua_State *L, Binding *b);
 void yl_open_inventory(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);

@@ -73,6 +73,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_optimizer(module);
     bind_training(module);
     bind_graph(module);
+    bind_doctor(module);
     bind_inventory(module);
     module.def("_require_main_interpreter", require_main_interpreter);
     require(init_log());

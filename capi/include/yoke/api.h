@@ -14,9 +14,12 @@
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/doctor.h"
 #include "yoke/graph.h"
+#include "yoke/inventory.h"
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
+#include "yoke/select.h"
 #include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
@@ -489,6 +492,46 @@ typedef struct yoke_api {
     int32_t (*tensor_is_pinned)(yoke_tensor *tensor);
     yoke_status (*set_allow_tf32)(int32_t enabled);
     int32_t (*get_allow_tf32)(void);
+    yoke_status (*doctor)(uint32_t flags, double deadline, yoke_report **out);
+    void (*report_release)(yoke_report *report);
+    int32_t (*report_count)(yoke_report *report);
+    yoke_status (*report_check)(yoke_report *report, int32_t index, yoke_check *check);
+    int32_t (*report_exit_code)(yoke_report *report);
+    yoke_status (*doctor_record)(const char *folder, uint32_t flags);
+    yoke_status (*inventory_take)(yoke_inventory **out);
+    yoke_inventory *(*inventory_retain)(yoke_inventory *inventory);
+    void (*inventory_release)(yoke_inventory *inventory);
+    int32_t (*inventory_count)(yoke_inventory *inventory);
+    yoke_status (*inventory_card)(yoke_inventory *inventory, int32_t index, yoke_card_info *card);
+    yoke_status (*inventory_fact)(yoke_inventory *inventory, const char *key, const char **text);
+    yoke_status (*inventory_process)(yoke_inventory *inventory, int32_t index, int32_t which,
+                                     yoke_card_process *process);
+    yoke_status (*inventory_link)(yoke_inventory *inventory, int32_t a, int32_t b,
+                                  yoke_card_link *link);
+    int32_t (*inventory_network_count)(yoke_inventory *inventory);
+    yoke_status (*inventory_network)(yoke_inventory *inventory, int32_t index, int32_t card,
+                                     yoke_network_card *network, int32_t *path);
+    const char *(*inventory_topology)(yoke_inventory *inventory);
+    yoke_status (*device_sample)(yoke_device *device, yoke_card_info *card);
+    int32_t (*catalog_count)(void);
+    yoke_status (*catalog_get)(int32_t index, yoke_catalog_card *card);
+    int32_t (*catalog_find)(const char *name, int64_t memory);
+    yoke_status (*select)(const char *spec, int32_t n, yoke_device **devices, int32_t capacity,
+                          int32_t *count);
+    yoke_status (*explain)(const char *spec, yoke_explanation **out);
+    void (*explanation_release)(yoke_explanation *explanation);
+    int32_t (*explanation_count)(yoke_explanation *explanation);
+    yoke_status (*explanation_get)(yoke_explanation *explanation, int32_t index,
+                                   yoke_candidate *candidate);
+    yoke_inventory *(*explanation_inventory)(yoke_explanation *explanation);
+    const char *(*explanation_problem)(yoke_explanation *explanation);
+    const char *(*explanation_visible)(yoke_explanation *explanation);
+    yoke_status (*device_lease)(yoke_device *device);
+    yoke_status (*device_release_lease)(yoke_device *device);
+    int32_t (*device_is_leased)(yoke_device *device);
+    yoke_status (*lease_holder)(const char *uuid, int32_t *pid);
+    yoke_status (*disable)(const char *kind);
+    yoke_status (*enable)(const char *kind);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -1,0 +1,216 @@
+/*
+ * yoke-probe: measures one device, or a pair of them, for the doctor.
+ *
+ *   yoke-probe cuda:0            copies between host and device, a launch, a kernel whose result is checked
+ *   yoke-probe cuda:0 cuda:1     a copy from the first to the second, checked
+ *
+ * Prints a line a figure, "h2d 2.3e10" (bytes per second; seconds of a launch), and "done" at the end. A program of its own,
+ * because what it tries may hang or crash: the doctor ends it at a deadline. Exit 1: the last line says why.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "yoke/yoke.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { kElements = 16 << 20 }; /* of float32: 64 MiB, so that a copy's start does not count */
+
+static int failed(const char *what)
+{
+    printf("%s: %s\n", what, yoke_last_error()->message);
+    return 1;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Bytes that differ from place to place, so that a copy that is shifted, or left out, shows. */
+static void fill(float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) values[i] = (float)(i % 8191);
+}
+
+static int same(const float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i)
+        if (values[i] != (float)(i % 8191)) return 0;
+    return 1;
+}
+
+/* The elements that a device of this size is tried with: at most an eighth of what it has free. */
+static int64_t elements_for(yoke_device *device)
+{
+    int64_t free_bytes = 0, total = 0, count = kElements;
+    if (yoke_device_memory(device, &free_bytes, &total)) return count;
+    while (count > 1024 && count * 4 > free_bytes / 8) count /= 2;
+    return count;
+}
+
+/* Seconds of one copy from `from` to `to`, the best of five. Negative: it failed. `pinned`: host memory is. */
+static double time_copy(yoke_tensor *from, yoke_device *to, yoke_device *device, int32_t pinned)
+{
+    double best = -1;
+    for (int i = 0; i < 5; ++i) {
+        yoke_tensor *copy = NULL;
+        const double start = now();
+        if (yoke_tensor_to_v2(from, to, YOKE_NONE, pinned, &copy)) return -1;
+        const yoke_status waited = yoke_device_synchronize(device);
+        const double took = now() - start;
+        yoke_tensor_release(copy);
+        if (waited) return -1;
+        if (i > 0 && (best < 0 || took < best)) best = took; /* the first one allocates */
+    }
+    return best;
+}
+
+static int copies(yoke_device *device, yoke_device *cpu)
+{
+    const int64_t count = elements_for(device);
+    float *values = malloc((size_t)count * sizeof *values);
+    yoke_tensor *host = NULL, *pinned = NULL, *there = NULL;
+    int status = 1;
+    if (!values) return failed("memory");
+    fill(values, count);
+    const double bytes = (double)count * sizeof *values;
+    if (yoke_tensor_from_data(values, count * 4, &count, 1, YOKE_F32, cpu, &host) ||
+        yoke_tensor_pin_memory(host, &pinned) || yoke_tensor_to(host, device, YOKE_NONE, &there)) {
+        failed("copies");
+        goto end;
+    }
+    const double to = time_copy(pinned, device, device, 1), from = time_copy(there, cpu, device, 1);
+    const double pageable = time_copy(host, device, device, 0);
+    memset(values, 0, (size_t)count * sizeof *values);
+    if (to <= 0 || from <= 0 || pageable <= 0 ||
+        yoke_tensor_copy_to_host(there, values, count * 4)) {
+        failed("copies");
+        goto end;
+    }
+    printf("h2d %.6g\nd2h %.6g\nh2d_pageable %.6g\n", bytes / to, bytes / from, bytes / pageable);
+    status = !same(values, count);
+    if (status) printf("a copy to the device and back gave other bytes\n");
+end:
+    yoke_tensor_release(host);
+    yoke_tensor_release(pinned);
+    yoke_tensor_release(there);
+    free(values);
+    return status;
+}
+
+/* What a launch costs when many follow each other. */
+static int launches(yoke_device *device)
+{
+    enum { kLaunches = 200 };
+    const int64_t one = 8;
+    const yoke_scalar zero = {YOKE_ARG_FLOAT, 0, {.f = 0}};
+    yoke_tensor *x = NULL;
+    if (yoke_full(&one, 1, &zero, YOKE_F32, device, &x)) return failed("launch");
+    double best = 0;
+    for (int round = 0; round < 3; ++round) {
+        const double start = now();
+        for (int i = 0; i < kLaunches; ++i) {
+            yoke_tensor *y = NULL;
+            if (yoke_add(x, x, &y)) {
+                yoke_tensor_release(x);
+                return failed("launch");
+            }
+            yoke_tensor_release(y);
+        }
+        if (yoke_device_synchronize(device)) {
+            yoke_tensor_release(x);
+            return failed("launch");
+        }
+        const double took = (now() - start) / kLaunches;
+        if (round > 0 && (best <= 0 || took < best)) best = took;
+    }
+    yoke_tensor_release(x);
+    printf("launch %.6g\n", best);
+    return 0;
+}
+
+/* A sum and a product of whole numbers that float32 holds exactly: the result has one right value. */
+static int smoke(yoke_device *device)
+{
+    enum { kRows = 64 };
+    const int64_t shape[] = {kRows, kRows};
+    const yoke_scalar two = {YOKE_ARG_FLOAT, 0, {.f = 2}}, three = {YOKE_ARG_FLOAT, 0, {.f = 3}};
+    yoke_tensor *x = NULL, *y = NULL, *product = NULL, *sum = NULL;
+    double value = 0;
+    int status = 1;
+    if (yoke_full(shape, 2, &two, YOKE_F32, device, &x) ||
+        yoke_full(shape, 2, &three, YOKE_F32, device, &y) || yoke_matmul(x, y, &product) ||
+        yoke_sum(product, NULL, 0, 0, YOKE_NONE, &sum) || yoke_tensor_item_f64(sum, &value)) {
+        failed("smoke");
+    } else if (value != 6.0 * kRows * kRows * kRows) {
+        printf("smoke wrong: a product's sum is %.17g, it must be %.17g\n", value,
+               6.0 * kRows * kRows * kRows);
+        status = 0;
+    } else {
+        printf("smoke ok\n");
+        status = 0;
+    }
+    yoke_tensor_release(x);
+    yoke_tensor_release(y);
+    yoke_tensor_release(product);
+    yoke_tensor_release(sum);
+    return status;
+}
+
+static int peers(yoke_device *from, yoke_device *to)
+{
+    const int64_t count = elements_for(to);
+    float *values = malloc((size_t)count * sizeof *values);
+    yoke_tensor *here = NULL, *there = NULL;
+    int status = 1;
+    if (!values) return failed("memory");
+    fill(values, count);
+    if (yoke_tensor_from_data(values, count * 4, &count, 1, YOKE_F32, from, &here)) {
+        failed("peer");
+        goto end;
+    }
+    const double took = time_copy(here, to, to, 0);
+    memset(values, 0, (size_t)count * sizeof *values);
+    if (took <= 0 || yoke_tensor_to(here, to, YOKE_NONE, &there) ||
+        yoke_tensor_copy_to_host(there, values, count * 4)) {
+        failed("peer");
+        goto end;
+    }
+    const double rate = same(values, count) ? (double)count * sizeof *values / took : 0;
+    printf("peer.%d %.6g\n", yoke_device_index(to), rate);
+    status = 0;
+end:
+    yoke_tensor_release(here);
+    yoke_tensor_release(there);
+    free(values);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || argc > 3 || argv[1][0] == '-') {
+        fprintf(stderr,
+                "usage: yoke-probe DEVICE [OTHER]\n"
+                "Measures a device for `yoke doctor --probe`, or copies from it to another.\n");
+        return 2;
+    }
+    yoke_device *device = NULL, *other = NULL, *cpu = NULL;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured before a hang is not lost */
+    int status = yoke_device_open("cpu", &cpu) || yoke_device_open(argv[1], &device) ||
+                 (argc == 3 && yoke_device_open(argv[2], &other));
+    if (status)
+        failed("device");
+    else if (argc == 3)
+        status = peers(device, other);
+    else
+        status = smoke(device) || copies(device, cpu) || launches(device);
+    yoke_device_release(device);
+    yoke_device_release(other);
+    yoke_device_release(cpu);
+    if (!status) printf("done\n");
+    return status;
+}

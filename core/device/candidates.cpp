@@ -1,0 +1,216 @@
+#include "core/device/candidates.h"
+
+#include "core/backend/registry.h"
+#include "core/base/log.h"
+#include "core/device/kinds.h"
+#include "core/device/lease.h"
+
+#include <strings.h>
+#include <unistd.h>
+
+namespace yoke {
+
+namespace {
+
+// A UUID without "GPU-" or "MIG-": CUDA writes the first one for both.
+std::string_view bare(std::string_view uuid)
+{
+    return uuid.size() > 4 && uuid[3] == '-' ? uuid.substr(4) : uuid;
+}
+
+bool is_same_uuid(const char *a, const char *b)
+{
+    const std::string left(bare(a)), right(bare(b));
+    return strcasecmp(left.c_str(), right.c_str()) == 0;
+}
+
+bool is_card_of(const Card &card, const Device &device)
+{
+    const yoke_card_info &info = card.info;
+    if (*info.uuid && *device.info.uuid) return is_same_uuid(info.uuid, device.info.uuid);
+    // The instances of one card share its address.
+    return *info.pci && info.kind != YOKE_CARD_MIG &&
+           normal_pci(device.info.pci) == normal_pci(info.pci);
+}
+
+// What nobody has told of a card so far, from its backend.
+void complete(Card &card, Device &device)
+{
+    yoke_card_info &info = card.info;
+    const yoke_backend_device_info &told = device.info;
+    if (!*info.name) put(info.name, told.name);
+    if (!*info.uuid) put(info.uuid, told.uuid);
+    if (!*info.pci) put(info.pci, normal_pci(told.pci));
+    if (info.cc_major < 0 && told.cc_major > 0)
+        info.cc_major = told.cc_major, info.cc_minor = told.cc_minor;
+    if (info.multiprocessors < 0) info.multiprocessors = told.multiprocessors;
+    if (info.memory_total < 0) info.memory_total = static_cast<int64_t>(told.total_memory);
+    uint64_t free_now = 0, total = 0;
+    if (info.memory_free < 0 && !device.disabled.load() &&
+        device.backend->mem_info(device.handle, &free_now, &total) == YOKE_OK)
+        info.memory_free = static_cast<int64_t>(free_now);
+    info.visible = device.index;
+    if (info.present != 0) info.reason[0] = '\0';  // it was opened: nothing speaks against it
+}
+
+// A card that the inventory did not know of: nothing is known of its links either.
+void add_card(Candidates &all, Device &device)
+{
+    Machine &machine = all.machine;
+    const size_t count = machine.cards.size();
+    std::vector<yoke_card_link> links((count + 1) * (count + 1));
+    for (size_t a = 0; a <= count; ++a)
+        for (size_t b = 0; b <= count; ++b) {
+            yoke_card_link &link = links[a * (count + 1) + b];
+            if (a < count && b < count) {
+                link = machine.links[a * count + b];
+                continue;
+            }
+            link = {};
+            link.struct_size = sizeof link;
+            link.path = a == b ? YOKE_PATH_SELF : 1000;  // further than any that has a name
+            link.peer = a == b ? 1 : -1;
+            put(link.label, a == b ? "X" : "");
+        }
+    machine.links = std::move(links);
+    Card card = unknown_card();
+    card.info.index = static_cast<int32_t>(count);
+    card.info.kind = YOKE_CARD_GPU;
+    card.info.present = 1;
+    if (std::string_view(device.kind()) == "cuda") put(card.info.vendor, "nvidia");
+    machine.cards.push_back(card);
+    all.situation.seats.emplace_back();
+    all.devices.push_back(nullptr);
+}
+
+void seat_cards(Candidates &all)
+{
+    const size_t count = all.machine.cards.size();
+    all.situation.seats.resize(count);
+    all.devices.resize(count, nullptr);
+    for (size_t i = 0; i < count; ++i) {
+        const yoke_card_info &info = all.machine.cards[i].info;
+        if (std::string_view(info.vendor) == "nvidia" && info.visible >= 0)
+            all.situation.seats[i].device = "cuda:" + std::to_string(info.visible);
+    }
+}
+
+// What stands against every card of a kind.
+void bar_kind(Candidates &all, const std::string &kind, const std::string &problem)
+{
+    for (size_t i = 0; i < all.devices.size(); ++i) {
+        Seat &seat = all.situation.seats[i];
+        if (!all.devices[i] && kind_of(all.machine.cards[i], seat) == kind) seat.problem = problem;
+    }
+    if (kind != "cuda") return;
+    all.situation.gpu_problem = problem;
+}
+
+void join_kind(Candidates &all, const std::string &kind, bool open)
+{
+    const char *problem = open ? why_unavailable(kind) : known_problem(kind);
+    if (*problem) return bar_kind(all, kind, problem);
+    const std::vector<Device *> devices = open ? devices_of(kind) : opened_devices_of(kind);
+    if (devices.empty()) return;
+    detail::join_devices(devices, all);
+    // A number that CUDA did not give is no number of a device.
+    for (size_t i = 0; i < all.devices.size(); ++i) {
+        Seat &seat = all.situation.seats[i];
+        const Card &card = all.machine.cards[i];
+        if (all.devices[i] || kind_of(card, seat) != kind) continue;
+        if (card.info.visible >= 0)
+            seat.problem = "CUDA does not show it, though nothing hides it; run `yoke doctor`";
+        seat.device.clear();
+    }
+}
+
+void look_up_leases(Candidates &all, const Spec &spec)
+{
+    const bool must = spec.lease || (spec.exclude & Spec::kLeased) != 0;
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        const std::string key = lease_key(all.machine.cards[i].info);
+        if (key.empty()) continue;
+        try {
+            const int32_t holder = lease_holder(key);
+            all.situation.seats[i].holder = holder == getpid() ? 0 : holder;
+        } catch (const Error &error) {
+            if (must) throw;
+            log(LogLevel::kDebug, "leases are not looked at: %s", error.what());
+            return;
+        }
+    }
+}
+
+void look_at_cpu(Situation &situation)
+{
+    situation.cpu_problem = why_unavailable(kHostKind);
+    if (!situation.cpu_problem.empty()) return;
+    for (Device *cpu : opened_devices_of(kHostKind)) {
+        uint64_t free_now = 0, total = 0;
+        if (cpu->backend->mem_info(cpu->handle, &free_now, &total) != YOKE_OK) continue;
+        situation.cpu_free = static_cast<int64_t>(free_now);
+        situation.cpu_total = static_cast<int64_t>(total);
+    }
+}
+
+}  // namespace
+
+void detail::join_devices(const std::vector<Device *> &devices, Candidates &all)
+{
+    for (Device *device : devices) {
+        size_t i = 0;
+        while (i < all.machine.cards.size() &&
+               (all.devices[i] || !is_card_of(all.machine.cards[i], *device)))
+            ++i;
+        if (i == all.machine.cards.size()) add_card(all, *device);
+        complete(all.machine.cards[i], *device);
+        all.situation.seats[i].device = device->name;
+        all.devices[i] = device;
+    }
+}
+
+Candidates find_candidates(const Spec &spec, bool open)
+{
+    Candidates all;
+    all.machine = take_inventory();
+    seat_cards(all);
+    const bool wants_gpu = spec.kind != kHostKind;
+    for (const std::string &kind : known_kinds())
+        if (kind != kHostKind) join_kind(all, kind, open && wants_gpu);
+    look_up_leases(all, spec);
+    look_at_cpu(all.situation);
+    return all;
+}
+
+std::string lease_key(const yoke_card_info &info)
+{
+    return *info.uuid ? info.uuid : info.pci;
+}
+
+std::string lease_key(const Device &device)
+{
+    if (*device.info.uuid) return device.info.uuid;
+    return *device.info.pci ? normal_pci(device.info.pci) : device.name;
+}
+
+std::string doctor_check(const Machine &machine)
+{
+    bool is_there = false, is_hidden = true, is_bound = true, has_driver = true;
+    for (const Card &card : machine.cards) {
+        if (std::string_view(card.info.vendor) != "nvidia") continue;
+        is_there = true;
+        is_hidden &= card.info.visible < 0;
+        const std::string_view driver = card.info.driver;
+        has_driver &= !driver.empty();
+        is_bound &= driver.empty() || driver == "nvidia";
+    }
+    if (!is_there) return "";
+    if (!is_bound) return "driver-bound";
+    if (!has_driver) return "module-loaded";
+    const std::string problem = machine.fact("nvml_problem");
+    if (problem.find("mismatch") != std::string::npos) return "driver-library-match";
+    if (is_hidden && getenv("CUDA_VISIBLE_DEVICES")) return "all-hidden";
+    return "cuda-library";
+}
+
+}  // namespace yoke

@@ -1,0 +1,80 @@
+// Switching a kind of devices off, and on again.
+#include "core/backend/registry.h"
+#include "core/device/kinds.h"
+
+namespace yoke {
+
+namespace detail {
+
+LiveFn live_tensors = nullptr;
+LiveFn live_memory = nullptr;
+
+}  // namespace detail
+
+namespace {
+
+constexpr size_t kMostNamed = 5;
+
+// What lives on the devices of a kind, in words; "" for nothing.
+std::string living(std::string_view kind)
+{
+    std::vector<std::string> names;
+    int64_t count = 0;
+    for (Device *device : opened_devices_of(kind)) {
+        const int64_t before = count;
+        for (const detail::LiveFn tell : {detail::live_tensors, detail::live_streams})
+            if (tell) count += tell(*device, kMostNamed - names.size(), names);
+        // Memory of tensors is theirs to tell of; what no tensor of the device has is told of when it is all there is.
+        if (count == before && detail::live_memory)
+            count += detail::live_memory(*device, kMostNamed - names.size(), names);
+    }
+    if (count == 0) return "";
+    std::string text = join(names);
+    if (static_cast<size_t>(count) > names.size())
+        text += format(" and %lld more",
+                       static_cast<long long>(count) - static_cast<long long>(names.size()));
+    return text;
+}
+
+void check_kind(std::string_view kind, const char *call)
+{
+    const std::string name(kind);
+    if (!is_known_kind(kind)) {
+        std::vector<std::string> kinds = known_kinds();
+        fail(YOKE_E_VALUE, "%s: there is no device kind '%s'; the kinds are %s", call, name.c_str(),
+             join(kinds).c_str());
+    }
+    if (kind == kHostKind)
+        fail(YOKE_E_VALUE,
+             "%s: the cpu cannot be switched off, since everything begins on it; to keep work "
+             "off it, set YOKE_PLATFORMS to the kinds that may be used",
+             call);
+}
+
+}  // namespace
+
+void disable(std::string_view kind)
+{
+    check_kind(kind, "disable");
+    // First, so that nothing new comes to life while we look.
+    count_disabled(kind, 1);
+    std::string text;
+    try {
+        text = living(kind);
+    } catch (...) {
+        count_disabled(kind, -1);
+        throw;
+    }
+    if (text.empty()) return;
+    count_disabled(kind, -1);
+    fail(YOKE_E_STATE, "disable: %s is in use: %s; drop them, or move them to the cpu, first",
+         std::string(kind).c_str(), text.c_str());
+}
+
+void enable(std::string_view kind)
+{
+    check_kind(kind, "enable");
+    count_disabled(kind, -1);
+}
+
+}  // namespace yoke

@@ -1,0 +1,48 @@
+// lease.h: a card held for one process, against all others that ask before they take one.
+//
+// A lease is an exclusive flock() on a file of the lease folder, one file for each card, named after its UUID. The lock is
+// the lease: the kernel ends it with the process, however that ends, and the file stays behind meaning nothing. Files are
+// never removed, since a process might hold the lock of one that was. The pid written into a file serves messages alone.
+//
+// A lock of this kind belongs to the open file, which fork() shares and exec() would: so the files close on exec, and a
+// forked child closes its copies before it does anything else. The lease stays the parent's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace yoke {
+
+// The folder: YOKE_LEASE_DIR, else the first of /run/lock/yoke, $XDG_RUNTIME_DIR/yoke and /tmp/yoke-leases that is there
+// and can be written, or can be made. Made for all users (1777). Raises YOKE_E_IO naming it and what to do.
+std::string lease_folder();
+
+// Takes the lease of a card; true if this process holds it now, already or anew. False: another process holds it.
+// Raises YOKE_E_IO as above, YOKE_E_VALUE for a name that is none.
+bool take_lease(std::string_view card);
+
+// Gives it up; without one nothing happens.
+void drop_lease(std::string_view card) noexcept;
+
+bool holds_lease(std::string_view card) noexcept;
+
+// The process that holds it: 0 for none, -1 if it cannot be named. This process counts too. Takes no lease and never
+// keeps another process from taking one. Raises as above; a folder that does not exist holds no lease.
+int32_t lease_holder(std::string_view card);
+
+// Warns, once, if processes of other containers do not see the folder. `container` is the inventory's fact.
+void warn_of_private_leases(std::string_view container);
+
+namespace detail {
+// The name of a card's file: a UUID without "GPU-" or "MIG-", in lower case.
+std::string lease_name(std::string_view card);
+
+// The pid that has the lock of a file, by the text of /proc/locks; 0 if none is found there.
+int32_t holder_in(const std::string &locks, uint64_t device, uint64_t inode);
+
+// Whether the mount on which a folder lies is of this container alone, by the text of /proc/self/mountinfo.
+bool is_private_mount(const std::string &mountinfo, const std::string &folder);
+}  // namespace detail
+
+}  // namespace yoke

@@ -1,0 +1,382 @@
+#include "core/device/selection.h"
+
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace yoke {
+
+namespace {
+
+using detail::Contender;
+
+constexpr int kUnusable = 1000;  // broken wishes of a card that no wish could save
+
+// The reasons against a card, gathered.
+struct Against {
+    std::string text;
+    int count = 0;
+    void add(const std::string &reason, int weight = 1)
+    {
+        text += (text.empty() ? "" : "; ") + reason;
+        count += weight;
+    }
+};
+
+std::string lower(std::string_view text)
+{
+    std::string low(text);
+    std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return tolower(c); });
+    return low;
+}
+
+const yoke_card_info &info_of(const Machine &machine, int card)
+{
+    return machine.cards[static_cast<size_t>(card)].info;
+}
+
+// "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)".
+std::string named(const Machine &machine, const Situation &situation, int card)
+{
+    if (card == kCpuCandidate) return "cpu";
+    const yoke_card_info &info = info_of(machine, card);
+    const std::string &device = situation.seats[static_cast<size_t>(card)].device;
+    const std::string mark = !device.empty() ? device : *info.uuid ? info.uuid : info.pci;
+    const std::string name = *info.name ? info.name : "a card";
+    return mark.empty() ? name : name + " (" + mark + ")";
+}
+
+std::string capability(const yoke_card_info &info)
+{
+    return format("%d.%d", info.cc_major, info.cc_minor);
+}
+
+// Why a card serves nobody here, whatever the spec; "" for nothing.
+std::string unusable(const Machine &machine, const Card &card, const Seat &seat)
+{
+    const yoke_card_info &info = card.info;
+    if (*info.reason) return info.reason;
+    if (info.present == 0) return "it was there and no longer answers; run `yoke doctor`";
+    if (kind_of(card, seat).empty())
+        return "Yoke has no backend for devices of " +
+               (*info.vendor ? std::string(info.vendor) : std::string("an unknown vendor"));
+    if (info.kind == YOKE_CARD_GPU && info.mig == 1 && seat.device.empty())
+        return "it is partitioned: its MIG instances are devices, the card itself is not";
+    if (!seat.problem.empty()) return seat.problem;
+    if (!seat.device.empty()) return "";
+    const std::string why = machine.fact("visible_devices");
+    return "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why);
+}
+
+std::string lease_text(int32_t holder)
+{
+    return holder > 0 ? format("process %d holds its lease", holder)
+                      : std::string("another process holds its lease");
+}
+
+void check_memory(const yoke_card_info &info, const char *what, int64_t has, int64_t wanted,
+                  Against &against)
+{
+    if (wanted < 0 || has >= wanted) return;
+    if (has < 0)
+        against.add(std::string("its ") + what + " memory is not known" +
+                    (info.asleep == 1 ? " while it is asleep" : "") + ", " + bytes_text(wanted) +
+                    " was asked for");
+    else
+        against.add(bytes_text(has) + " of " + what + " memory, " + bytes_text(wanted) +
+                    " was asked for");
+}
+
+void check_capability(const yoke_card_info &info, const Spec &spec, Against &against)
+{
+    if (spec.min_cc < 0 || 10 * info.cc_major + info.cc_minor >= spec.min_cc) return;
+    const std::string wanted = format("%d.%d", spec.min_cc / 10, spec.min_cc % 10);
+    if (info.cc_major < 0)
+        against.add("its compute capability is not known, at least " + wanted + " was asked for");
+    else
+        against.add("compute capability " + capability(info) + ", at least " + wanted +
+                    " was asked for");
+}
+
+void check_load(const yoke_card_info &info, const Spec &spec, Against &against)
+{
+    if (spec.max_util < 0 || info.utilization <= spec.max_util) return;
+    const std::string wanted = format("at most %g %% was asked for", 100 * spec.max_util);
+    if (std::isnan(info.utilization)) {
+        // Nobody can work on a card that is asleep.
+        if (info.asleep != 1) against.add("its utilization is not known, " + wanted);
+    } else {
+        against.add(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
+    }
+}
+
+int computing_processes(const Card &card)
+{
+    int count = 0;
+    for (const yoke_card_process &process : card.processes) count += process.compute == 1;
+    return std::max(count, std::max(0, card.info.hidden_processes));
+}
+
+void check_excluded(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+{
+    const yoke_card_info &info = card.info;
+    const auto excluded = [&](Spec::Exclude what) { return (spec.exclude & what) != 0; };
+    if (excluded(Spec::kEgpu) && info.is_egpu == 1)
+        against.add("it is an external GPU, and exclude=egpu");
+    if (excluded(Spec::kDisplay) && info.display == 1)
+        against.add("a display is attached to it, and exclude=display");
+    if (excluded(Spec::kMig) && info.kind == YOKE_CARD_MIG)
+        against.add("it is a MIG instance, and exclude=mig");
+    if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
+        against.add("it is part of the processor's chip, and exclude=integrated");
+    if (excluded(Spec::kBusy) && computing_processes(card) > 0)
+        against.add(
+            format("%d processes compute on it, and exclude=busy", computing_processes(card)));
+    if ((excluded(Spec::kLeased) || spec.lease) && seat.holder)
+        against.add(lease_text(seat.holder) +
+                    (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
+}
+
+// Whether it is a card that the spec means at all.
+void check_identity(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+{
+    using Form = Spec::Form;
+    const bool is_named =
+        spec.form == Form::kIndex  ? seat.device == spec.kind + ":" + std::to_string(spec.index)
+        : spec.form == Form::kUuid ? lower(card.info.uuid).rfind(spec.prefix, 0) == 0
+        : spec.form == Form::kPci  ? normal_pci(card.info.pci).rfind(spec.prefix, 0) == 0
+                                   : true;
+    if (!is_named) against.add("the spec names another device", kUnusable / 2);
+    if (!spec.kind.empty() && kind_of(card, seat) != spec.kind)
+        against.add("it is of kind " + kind_of(card, seat) + ", and the spec wants " + spec.kind,
+                    kUnusable / 2);
+    if (!spec.name_holds.empty() &&
+        lower(card.info.name).find(lower(spec.name_holds)) == std::string::npos)
+        against.add("its name does not hold '" + spec.name_holds + "'");
+}
+
+Against against_card(const Machine &machine, int index, const Situation &situation,
+                     const Spec &spec)
+{
+    const Card &card = machine.cards[static_cast<size_t>(index)];
+    const Seat &seat = situation.seats[static_cast<size_t>(index)];
+    Against against;
+    if (const std::string why = unusable(machine, card, seat); !why.empty()) {
+        against.add(why, kUnusable);
+        return against;
+    }
+    check_identity(card, seat, spec, against);
+    check_memory(card.info, "free", card.info.memory_free, spec.min_free, against);
+    check_memory(card.info, "total", card.info.memory_total, spec.min_memory, against);
+    check_capability(card.info, spec, against);
+    check_load(card.info, spec, against);
+    check_excluded(card, seat, spec, against);
+    return against;
+}
+
+// What an accepted card has.
+std::string merits(const Card &card, const Seat &seat)
+{
+    const yoke_card_info &info = card.info;
+    std::string text = *info.name ? info.name : "a device";
+    if (info.cc_major >= 0) text += ", compute capability " + capability(info);
+    if (info.memory_free >= 0 && info.memory_total >= 0)
+        text +=
+            ", " + bytes_text(info.memory_free) + " of " + bytes_text(info.memory_total) + " free";
+    if (!std::isnan(info.utilization)) text += format(", %.0f %% busy", 100 * info.utilization);
+    if (info.nvlinks_active > 0) text += format(", %d NVLinks", info.nvlinks_active);
+    if (info.is_egpu == 1) text += ", external";
+    if (info.asleep == 1) text += ", asleep";
+    if (seat.holder) text += ", " + lease_text(seat.holder);
+    return text;
+}
+
+Contender contender(const Machine &machine, const Situation &situation, int card)
+{
+    constexpr int64_t kStep = int64_t{256} << 20;
+    const yoke_card_info &info = info_of(machine, card);
+    Contender made;
+    made.card = card;
+    made.leased = situation.seats[static_cast<size_t>(card)].holder != 0;
+    made.link = detail::link_rate(info);
+    made.free_memory = info.memory_free < 0 ? -1 : info.memory_free / kStep;
+    made.load = std::isnan(info.utilization) ? 0 : static_cast<int>(100 * info.utilization + 0.5);
+    return made;
+}
+
+void judge_cards(const Machine &machine, const Situation &situation, const Spec &spec,
+                 Choice &choice, std::vector<Contender> &fitting)
+{
+    for (int i = 0; i < static_cast<int>(machine.cards.size()); ++i) {
+        const Seat &seat = situation.seats[static_cast<size_t>(i)];
+        const Against against = against_card(machine, i, situation, spec);
+        Verdict verdict;
+        verdict.card = i;
+        verdict.accepted = against.count == 0;
+        verdict.broken = against.count;
+        verdict.device = seat.device;
+        verdict.reason =
+            verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], seat) : against.text;
+        choice.verdicts.push_back(verdict);
+        if (verdict.accepted) fitting.push_back(contender(machine, situation, i));
+    }
+    std::sort(fitting.begin(), fitting.end(), detail::is_before);
+}
+
+// A spec that names one device must not mean two.
+void check_one(const Machine &machine, const Situation &situation, const Spec &spec, int count)
+{
+    const bool names_one = spec.form == Spec::Form::kIndex || spec.form == Spec::Form::kUuid ||
+                           spec.form == Spec::Form::kPci;
+    if (!names_one) return;
+    if (count > 1)
+        fail(YOKE_E_VALUE,
+             "device spec '%s' names one device, and %d were asked for; use auto:n=%d",
+             spec.text.c_str(), count, count);
+    std::vector<std::string> meant;
+    for (size_t i = 0; i < machine.cards.size(); ++i) {
+        Against against;
+        check_identity(machine.cards[i], situation.seats[i], spec, against);
+        if (against.count == 0)
+            meant.push_back(std::string(machine.cards[i].info.uuid) + " at " +
+                            machine.cards[i].info.pci);
+    }
+    if (meant.size() > 1)
+        fail(YOKE_E_VALUE, "device spec '%s' is the beginning of %zu cards: %s; write more of it",
+             spec.text.c_str(), meant.size(), join(meant).c_str());
+}
+
+// Whether the CPU may be taken, and a word on it.
+Verdict judge_cpu(const Situation &situation, const Spec &spec)
+{
+    Verdict verdict;
+    verdict.device = kHostKind;
+    Against against;
+    const int64_t has[] = {situation.cpu_free, situation.cpu_total};
+    const int64_t wanted[] = {spec.min_free, spec.min_memory};
+    if (!situation.cpu_problem.empty()) against.add(situation.cpu_problem, kUnusable);
+    if (!spec.needs_gpu_for().empty())
+        against.add("no CPU can meet " + spec.needs_gpu_for());
+    else if (!spec.kind.empty() && spec.kind != kHostKind)
+        against.add("the spec wants kind " + spec.kind, kUnusable / 2);
+    else if (!spec.allows_cpu())
+        against.add("fallback=error");
+    for (int i = 0; i < 2; ++i)
+        if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
+            against.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
+                        bytes_text(wanted[i]) + " was asked for");
+    verdict.accepted = against.count == 0;
+    verdict.broken = against.count;
+    verdict.reason = !verdict.accepted        ? against.text
+                     : spec.kind == kHostKind ? "the host's processor"
+                                              : "the host's processor, where no GPU fits";
+    return verdict;
+}
+
+std::string joined_how(const Spec &spec)
+{
+    const char *const words[] = {"", "joined by NVLink", "behind one PCI Express switch",
+                                 "of one NUMA node"};
+    std::string text = words[static_cast<int>(spec.same)];
+    if (spec.homogeneous) text += (text.empty() ? "" : " and ") + std::string("alike");
+    return text;
+}
+
+// Why no `count` of the fitting ones make a set, and the largest that do.
+std::string no_set(const Machine &machine, const Situation &situation, const Spec &spec,
+                   const std::vector<Contender> &fitting, int count)
+{
+    std::string text =
+        format("%zu devices fit, but no %d of them are ", fitting.size(), count) + joined_how(spec);
+    for (size_t fewer = static_cast<size_t>(count) - 1; fewer > 0; --fewer) {
+        const auto set = detail::best_set(machine, spec, fitting, fewer);
+        if (set.empty()) continue;
+        if (fewer == 1) return text + "; no two of them are";
+        std::vector<std::string> names;
+        for (const Contender &each : set) names.push_back(named(machine, situation, each.card));
+        return text + format("; n=%zu would do: ", fewer) + join(names);
+    }
+    return text;
+}
+
+// Every rejected device with its reason.
+std::string rejections(const Machine &machine, const Situation &situation, const Choice &choice)
+{
+    std::vector<std::string> all;
+    for (const Verdict &verdict : choice.verdicts)
+        if (!verdict.accepted)
+            all.push_back(named(machine, situation, verdict.card) + ": " + verdict.reason);
+    return join(all, "; ");
+}
+
+std::string too_few(const Machine &machine, const Situation &situation, const Choice &choice,
+                    size_t fitting, int count)
+{
+    const bool no_cards = machine.cards.empty();
+    const std::string rejected = rejections(machine, situation, choice);
+    std::string text = fitting == 0
+                           ? (count == 1 ? "no device fits" : "none of them fits")
+                           : format("only %zu of the %d that are wanted fit", fitting, count);
+    if (no_cards) text += "; this machine shows no GPU";
+    if (no_cards && !situation.gpu_problem.empty())
+        text += ", and CUDA says: " + situation.gpu_problem;
+    return text + (rejected.empty() ? "" : ": " + rejected);
+}
+
+void put_in_order(Choice &choice, const std::vector<Contender> &fitting)
+{
+    for (size_t i = 0; i < choice.chosen.size(); ++i)
+        for (Verdict &verdict : choice.verdicts)
+            if (verdict.card == choice.chosen[i]) verdict.place = static_cast<int>(i);
+    const auto rank = [&](const Verdict &v) {
+        size_t place = 0;
+        while (place < fitting.size() && fitting[place].card != v.card) ++place;
+        return place;  // the CPU, and what does not fit, behind what does
+    };
+    std::stable_sort(choice.verdicts.begin(), choice.verdicts.end(),
+                     [&](const Verdict &a, const Verdict &b) {
+                         if ((a.place < 0) != (b.place < 0)) return b.place < 0;
+                         if (a.place != b.place) return a.place < b.place;
+                         if (a.accepted && b.accepted) return rank(a) < rank(b);
+                         return a.broken < b.broken;
+                     });
+}
+
+}  // namespace
+
+std::string kind_of(const Card &card, const Seat &seat)
+{
+    if (!seat.device.empty()) return seat.device.substr(0, seat.device.find(':'));
+    return std::string_view(card.info.vendor) == "nvidia" ? "cuda" : "";
+}
+
+Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count)
+{
+    check_one(machine, situation, spec, count);
+    Choice choice;
+    std::vector<Contender> fitting;
+    judge_cards(machine, situation, spec, choice, fitting);
+    for (const Contender &each :
+         detail::best_set(machine, spec, fitting, static_cast<size_t>(count)))
+        choice.chosen.push_back(each.card);
+    const Verdict cpu = judge_cpu(situation, spec);
+    choice.verdicts.push_back(cpu);
+    if (choice.chosen.empty()) {
+        const bool lacks_set = fitting.size() >= static_cast<size_t>(count);
+        const std::string why = lacks_set
+                                    ? no_set(machine, situation, spec, fitting, count)
+                                    : too_few(machine, situation, choice, fitting.size(), count);
+        if (cpu.accepted && count == 1) {
+            choice.chosen.push_back(kCpuCandidate);
+            if (spec.kind != kHostKind) choice.passed_over = why;
+        } else {
+            choice.problem = why;
+        }
+    }
+    put_in_order(choice, fitting);
+    return choice;
+}
+
+}  // namespace yoke

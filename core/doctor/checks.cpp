@@ -1,0 +1,153 @@
+#include "core/doctor/checks.h"
+
+#include "core/base/error.h"
+#include "yoke/doctor.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace yoke::doctor {
+
+static_assert(kOk == YOKE_CHECK_OK && kWarn == YOKE_CHECK_WARN && kFail == YOKE_CHECK_FAIL &&
+              kSkip == YOKE_CHECK_SKIP);
+
+Finding found(int status, std::string evidence, std::string remedy, int card)
+{
+    return {status, std::move(evidence), std::move(remedy), card};
+}
+
+void Findings::add(int status, const std::string &evidence, const std::string &remedy, int card)
+{
+    if (sum_.evidence.empty() || status > sum_.status) sum_.card = card;
+    sum_.status = std::max(sum_.status, status);
+    sum_.evidence += (sum_.evidence.empty() ? "" : "; ") + evidence;
+    for (const std::string &line : lines_of(remedy)) {
+        const auto known = lines_of(sum_.remedy);
+        if (std::find(known.begin(), known.end(), line) != known.end()) continue;
+        sum_.remedy += (sum_.remedy.empty() ? "" : "\n") + line;
+    }
+}
+
+Finding Findings::or_ok(const std::string &evidence) const
+{
+    return empty() ? ok(evidence) : sum_;
+}
+
+const yoke_card_info &card(const Facts &facts, int index)
+{
+    return facts.machine.cards[static_cast<size_t>(index)].info;
+}
+
+std::vector<int> gpus(const Facts &facts)
+{
+    std::vector<int> found;
+    for (size_t i = 0; i < facts.machine.cards.size(); ++i) {
+        const yoke_card_info &info = facts.machine.cards[i].info;
+        if (std::string_view(info.vendor) == "nvidia" && info.kind != YOKE_CARD_MIG)
+            found.push_back(static_cast<int>(i));
+    }
+    return found;
+}
+
+std::vector<int> working_gpus(const Facts &facts)
+{
+    std::vector<int> found;
+    for (const int i : gpus(facts)) {
+        const yoke_card_info &info = card(facts, i);
+        const bool held = info.kind == YOKE_CARD_INTEGRATED || info.uuid[0];
+        if (held && info.present != 0) found.push_back(i);
+    }
+    return found;
+}
+
+std::string label(const Facts &facts, int index)
+{
+    const yoke_card_info &info = card(facts, index);
+    const int number = info.nvml_index >= 0 ? info.nvml_index : info.index;
+    std::string text = "GPU " + std::to_string(number) + " (";
+    text +=
+        info.name[0] ? info.name : format("PCI device %08x", static_cast<unsigned>(info.pci_id));
+    return text + (info.pci[0] ? std::string(", ") + info.pci : "") + ")";
+}
+
+std::string no_gpus(const Facts &facts)
+{
+    return gpus(facts).empty() ? "there is no NVIDIA GPU here (check 1)" : "";
+}
+
+std::string no_working_gpus(const Facts &facts)
+{
+    const std::string none = no_gpus(facts);
+    if (!none.empty()) return none;
+    return working_gpus(facts).empty() ? "the driver tells of no GPU (checks 2 to 10)" : "";
+}
+
+int nvml_code(const Facts &facts)
+{
+    // "NVML does not start: … (code 18) …"
+    const std::string problem = facts.machine.fact("nvml_problem");
+    const size_t code = problem.find("code ");
+    return code == problem.npos ? 0 : atoi(problem.c_str() + code + 5);
+}
+
+Family family_of(const Facts &facts)
+{
+    const std::string all = " " + facts.distribution + " " + facts.distribution_like + " ";
+    const auto names = [&](const char *name) { return all.find(name) != all.npos; };
+    if (facts.distribution == "debian") return Family::kDebian;
+    if (names(" ubuntu ")) return Family::kUbuntu;
+    if (names(" fedora ") || names(" rhel ")) return Family::kFedora;
+    return names(" arch ") ? Family::kArch : Family::kDebian;
+}
+
+std::string install(const Facts &facts, const Packages &packages)
+{
+    switch (family_of(facts)) {
+        case Family::kUbuntu:
+            return std::string("sudo apt-get install ") + packages.ubuntu;
+        case Family::kFedora:
+            return std::string("sudo dnf install ") + packages.fedora;
+        case Family::kArch:
+            return std::string("sudo pacman -S ") + packages.arch;
+        case Family::kDebian:
+            break;
+    }
+    return std::string("sudo apt-get install ") + packages.debian;
+}
+
+std::string rebuild_initramfs(const Facts &facts)
+{
+    switch (family_of(facts)) {
+        case Family::kFedora:
+            return "sudo dracut --force";
+        case Family::kArch:
+            return "sudo mkinitcpio -P";
+        default:
+            return "sudo update-initramfs -u";
+    }
+}
+
+std::string mebibytes(double bytes)
+{
+    return format("%.0f MiB", bytes / (1 << 20));
+}
+
+std::string gigabytes_a_second(double rate)
+{
+    return format("%.2f GB/s", rate / 1e9);
+}
+
+double link_rate(int generation, int width)
+{
+    // Transfers a second and the share of bits that carry data: 8 of 10, from generation 3 on 128 of 130.
+    constexpr double kLanes[] = {0,
+                                 2.5e9 * 8 / 10,
+                                 5e9 * 8 / 10,
+                                 8e9 * 128 / 130,
+                                 16e9 * 128 / 130,
+                                 32e9 * 128 / 130,
+                                 64e9 * 242 / 256};
+    return generation > 0 && generation <= 6 && width > 0 ? kLanes[generation] / 8 * width : 0;
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,132 @@
+// Checks 27, 28 and 38: what a probe measured of copies between host and GPUs, of copies between GPUs, and of a kernel.
+#include "core/base/error.h"
+#include "core/doctor/checks.h"
+
+#include <cmath>
+
+namespace yoke::doctor {
+
+namespace {
+
+constexpr double kShareOfLink = 0.7;
+constexpr double kPcieShareOfCable = 22.0 / 40.0;
+
+std::string why_no_probes(const Facts &facts)
+{
+    const std::string none = no_working_gpus(facts);
+    if (!none.empty()) return none;
+    return facts.probes.empty() ? facts.no_probes : "";
+}
+
+// What copies over the link could reach.
+double ceiling_of(const yoke_card_info &info)
+{
+    const double link = link_rate(info.link_generation_max, info.link_width_max);
+    if (info.is_egpu != 1) return link;
+    const double cable =
+        (info.enclosure_rate > 0 ? info.enclosure_rate : 40e9) * kPcieShareOfCable / 8;
+    return link > 0 ? std::min(link, cable) : cable;
+}
+
+bool translates(const Facts &facts, int i)
+{
+    const auto type = facts.iommu.find(card(facts, i).pci);
+    return type != facts.iommu.end() && type->second.compare(0, 3, "DMA") == 0;
+}
+
+std::string without_iommu(const Facts &facts)
+{
+    const std::string update = family_of(facts) == Family::kFedora
+                                   ? "sudo grubby --update-kernel=ALL --args=iommu=pt"
+                                   : "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' "
+                                     "/etc/default/grub && sudo update-grub";
+    return update +
+           "\nsudo lspci -vvv | grep ACSCtl # SrcValid+ on a switch: disable ACS in the "
+           "BIOS\nsudo reboot\nuntil then: export NCCL_P2P_DISABLE=1";
+}
+
+void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
+{
+    const yoke_card_link &link = facts.machine.link(a, b);
+    if (link.peer == 0) return;  // copies between these go through the host, as the driver says
+    const std::string pair = label(facts, a) + " to " + label(facts, b);
+    if (rate <= 0) {
+        all.add(kFail, pair + ": peer copies are claimed, but wrong bytes arrive",
+                without_iommu(facts), a);
+        return;
+    }
+    const double link_best =
+        link_rate(card(facts, b).link_generation_max, card(facts, b).link_width_max);
+    if (link.nvlinks <= 0 && link_best > 0 && rate < 0.3 * link_best)
+        all.add(kWarn,
+                pair + " copies " + gigabytes_a_second(rate) + ", the link can do " +
+                    gigabytes_a_second(link_best) +
+                    (translates(facts, a) ? "; an IOMMU translates its addresses" : ""),
+                without_iommu(facts), a);
+}
+
+}  // namespace
+
+Finding check_copy_rate(const Facts &facts)
+{
+    if (why_no_probes(facts) != "") return skip(why_no_probes(facts));
+    Findings all;
+    std::string rates;
+    for (const auto &[i, probe] : facts.probes) {
+        const yoke_card_info &info = card(facts, i);
+        const double best = ceiling_of(info);
+        if (best <= 0 || std::isnan(probe.host_to_device)) continue;
+        rates += (rates.empty() ? "" : "; ") + label(facts, i) + ": " +
+                 gigabytes_a_second(probe.host_to_device) + " to it, " +
+                 gigabytes_a_second(probe.device_to_host) + " from it";
+        const bool slow = probe.host_to_device < kShareOfLink * best ||
+                          probe.device_to_host < kShareOfLink * best;
+        if (slow)
+            all.add(kWarn,
+                    label(facts, i) + ": " + gigabytes_a_second(probe.host_to_device) +
+                        " to it and " + gigabytes_a_second(probe.device_to_host) +
+                        " from it, its link can do " + gigabytes_a_second(best),
+                    info.numa_node >= 0
+                        ? format("numactl --cpunodebind=%d --membind=%d PROGRAM", info.numa_node,
+                                 info.numa_node)
+                        : "nvidia-smi topo -m # then bind to its CPUs: taskset -c CPUS PROGRAM",
+                    i);
+    }
+    if (rates.empty()) return skip("no probe measured a copy over a link that is known");
+    return all.or_ok(rates);
+}
+
+Finding check_peer_copies(const Facts &facts)
+{
+    if (why_no_probes(facts) != "") return skip(why_no_probes(facts));
+    Findings all;
+    int pairs = 0;
+    for (const auto &[a, probe] : facts.probes)
+        for (const auto &[b, rate] : probe.peers) {
+            ++pairs;
+            check_pair(facts, a, b, rate, all);
+        }
+    return pairs ? all.or_ok(format("%d pairs of GPUs copy right and fast", pairs))
+                 : skip("there is no pair of GPUs to copy between");
+}
+
+Finding check_smoke(const Facts &facts)
+{
+    if (why_no_probes(facts) != "") return skip(why_no_probes(facts));
+    Findings all;
+    int tried = 0;
+    for (const auto &[i, probe] : facts.probes) {
+        if (probe.smoke.empty()) continue;
+        ++tried;
+        if (probe.smoke == "ok") continue;
+        all.add(kFail, label(facts, i) + ": " + probe.smoke,
+                format("sudo nvidia-smi -i %s --gpu-reset # no process may use it\n"
+                       "dcgmi diag -r 3 # if it fails again: the card is broken",
+                       card(facts, i).pci),
+                i);
+    }
+    return tried ? all.or_ok(format("kernels ran on %d GPUs and their results are right", tried))
+                 : skip("no kernel was tried");
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,238 @@
+// Checks 1 to 8 and 45: the kernel's side of the driver: there, loaded, of one version, open to this user.
+#include "core/base/error.h"
+#include "core/doctor/checks.h"
+
+#include <cstring>
+
+namespace yoke::doctor {
+
+namespace {
+
+constexpr Packages kDriver = {"nvidia-driver", "nvidia-driver-580-server-open", "akmod-nvidia",
+                              "nvidia-open nvidia-utils"};
+
+bool asks_for_cuda(const Facts &facts)
+{
+    return facts.variable("YOKE_DEVICE").find("cuda") != std::string::npos ||
+           facts.variable("YOKE_PLATFORMS").find("cuda") != std::string::npos;
+}
+
+// What else is in the machine, and what hides a GPU from the bus.
+std::string others(const Facts &facts)
+{
+    std::string text;
+    for (const Card &other : facts.machine.cards) {
+        const yoke_card_info &info = other.info;
+        text += format("; there is %s%s%s", info.name[0] ? info.name : info.vendor,
+                       info.pci[0] ? " at " : "", info.pci);
+    }
+    return text;
+}
+
+// NVML's numbers carry CUDA's major version before the driver's, "13.580.82.07".
+std::string driver_part(const std::string &nvml)
+{
+    const size_t dot = nvml.find('.');
+    return dot != nvml.npos && dot <= 2 ? nvml.substr(dot + 1) : nvml;
+}
+
+}  // namespace
+
+Finding check_gpu_present(const Facts &facts)
+{
+    if (!gpus(facts).empty())
+        return ok(format("%zu NVIDIA GPUs, the first is %s", gpus(facts).size(),
+                         label(facts, gpus(facts)[0]).c_str()));
+    const int status = asks_for_cuda(facts) ? kFail : kWarn;
+    for (const Dock &dock : facts.docks)
+        if (dock.authorized == "0")
+            return found(status,
+                         "no device of vendor 10de is on the PCI bus, and the dock " + dock.name +
+                             " is not authorized",
+                         authorize(dock));
+    std::string evidence = "no device of vendor 10de is on the PCI bus" + others(facts);
+    if (status == kFail)
+        evidence += facts.is_set("YOKE_DEVICE")
+                        ? "; YOKE_DEVICE is '" + facts.variable("YOKE_DEVICE") + "'"
+                        : "; YOKE_PLATFORMS is '" + facts.variable("YOKE_PLATFORMS") + "'";
+    return found(status, evidence,
+                 "lspci -d 10de: # still nothing: power off, reseat the card and its power cables\n"
+                 "in the BIOS switch on the slot, \"Above 4G Decoding\" and Resizable BAR; in a "
+                 "virtual machine pass the GPU through");
+}
+
+Finding check_driver_bound(const Facts &facts)
+{
+    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    Findings all;
+    for (const int i : gpus(facts)) {
+        const yoke_card_info &info = card(facts, i);
+        const std::string driver = info.driver;
+        if (driver == "nouveau")
+            all.add(kFail, label(facts, i) + " is held by nouveau",
+                    "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee "
+                    "/etc/modprobe.d/blacklist-nouveau.conf\n" +
+                        rebuild_initramfs(facts) + "\n" + install(facts, kDriver) + "\nsudo reboot",
+                    i);
+        else if (driver == "vfio-pci")
+            all.add(kWarn, label(facts, i) + " is held by vfio-pci, for a virtual machine",
+                    format("echo %s | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind\n"
+                           "echo %s | sudo tee /sys/bus/pci/drivers/nvidia/bind",
+                           info.pci, info.pci),
+                    i);
+    }
+    return all.or_ok("no GPU is held by nouveau or vfio-pci");
+}
+
+Finding check_module_loaded(const Facts &facts)
+{
+    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (facts.modules.count("nvidia") || facts.modules.count("nvgpu") ||
+        !facts.machine.fact("driver").empty())
+        return ok("nvidia " + facts.machine.fact("driver") + " is loaded");
+    if (facts.modules.count("nouveau")) return skip("nouveau is loaded in its place (check 2)");
+    if (facts.in_container())
+        return found(kFail, "the host of this container has not loaded the module nvidia",
+                     "on the host: sudo modprobe nvidia");
+    if (facts.dkms.empty())
+        return found(kFail, "the module nvidia is not loaded, and DKMS has no source of it",
+                     install(facts, kDriver) + "\nsudo modprobe nvidia");
+    if (facts.secure_boot)
+        return found(kFail,
+                     "the module nvidia is not loaded; Secure Boot is on and takes signed modules "
+                     "alone; DKMS has nvidia " +
+                         facts.dkms.back(),
+                     "sudo mokutil --import /var/lib/dkms/mok.pub\n"
+                     "sudo reboot # choose \"Enroll MOK\" on the way up");
+    return found(kFail,
+                 "the module nvidia is not loaded; DKMS has nvidia " + facts.dkms.back() +
+                     ", the kernel is " + facts.kernel,
+                 "sudo dkms autoinstall -k " + facts.kernel + "\nsudo modprobe nvidia");
+}
+
+Finding check_driver_library_match(const Facts &facts)
+{
+    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    const std::string module = facts.machine.fact("driver");
+    const std::string problem = facts.machine.fact("nvml_problem");
+    std::string library = driver_part(facts.machine.fact("nvml"));
+    const LibraryCopy *cuda = facts.library("cuda");
+    if (library.empty() && cuda && cuda->version.find('.') != std::string::npos)
+        library = cuda->version;
+    if (module.empty()) return skip("the kernel module is not loaded (check 3)");
+    constexpr int kMismatch = 18;
+    const bool refused = nvml_code(facts) == kMismatch;
+    if (!refused && (library.empty() || library == module))
+        return ok("kernel module and libraries are " + module);
+    const std::string hold =
+        family_of(facts) == Family::kFedora ? "sudo dnf versionlock add '*nvidia*'"
+        : family_of(facts) == Family::kArch ? "add IgnorePkg = nvidia* to /etc/pacman.conf"
+                                            : "sudo apt-mark hold 'nvidia-*' 'libnvidia-*'";
+    return found(kFail,
+                 "the kernel module is " + module + ", the libraries are " +
+                     (library.empty() || library == module ? "of another version (" + problem + ")"
+                                                           : library),
+                 "sudo reboot # loads the module that was installed with the libraries\n" + hold +
+                     " # so that updates wait for a maintenance window");
+}
+
+Finding check_cuda_library(const Facts &facts)
+{
+    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (const LibraryCopy *cuda = facts.library("cuda")) return ok("it is " + cuda->path);
+    if (facts.machine.fact("driver").empty()) return skip("no driver is loaded (check 3)");
+    if (facts.in_container())
+        return found(kFail,
+                     "the driver is loaded, but the container has no libcuda.so.1; "
+                     "NVIDIA_DRIVER_CAPABILITIES is '" +
+                         facts.variable("NVIDIA_DRIVER_CAPABILITIES") + "'",
+                     "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
+    return found(kFail, "the driver is loaded, but no folder of the loader has libcuda.so.1",
+                 install(facts, {"libcuda1", "libnvidia-compute-580", "xorg-x11-drv-nvidia-cuda",
+                                 "nvidia-utils"}));
+}
+
+Finding check_stub_library(const Facts &facts)
+{
+    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    const LibraryCopy *cuda = facts.library("cuda");
+    if (!cuda) return skip("there is no libcuda.so.1 at all (check 5)");
+    if (cuda->folder().find("/stubs") == std::string::npos) return ok("it is " + cuda->path);
+    const char *variable = facts.variable("YOKE_CUDA_LIB_PATH").find("/stubs") != std::string::npos
+                               ? "YOKE_CUDA_LIB_PATH"
+                               : "LD_LIBRARY_PATH";
+    return found(
+        kFail,
+        cuda->path +
+            " is found first; it is for linking alone and answers every call "
+            "with error 34",
+        format("export %s=$(printf %%s \"$%s\" | tr : '\\n' | grep -v /stubs | paste -sd:)",
+               variable, variable));
+}
+
+Finding check_device_nodes(const Facts &facts)
+{
+    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (facts.machine.fact("driver").empty()) return skip("no driver is loaded (check 3)");
+    Findings all;
+    for (const auto &[path, node] : facts.nodes)
+        if (!node.granted)
+            all.add(kFail, path + " is " + node.mode + ", which this user may not open",
+                    "sudo usermod -aG video \"$USER\" # then log in again\n"
+                    "echo 'KERNEL==\"nvidia*\", MODE=\"0666\"' | sudo tee "
+                    "/etc/udev/rules.d/70-nvidia.rules && sudo udevadm trigger");
+    if (facts.in_container()) return all.or_ok("the device files that are there may be opened");
+    std::vector<std::string> wanted;
+    for (const int i : working_gpus(facts))
+        if (card(facts, i).minor >= 0)
+            wanted.push_back(format("/dev/nvidia%d", card(facts, i).minor));
+    if (!wanted.empty()) wanted.push_back("/dev/nvidiactl");
+    for (const std::string &path : wanted)
+        if (!facts.nodes.count(path))
+            all.add(kFail, path + " is missing", "sudo nvidia-modprobe -c 0 -u");
+    return all.or_ok(format("%zu device files, all open to this user", facts.nodes.size()));
+}
+
+Finding check_unified_memory(const Facts &facts)
+{
+    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (facts.in_container()) return skip("modules are the host's business in a container");
+    if (facts.modules.count("nvgpu")) return skip("an integrated GPU has no nvidia_uvm");
+    if (!facts.modules.count("nvidia_uvm"))
+        return found(kWarn, "the module nvidia_uvm is not loaded; CUDA cannot start without it",
+                     "sudo modprobe nvidia_uvm\nsudo nvidia-modprobe -u -c 0");
+    const std::string log = facts.log.value_or("");
+    if (log.find("PM: suspend exit") == log.npos) return ok("nvidia_uvm is loaded");
+    const auto kept = facts.driver_parameters.find("PreserveVideoMemoryAllocations");
+    if (kept != facts.driver_parameters.end() && kept->second == "1")
+        return ok("nvidia_uvm is loaded, and video memory is preserved over a suspend");
+    return found(kWarn,
+                 "the machine was suspended since it started, and video memory is not preserved: "
+                 "CUDA may fail with error 999",
+                 "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm\n"
+                 "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1' | sudo tee "
+                 "/etc/modprobe.d/nvidia-suspend.conf\n"
+                 "sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate");
+}
+
+Finding check_mixed_drivers(const Facts &facts)
+{
+    if (facts.runfile.empty() && facts.packages.empty())
+        return skip("no trace of an installed driver");
+    std::string names;
+    for (const auto &[name, tool] : facts.packages)
+        names += (names.empty() ? "" : ", ") + name + " (" + tool + ")";
+    if (facts.runfile.empty()) return ok("the driver came in packages: " + names);
+    if (facts.packages.empty())
+        return ok("the driver came with NVIDIA's installer: " + facts.runfile);
+    return found(kFail,
+                 facts.runfile + " is of NVIDIA's installer, yet packages are there: " + names,
+                 "sudo nvidia-uninstall\n" +
+                     (family_of(facts) == Family::kFedora || family_of(facts) == Family::kArch
+                          ? install(facts, kDriver)
+                          : "sudo apt-get install --reinstall " +
+                                std::string(facts.packages.begin()->first)) +
+                     "\nsudo reboot");
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,177 @@
+#include "core/doctor/facts.h"
+
+#include "core/base/config.h"
+#include "core/base/error.h"
+
+#include <cctype>
+#include <cstdlib>
+
+extern char **environ;
+
+namespace yoke::doctor {
+
+namespace {
+
+constexpr const char *kVariables[] = {
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "NVIDIA_VISIBLE_DEVICES",
+    "CUDA_MPS_PIPE_DIRECTORY",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "LD_PRELOAD",
+    "OMP_NUM_THREADS",
+    "CONDA_PREFIX",
+    "VIRTUAL_ENV",
+    "NCCL_P2P_DISABLE",
+    "CUDA_MODULE_LOADING",
+};
+
+bool is_of_interest(const std::string &name)
+{
+    for (const char *known : kVariables)
+        if (name == known) return true;
+    return name.compare(0, 5, "YOKE_") == 0;
+}
+
+void add_variable(std::map<std::string, std::string> &to, const std::string &entry)
+{
+    const size_t equals = entry.find('=');
+    if (equals != entry.npos && is_of_interest(entry.substr(0, equals)))
+        to[entry.substr(0, equals)] = entry.substr(equals + 1);
+}
+
+void read_variables(Root &root, Facts &facts)
+{
+    for (char **entry = environ; *entry; ++entry) add_variable(facts.variables, *entry);
+    std::string start = root.text("/proc/self/environ").value_or("");
+    for (char &c : start)
+        if (c == '\0') c = '\n';
+    for (const std::string &entry : lines_of(start)) add_variable(facts.first_variables, entry);
+    std::string kept;  // an environment holds secrets; a recording does not
+    for (const auto &[name, value] : facts.first_variables) kept += name + "=" + value + "\n";
+    root.note("/proc/self/environ", kept);
+    try {
+        check_config();
+    } catch (const Error &error) {
+        facts.config_problem = error.what();
+    }
+    const auto value = [&](const char *name) {
+        const auto found = facts.variables.find(name);
+        return found == facts.variables.end() ? std::nullopt : std::optional(found->second);
+    };
+    facts.visible =
+        visible_cards(facts.machine, value("CUDA_VISIBLE_DEVICES"), value("CUDA_DEVICE_ORDER"));
+}
+
+void read_modules(Root &root, Facts &facts)
+{
+    for (const std::string &line : lines_of(root.text("/proc/modules").value_or("")))
+        facts.modules.insert(line.substr(0, line.find(' ')));
+    // Built into the kernel, or /proc/modules hidden: its folder tells.
+    for (const char *name : {"nvidia", "nvidia_uvm", "nvidia_peermem", "nouveau"})
+        if (root.exists(std::string("/sys/module/") + name)) facts.modules.insert(name);
+    for (const std::string &line : lines_of(root.text("/proc/driver/nvidia/params").value_or(""))) {
+        const size_t colon = line.find(':');
+        if (colon != line.npos)
+            facts.driver_parameters[line.substr(0, colon)] = stripped(line.substr(colon + 1));
+    }
+    facts.command_line = root.line("/proc/cmdline");
+    facts.kernel = root.line("/proc/sys/kernel/osrelease");
+    facts.dkms = root.list("/var/lib/dkms/nvidia");
+    for (const char *flavor : {"nvidia-current", "nvidia-open"})
+        for (const std::string &version : root.list(std::string("/var/lib/dkms/") + flavor))
+            facts.dkms.push_back(version);
+    const std::string secure = root.text(
+                                       "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-"
+                                       "aa0d-00e098032b8c")
+                                   .value_or("");
+    facts.secure_boot = !secure.empty() && (secure.back() == 1 || secure.back() == '1');
+}
+
+void read_nodes(Root &root, Facts &facts)
+{
+    for (const std::string &name : root.list("/dev"))
+        if (name.compare(0, 6, "nvidia") == 0 && name != "nvidia-caps")
+            if (const auto node = root.node("/dev/" + name)) facts.nodes["/dev/" + name] = *node;
+}
+
+bool is_number(const std::string &text)
+{
+    for (const char c : text)
+        if (!isdigit(static_cast<unsigned char>(c))) return false;
+    return !text.empty();
+}
+
+// Processes that wait in the kernel and cannot be killed, as they do for a driver that hangs. "12 (a name) D 1 …".
+void read_stuck(Root &root, Facts &facts)
+{
+    for (const std::string &pid : root.list("/proc")) {
+        if (!is_number(pid)) continue;
+        // A path that comes and goes is not part of a recording unless it counts.
+        Root fleeting;
+        const std::string stat = fleeting.text("/proc/" + pid + "/stat", 1024).value_or("");
+        const size_t open = stat.find('('), close = stat.rfind(')');
+        if (open == stat.npos || close == stat.npos || close + 2 >= stat.size()) continue;
+        if (stat[close + 2] != 'D') continue;
+        root.text("/proc/" + pid + "/stat", 1024);
+        facts.stuck.push_back({atoi(pid.c_str()), stat.substr(open + 1, close - open - 1)});
+    }
+}
+
+void read_iommu(Root &root, Facts &facts)
+{
+    for (const Card &card : facts.machine.cards) {
+        const std::string pci = card.info.pci;
+        if (pci.empty() || card.info.kind == YOKE_CARD_MIG) continue;
+        const std::string type = root.line("/sys/bus/pci/devices/" + pci + "/iommu_group/type");
+        if (!type.empty()) facts.iommu[pci] = type;
+    }
+}
+
+}  // namespace
+
+std::string Facts::variable(const std::string &name) const
+{
+    const auto found = variables.find(name);
+    return found == variables.end() ? "" : found->second;
+}
+
+const LibraryCopy *Facts::library(const std::string &name) const
+{
+    for (const bool mapped : {true, false})
+        for (const LibraryCopy &copy : libraries)
+            if (copy.name == name && copy.mapped == mapped) return &copy;
+    return nullptr;
+}
+
+Facts read_facts(Root &root, Machine machine)
+{
+    Facts facts;
+    facts.machine = std::move(machine);
+    read_variables(root, facts);
+    read_modules(root, facts);
+    read_nodes(root, facts);
+    read_stuck(root, facts);
+    read_iommu(root, facts);
+    read_docks(root, facts);
+    read_libraries(root, facts);
+    read_host(root, facts);
+    facts.log = root.kernel_log();
+    return facts;
+}
+
+int compare_versions(const std::string &a, const std::string &b)
+{
+    const char *left = a.c_str(), *right = b.c_str();
+    while (*left || *right) {
+        char *left_end = nullptr, *right_end = nullptr;
+        const long x = strtol(left, &left_end, 10), y = strtol(right, &right_end, 10);
+        if (x != y) return x < y ? -1 : 1;
+        left = *left_end ? left_end + 1 : left_end;
+        right = *right_end ? right_end + 1 : right_end;
+    }
+    return 0;
+}
+
+}  // namespace yoke::doctor

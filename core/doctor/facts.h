@@ -1,0 +1,127 @@
+// facts.h: everything the doctor's checks look at, read once, before the first of them.
+//
+// A check is a function of this alone, so that a scenario or a test can state any machine. What could not be read is
+// absent: "", -1, NaN or nullopt.
+#pragma once
+
+#include "core/device/inventory.h"
+#include "core/device/visibility.h"
+#include "core/doctor/root.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace yoke::doctor {
+
+// A file of one of CUDA's libraries: loaded in this process, or what the loader would find.
+struct LibraryCopy {
+    std::string name;  // "cublasLt"
+    std::string path;  // "/usr/local/cuda/lib64/libcublasLt.so.13"
+    std::string
+        version;  // what its name ends in: "13.0.0.19", at least the major number; "" if none
+    bool mapped = false;
+
+    int major() const { return atoi(version.c_str()); }
+    std::string folder() const { return path.substr(0, path.rfind('/')); }
+};
+
+// libyoke_cuda.so, as it was built.
+struct Build {
+    bool present = false;
+    int cuda = 0;                    // 13000
+    std::vector<std::string> archs;  // "90", "90a", "80-real", "90-virtual"
+};
+
+// A device on the Thunderbolt or USB4 bus, hosts aside.
+struct Dock {
+    std::string id;  // "0-1"
+    std::string name, uuid, firmware;
+    std::string authorized;     // "0", "1", "2"
+    std::string security;       // of its domain: "user"
+    std::string update_status;  // of its last firmware update: "0x0"
+    int generation = 0;         // 3: Thunderbolt 3, 4: USB4
+    double speed = -1;          // Gbit/s of a lane
+    int lanes = -1;
+    bool safe_mode = false;  // its firmware cannot be read: it waits for a new one
+};
+
+struct StuckProcess {
+    int pid;
+    std::string name;
+};
+
+// What a probe measured on one card. Rates in bytes per second, NaN for what was not measured.
+struct ProbeResult {
+    double host_to_device, device_to_host, pageable, launch;
+    std::map<int, double> peers;  // by card; 0: wrong bytes arrived
+    std::string smoke;            // "ok", or what went wrong; "": not tried
+};
+
+struct LeaseFolder {
+    std::string path;
+    bool named = false;                                     // by YOKE_LEASE_DIR
+    bool exists = false, writable = false, shared = false;  // shared: other containers see it
+};
+
+struct Facts {
+    Machine machine;
+    Visible visible;
+
+    // Of the environment: now, and as the process was started.
+    std::map<std::string, std::string> variables, first_variables;
+    std::string config_problem;  // the first of Yoke's own that cannot be read
+
+    // Of the kernel and its driver.
+    std::set<std::string> modules;
+    std::map<std::string, std::string> driver_parameters;
+    std::string command_line, kernel;
+    bool secure_boot = false;
+    std::vector<std::string> dkms;
+    std::map<std::string, Root::Node> nodes;  // /dev/nvidia*
+    std::optional<std::string> log;
+    std::vector<StuckProcess> stuck;
+    std::map<std::string, std::string> iommu;  // by PCI address: "DMA", "identity"
+    std::vector<Dock> docks;
+
+    // Of libraries.
+    std::vector<LibraryCopy> libraries;
+    std::string nccl_cuda;  // what NCCL was built with, "12.9"
+    Build build;
+    std::string runfile;                          // a trace of NVIDIA's own installer
+    std::map<std::string, std::string> packages;  // the driver's, with their versions
+
+    // Of the host.
+    std::string distribution, distribution_like;
+    std::string mount_options;  // of /dev/shm
+    double quota = 0;           // processors granted, 0: no limit
+    int processors = 1;
+    long long shared_memory = -1,
+              locked_memory = -1;  // bytes; locked: -1 is no limit, -2 not known
+    bool administrator = false;
+    LeaseFolder leases;
+
+    std::map<int, ProbeResult> probes;  // by card
+    std::string no_probes;              // why there are none
+
+    std::string variable(const std::string &name) const;
+    bool is_set(const std::string &name) const { return variables.count(name) != 0; }
+    bool in_container() const { return !machine.fact("container").empty(); }
+    // The copy that counts: the first that is loaded, else the first that would be found.
+    const LibraryCopy *library(const std::string &name) const;
+};
+
+// Reads everything but the probes.
+Facts read_facts(Root &root, Machine machine);
+
+// Parts of it.
+void read_libraries(Root &root, Facts &facts);
+void read_host(Root &root, Facts &facts);
+void read_docks(Root &root, Facts &facts);
+
+// Leading numbers of a version, "580.82.07" and "13.580.82.07" as they stand: -1, 0, 1.
+int compare_versions(const std::string &a, const std::string &b);
+
+}  // namespace yoke::doctor

@@ -1,0 +1,169 @@
+// What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
+#include "core/base/config.h"
+#include "core/device/lease.h"
+#include "core/doctor/facts.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace yoke::doctor {
+
+namespace {
+
+// ID=ubuntu, ID_LIKE="rhel fedora"
+void read_distribution(Root &root, Facts &facts)
+{
+    for (const std::string &line : lines_of(root.text("/etc/os-release").value_or(""))) {
+        const size_t equals = line.find('=');
+        if (equals == line.npos) continue;
+        std::string value = line.substr(equals + 1);
+        value.erase(std::remove(value.begin(), value.end(), '"'), value.end());
+        if (line.compare(0, equals, "ID") == 0) facts.distribution = value;
+        if (line.compare(0, equals, "ID_LIKE") == 0) facts.distribution_like = value;
+    }
+}
+
+// "65536k" -> bytes.
+long long size_of(const std::string &text)
+{
+    char *end = nullptr;
+    const double number = strtod(text.c_str(), &end);
+    const char *units = "kmgt";
+    const char *unit = *end ? strchr(units, *end | 0x20) : nullptr;
+    return static_cast<long long>(std::ldexp(number, unit ? 10 * int(unit - units + 1) : 0));
+}
+
+void read_shared_memory(Root &root, Facts &facts)
+{
+    for (const std::string &line : lines_of(root.text("/proc/self/mounts").value_or(""))) {
+        if (line.find(" /dev/shm ") == line.npos) continue;
+        const size_t size = line.find("size=");
+        facts.mount_options = line;
+        if (size != line.npos) facts.shared_memory = size_of(line.substr(size + 5));
+    }
+    struct statvfs space {};
+    if (facts.shared_memory < 0 && !Root::is_foreign() && statvfs("/dev/shm", &space) == 0)
+        facts.shared_memory = static_cast<long long>(space.f_blocks * space.f_frsize);
+}
+
+// "Max locked memory         8388608              8388608              bytes"
+void read_limits(Root &root, Facts &facts)
+{
+    facts.locked_memory = -2;
+    for (const std::string &line : lines_of(root.text("/proc/self/limits").value_or(""))) {
+        if (line.compare(0, 17, "Max locked memory") != 0) continue;
+        const std::string soft = stripped(line.substr(17));
+        facts.locked_memory = soft.compare(0, 9, "unlimited") == 0 ? -1 : atoll(soft.c_str());
+    }
+    for (const std::string &line : lines_of(root.text("/proc/self/status").value_or(""))) {
+        if (line.compare(0, 7, "CapEff:") != 0) continue;
+        const unsigned long long granted = strtoull(line.c_str() + 7, nullptr, 16);
+        constexpr int kSysAdmin = 21;
+        facts.administrator = granted >> kSysAdmin & 1;
+    }
+}
+
+void read_processors(Root &root, Facts &facts)
+{
+    facts.quota = yoke::detail::cgroup_quota(root.text("/proc/self/cgroup").value_or(""),
+                                             under_sysroot("/sys/fs/cgroup"));
+    const std::string online = root.line("/sys/devices/system/cpu/online");
+    const size_t dash = online.rfind('-');
+    facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;
+}
+
+// The folder that lease_folder() would choose, without making it.
+std::string chosen_folder()
+{
+    std::vector<std::string> folders{"/run/lock/yoke"};
+    if (const char *own = getenv("XDG_RUNTIME_DIR")) folders.push_back(std::string(own) + "/yoke");
+    folders.push_back("/tmp/yoke-leases");
+    for (const std::string &folder : folders)
+        if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
+    return folders[0];
+}
+
+void read_leases(Root &root, Facts &facts)
+{
+    LeaseFolder &leases = facts.leases;
+    leases.named = !facts.variable("YOKE_LEASE_DIR").empty();
+    leases.path = leases.named ? facts.variable("YOKE_LEASE_DIR") : chosen_folder();
+    // The variable names a folder of this machine, whatever root is looked at.
+    leases.exists = access(leases.path.c_str(), F_OK) == 0;
+    leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
+    const std::string mounts = root.text("/proc/self/mountinfo").value_or("");
+    leases.shared = !yoke::detail::is_private_mount(mounts, leases.path);
+}
+
+// What no file of a recording tells stands in one of its own, "shared_memory 67108864", and counts instead.
+void read_recorded(Root &root, Facts &facts)
+{
+    if (!Root::is_foreign()) {
+        const LeaseFolder &leases = facts.leases;
+        root.note("/yoke/host", "shared_memory " + std::to_string(facts.shared_memory) +
+                                    "\nquota " + std::to_string(facts.quota) + "\nlease_exists " +
+                                    std::to_string(leases.exists) + "\nlease_writable " +
+                                    std::to_string(leases.writable) + "\nlease_shared " +
+                                    std::to_string(leases.shared) + "\n");
+        return;
+    }
+    for (const std::string &line : lines_of(root.text("/yoke/host").value_or(""))) {
+        const size_t blank = line.find(' ');
+        const std::string key = line.substr(0, blank);
+        const double value = blank == line.npos ? 0 : atof(line.c_str() + blank);
+        if (key == "shared_memory") facts.shared_memory = static_cast<long long>(value);
+        if (key == "quota") facts.quota = value;
+        if (key == "lease_exists") facts.leases.exists = value != 0;
+        if (key == "lease_writable") facts.leases.writable = value != 0;
+        if (key == "lease_shared") facts.leases.shared = value != 0;
+    }
+}
+
+}  // namespace
+
+void read_docks(Root &root, Facts &facts)
+{
+    const std::string bus = "/sys/bus/thunderbolt/devices/";
+    for (const std::string &id : root.list(bus)) {
+        // "0-1" is a device, "0-0" the host itself; "domain0", "0-1.1" (a retimer), "usb4_port1" are none.
+        if (id.find('-') == id.npos || id.find_first_not_of("0123456789-") != id.npos ||
+            id.substr(id.find('-')) == "-0")
+            continue;
+        const std::string place = bus + id + "/";
+        Dock dock;
+        dock.id = id;
+        dock.name =
+            stripped(root.line(place + "vendor_name") + " " + root.line(place + "device_name"));
+        dock.uuid = root.line(place + "unique_id");
+        dock.authorized = root.line(place + "authorized");
+        dock.security = root.line(bus + "domain" + id.substr(0, id.find('-')) + "/security");
+        dock.generation = atoi(root.line(place + "generation").c_str());
+        const std::string speed = root.line(place + "rx_speed");
+        if (!speed.empty()) dock.speed = atof(speed.c_str());
+        const std::string lanes = root.line(place + "rx_lanes");
+        if (!lanes.empty()) dock.lanes = atoi(lanes.c_str());
+        // Reading the version fails with EAGAIN in safe mode, though the file is there.
+        const auto firmware = root.text(place + "nvm_version");
+        dock.firmware = stripped(firmware.value_or(""));
+        dock.safe_mode = root.exists(place + "nvm_version") && dock.firmware.empty();
+        dock.update_status = root.line(place + "nvm_authenticate");
+        facts.docks.push_back(dock);
+    }
+}
+
+void read_host(Root &root, Facts &facts)
+{
+    read_distribution(root, facts);
+    read_shared_memory(root, facts);
+    read_limits(root, facts);
+    read_processors(root, facts);
+    read_leases(root, facts);
+    read_recorded(root, facts);
+}
+
+}  // namespace yoke::doctor

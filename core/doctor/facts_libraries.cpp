@@ -1,0 +1,160 @@
+// What of CUDA's libraries is loaded or would be found, what the CUDA module was built for, and who installed the driver.
+#include "core/base/config.h"
+#include "core/base/library.h"
+#include "core/doctor/facts.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke::doctor {
+
+namespace {
+
+constexpr const char *kNames[] = {"cuda", "cudart", "cublas", "cublasLt", "cudnn", "nccl"};
+
+// "libcublasLt.so.13.0.0.19" -> name "cublasLt", version "13.0.0.19".
+bool split_name(const std::string &file, LibraryCopy &copy)
+{
+    const size_t dot = file.find(".so");
+    if (file.compare(0, 3, "lib") != 0 || dot == file.npos) return false;
+    const std::string name = file.substr(3, dot - 3);
+    for (const char *known : kNames)
+        if (name == known) {
+            copy.name = name;
+            copy.version = file.size() > dot + 4 ? file.substr(dot + 4) : "";
+            return true;
+        }
+    return false;
+}
+
+std::vector<std::string> split_folders(const std::string &text)
+{
+    std::vector<std::string> folders;
+    size_t at = 0;
+    while (at < text.size()) {
+        const size_t end = std::min(text.find(':', at), text.size());
+        if (end > at) folders.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return folders;
+}
+
+// Of several names of one library in a folder, "libcuda.so.1" and "libcuda.so.580.82.07", the longest version tells most.
+void add_copies(Root &root, const std::string &folder, Facts &facts)
+{
+    std::map<std::string, LibraryCopy> best;
+    for (const std::string &file : root.list(folder)) {
+        LibraryCopy copy;
+        if (!split_name(file, copy)) continue;
+        copy.path = folder + "/" + file;
+        root.exists(copy.path);
+        LibraryCopy &known = best[copy.name];
+        if (known.path.empty() || copy.version.size() > known.version.size()) known = copy;
+    }
+    for (const auto &[name, copy] : best) facts.libraries.push_back(copy);
+}
+
+void read_mapped(Root &root, Facts &facts)
+{
+    std::set<std::string> seen;
+    std::string kept;
+    for (const std::string &line :
+         lines_of(root.text("/proc/self/maps", 4 * 1024 * 1024).value_or(""))) {
+        const size_t slash = line.find('/');
+        if (slash == line.npos || !seen.insert(line.substr(slash)).second) continue;
+        LibraryCopy copy;
+        copy.path = line.substr(slash);
+        copy.mapped = true;
+        if (!split_name(copy.path.substr(copy.path.rfind('/') + 1), copy)) continue;
+        facts.libraries.push_back(copy);
+        kept += line + "\n";
+    }
+    root.note("/proc/self/maps", kept);
+}
+
+// Where the loader looks, in its order; pip's folders beside this library, as the CUDA module looks there.
+std::vector<std::string> search_folders(Root &root, const Facts &facts)
+{
+    std::vector<std::string> folders = split_folders(facts.variable("YOKE_CUDA_LIB_PATH"));
+    for (const std::string &folder : split_folders(facts.variable("LD_LIBRARY_PATH")))
+        folders.push_back(folder);
+    const std::string own = folder_of_code(kNames);
+    const size_t site = own.find("-packages");
+    for (const char *part : {"cublas", "cudnn", "nccl", "cuda_runtime", "cu13"})
+        if (site != own.npos && !Root::is_foreign())
+            folders.push_back(own.substr(0, site + 9) + "/nvidia/" + part + "/lib");
+    for (const std::string &file : root.list("/etc/ld.so.conf.d"))
+        for (const std::string &line :
+             lines_of(root.text("/etc/ld.so.conf.d/" + file).value_or("")))
+            if (!line.empty() && line[0] == '/') folders.push_back(stripped(line));
+    for (const char *usual :
+         {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+          "/lib/x86_64-linux-gnu", "/usr/local/cuda/lib64", "/usr/local/nvidia/lib64"})
+        folders.push_back(usual);
+    return folders;
+}
+
+void read_found(Root &root, Facts &facts)
+{
+    std::set<std::string> seen;
+    for (const std::string &folder : search_folders(root, facts))
+        if (seen.insert(folder).second) add_copies(root, folder, facts);
+}
+
+// "cuda 13000 archs 80,90": the module's mark (kernels/cuda/build_mark.cpp).
+constexpr const char *kMark = "yoke-cuda-module: ";
+
+void read_build(Root &root, Facts &facts)
+{
+    const std::string folder = Root::is_foreign() ? "/yoke" : folder_of_code(kNames);
+    const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kMark, 256);
+    const size_t archs = mark.find(" archs ");
+    if (mark.compare(0, 5, "cuda ") != 0 || archs == mark.npos) return;
+    facts.build.present = true;
+    facts.build.cuda = atoi(mark.c_str() + 5);
+    facts.build.archs = split_list(mark.substr(archs + 7));
+    // A recording has it where any other root has it.
+    root.note("/yoke/libyoke_cuda.so", kMark + mark + "\n");
+}
+
+// The driver's packages that dpkg or rpm and pacman left traces of.
+void read_packages(Root &root, Facts &facts)
+{
+    for (const char *trace : {"/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer",
+                              "/var/log/nvidia-installer.log"})
+        if (facts.runfile.empty() && root.exists(trace)) facts.runfile = trace;
+    const auto is_driver = [](const std::string &name) {
+        for (const char *start :
+             {"nvidia-driver", "nvidia-kernel-dkms", "nvidia-dkms", "libnvidia-compute", "libcuda1",
+              "xorg-x11-drv-nvidia", "akmod-nvidia", "kmod-nvidia", "nvidia-open", "nvidia-utils"})
+            if (name.compare(0, strlen(start), start) == 0) return true;
+        return false;
+    };
+    for (const std::string &file : root.list("/var/lib/dpkg/info")) {
+        const size_t end = file.rfind(".list");
+        if (end != file.npos && is_driver(file))
+            if (root.exists("/var/lib/dpkg/info/" + file))
+                facts.packages[file.substr(0, std::min(end, file.find(':')))] = "dpkg";
+    }
+    for (const std::string &entry : root.list("/usr/share/licenses"))
+        if (is_driver(entry) && root.exists("/usr/share/licenses/" + entry))
+            facts.packages[entry] = "rpm or pacman";
+}
+
+}  // namespace
+
+void read_libraries(Root &root, Facts &facts)
+{
+    read_mapped(root, facts);
+    read_found(root, facts);
+    read_build(root, facts);
+    read_packages(root, facts);
+    if (const LibraryCopy *nccl = facts.library("nccl")) {
+        // "NCCL version 2.27.7+cuda12.9"
+        const std::string version = root.text_behind(nccl->path, "NCCL version ", 64);
+        const size_t cuda = version.find("+cuda");
+        if (cuda != version.npos) facts.nccl_cuda = version.substr(cuda + 5);
+    }
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,203 @@
+// Checks 13 to 17: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
+#include "core/base/error.h"
+#include "core/doctor/checks.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace yoke::doctor {
+
+namespace {
+
+// How a build serves a compute capability.
+enum class Served { kNo, kBinary, kCompiled };
+
+// "90" has both machine code and PTX; "90-real" the one, "90-virtual" the other; "90a" serves its own alone.
+Served served_by(const std::string &arch, int cc)
+{
+    const int built = atoi(arch.c_str());
+    const std::string rest = arch.substr(std::to_string(built).size());
+    const bool exact = rest.compare(0, 1, "a") == 0, family = rest.compare(0, 1, "f") == 0;
+    if (exact) return built == cc ? Served::kBinary : Served::kNo;
+    if (built > cc) return Served::kNo;
+    if (rest.find("virtual") == rest.npos && built / 10 == cc / 10) return Served::kBinary;
+    return rest.find("real") == rest.npos && !family ? Served::kCompiled : Served::kNo;
+}
+
+Served served(const Build &build, int cc)
+{
+    Served best = Served::kNo;
+    for (const std::string &arch : build.archs) {
+        const Served by = served_by(arch, cc);
+        if (by == Served::kBinary) return by;
+        if (by == Served::kCompiled) best = by;
+    }
+    return best;
+}
+
+std::string joined(const std::vector<std::string> &parts)
+{
+    std::string all;
+    for (const std::string &part : parts) all += (all.empty() ? "" : ", ") + part;
+    return all;
+}
+
+std::string why_no_build(const Facts &facts)
+{
+    const std::string none = no_working_gpus(facts);
+    if (!none.empty()) return none;
+    return facts.build.present ? "" : "this Yoke was built without its CUDA module";
+}
+
+// "13.0" -> 13000.
+int number_of(const std::string &version)
+{
+    const size_t dot = version.find('.');
+    const int minor = dot == version.npos ? 0 : atoi(version.c_str() + dot + 1);
+    return atoi(version.c_str()) * 1000 + minor * 10;
+}
+
+enum class Origin { kPip, kConda, kToolkit, kSystem, kOther };
+
+Origin origin_of(const Facts &facts, const std::string &path)
+{
+    const std::string conda = facts.variable("CONDA_PREFIX");
+    const auto holds = [&](const char *part) { return path.find(part) != path.npos; };
+    if (holds("-packages/")) return Origin::kPip;
+    if ((!conda.empty() && path.compare(0, conda.size(), conda) == 0) || holds("conda"))
+        return Origin::kConda;
+    if (holds("/usr/local/cuda") || holds("/opt/cuda")) return Origin::kToolkit;
+    return holds("/usr/lib") || path.compare(0, 4, "/lib") == 0 ? Origin::kSystem : Origin::kOther;
+}
+
+const char *name_of(Origin origin)
+{
+    constexpr const char *kNames[] = {"pip", "conda", "the CUDA toolkit", "the system",
+                                      "elsewhere"};
+    return kNames[static_cast<int>(origin)];
+}
+
+}  // namespace
+
+Finding check_ptx_version(const Facts &facts)
+{
+    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    const int driver = number_of(facts.machine.fact("cuda_driver"));
+    if (driver == 0) return skip("which CUDA the driver supports is not known");
+    Findings all;
+    bool compiles = false;
+    for (const int i : working_gpus(facts)) {
+        const int cc = card(facts, i).cc_major * 10 + card(facts, i).cc_minor;
+        if (served(facts.build, cc) != Served::kCompiled) continue;
+        compiles = true;
+        if (facts.build.cuda > driver)
+            all.add(kFail,
+                    format("%s has no machine code in this build, and the driver's compiler, of "
+                           "CUDA %d.%d, cannot read the PTX of CUDA %d.%d (error 222)",
+                           label(facts, i).c_str(), driver / 1000, driver % 1000 / 10,
+                           facts.build.cuda / 1000, facts.build.cuda % 1000 / 10),
+                    format("cmake --preset release -DYOKE_CUDA_ARCHS=%d # machine code needs no "
+                           "compiler",
+                           cc),
+                    i);
+    }
+    return all.or_ok(compiles ? "the driver compiles this build's PTX at first use"
+                              : "machine code is there, nothing is left to compile");
+}
+
+Finding check_compute_capability(const Facts &facts)
+{
+    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    Findings all;
+    const std::string built = joined(facts.build.archs);
+    for (const int i : working_gpus(facts)) {
+        const yoke_card_info &info = card(facts, i);
+        const int cc = info.cc_major * 10 + info.cc_minor;
+        if (info.cc_major < 0 || served(facts.build, cc) != Served::kNo) continue;
+        const bool too_old = facts.build.cuda >= 13000 && cc < 75;
+        all.add(kFail,
+                format("%s has compute capability %d.%d, this build serves %s",
+                       label(facts, i).c_str(), info.cc_major, info.cc_minor, built.c_str()),
+                too_old ? format("install a Yoke that was built with CUDA 12 and "
+                                 "-DYOKE_CUDA_ARCHS=%d: CUDA 13 has no compiler below 7.5",
+                                 cc)
+                        : format("cmake --preset release -DYOKE_CUDA_ARCHS=\"%s;%d\"",
+                                 joined(facts.build.archs).c_str(), cc),
+                i);
+    }
+    return all.or_ok("this build serves compute capabilities " + built);
+}
+
+Finding check_cuda_libraries(const Facts &facts)
+{
+    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    const int major = facts.build.cuda / 1000;
+    Findings all;
+    std::string present;
+    for (const char *name : {"cublasLt", "cublas"}) {
+        const LibraryCopy *copy = facts.library(name);
+        if (copy && copy->major() == major) {
+            present += (present.empty() ? "" : ", ") + copy->path;
+            continue;
+        }
+        const std::string package = format("libcublas-%d-0", major);
+        const std::string fedora = format("libcublas-%d-0", major);
+        all.add(copy && copy->major() ? kFail : kWarn,
+                copy ? format("%s is of version %s, this build needs %d", copy->path.c_str(),
+                              copy->version.c_str(), major)
+                     : format("no folder of the loader has lib%s.so.%d", name, major),
+                (major == 13 ? std::string("pip install nvidia-cublas")
+                             : format("pip install nvidia-cublas-cu%d", major)) +
+                    "\nor: " +
+                    install(facts, {package.c_str(), package.c_str(), fedora.c_str(), "cuda"}));
+    }
+    const LibraryCopy *cudnn = facts.library("cudnn");
+    if (cudnn && cudnn->major() != 0 && cudnn->major() < 9)
+        all.add(kWarn, cudnn->path + " is of version " + cudnn->version + ", not 9",
+                format("pip install nvidia-cudnn-cu%d", major));
+    return all.or_ok("found " + present);
+}
+
+Finding check_cublas_pair(const Facts &facts)
+{
+    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    const LibraryCopy *cublas = facts.library("cublas"), *lt = facts.library("cublasLt");
+    if (!cublas || !lt) return skip("one of the two is missing (check 15)");
+    if (cublas->folder() == lt->folder()) return ok("both are in " + lt->folder());
+    return found(cublas->mapped && lt->mapped ? kFail : kWarn,
+                 cublas->path + " and " + lt->path + " may be of different releases",
+                 facts.is_set("LD_LIBRARY_PATH")
+                     ? "unset LD_LIBRARY_PATH # it is '" + facts.variable("LD_LIBRARY_PATH") + "'"
+                     : "export YOKE_CUDA_LIB_PATH=" + lt->folder());
+}
+
+Finding check_mixed_copies(const Facts &facts)
+{
+    std::map<std::string, std::vector<const LibraryCopy *>> by_name;
+    std::map<Origin, std::string> origins;
+    std::string all_paths;
+    for (const LibraryCopy &copy : facts.libraries) {
+        if (!copy.mapped || copy.name == "cuda") continue;
+        by_name[copy.name].push_back(&copy);
+        origins.emplace(origin_of(facts, copy.path), copy.path);
+        all_paths += (all_paths.empty() ? "" : ", ") + copy.path;
+    }
+    if (by_name.empty()) return skip("no CUDA library is loaded in this process");
+    const std::string remedy =
+        "unset LD_LIBRARY_PATH # and start in an environment that has one of them alone\n"
+        "pip list | grep nvidia- ; conda list | grep -i -e cuda -e cublas -e cudnn";
+    for (const auto &[name, copies] : by_name)
+        if (copies.size() > 1)
+            return found(kFail,
+                         "lib" + name + " is loaded " + std::to_string(copies.size()) +
+                             " times: " + copies[0]->path + " and " + copies[1]->path,
+                         remedy);
+    if (origins.size() < 2) return ok("loaded are " + all_paths);
+    std::string evidence;
+    for (const auto &[origin, path] : origins)
+        evidence +=
+            (evidence.empty() ? "" : "; ") + std::string("of ") + name_of(origin) + ": " + path;
+    return found(kWarn, evidence, remedy);
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,267 @@
+#include "core/doctor/probe.h"
+
+#include "core/base/error.h"
+#include "core/base/library.h"
+#include "core/doctor/checks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+extern char **environ;
+
+namespace yoke::doctor {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostOutput = 64 * 1024;
+
+// What posix_spawn is told, let go again whatever happens.
+class Spawn {
+public:
+    Spawn(int out, int other)
+    {
+        posix_spawn_file_actions_init(&actions_);
+        posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions_, out, 1);
+        posix_spawn_file_actions_adddup2(&actions_, out, 2);
+        posix_spawn_file_actions_addclose(&actions_, other);
+        posix_spawnattr_init(&attributes_);
+        // A group of its own, so that what it starts ends with it; signals as any program expects them.
+        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+        sigset_t none;
+        sigemptyset(&none);
+        posix_spawnattr_setsigmask(&attributes_, &none);
+    }
+    ~Spawn()
+    {
+        posix_spawn_file_actions_destroy(&actions_);
+        posix_spawnattr_destroy(&attributes_);
+    }
+    Spawn(const Spawn &) = delete;
+    Spawn &operator=(const Spawn &) = delete;
+
+    int start(const std::vector<std::string> &command, pid_t &pid)
+    {
+        std::vector<char *> words;
+        for (const std::string &word : command) words.push_back(const_cast<char *>(word.c_str()));
+        words.push_back(nullptr);
+        return posix_spawn(&pid, words[0], &actions_, &attributes_, words.data(), environ);
+    }
+
+private:
+    posix_spawn_file_actions_t actions_;
+    posix_spawnattr_t attributes_;
+};
+
+// Reads until the other end closes (true) or the deadline has come.
+bool read_until(int from, Clock::time_point end, std::string &output)
+{
+    char part[4096];
+    for (;;) {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+        pollfd one{from, POLLIN, 0};
+        const int ready = poll(&one, 1, static_cast<int>(std::clamp<long long>(left, 0, 60000)));
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready == 0 && left > 0) continue;
+        if (ready <= 0) return false;
+        const ssize_t size = read(from, part, sizeof part);
+        if (size < 0 && errno == EINTR) continue;
+        if (size <= 0) return true;
+        if (output.size() < kMostOutput) output.append(part, static_cast<size_t>(size));
+    }
+}
+
+void take_status(pid_t pid, Clock::time_point end, Outcome &outcome)
+{
+    // It may have closed its output and still run.
+    for (;;) {
+        const pid_t ended = waitpid(pid, &outcome.status, WNOHANG);
+        if (ended == pid) return;
+        if (ended < 0 && errno != EINTR) {
+            outcome.status = -1;
+            return;
+        }
+        if (Clock::now() >= end) break;
+        usleep(1000);
+    }
+    outcome.late = true;
+}
+
+std::string why_failed(const Outcome &outcome, double deadline)
+{
+    if (!outcome.problem.empty()) return outcome.problem;
+    if (outcome.late) return format("no answer within %.0f s; it was ended", deadline);
+    if (outcome.status >= 0 && WIFSIGNALED(outcome.status))
+        return format("it crashed: %s", strsignal(WTERMSIG(outcome.status)));
+    const auto lines = lines_of(outcome.output);
+    return lines.empty() ? "it failed and said nothing" : lines.back();
+}
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+bool succeeded(const Outcome &outcome)
+{
+    // Where the host takes no notice of its children, the last line must do.
+    if (outcome.status < 0) return !outcome.late && stripped(outcome.output).ends_with("done");
+    return !outcome.late && WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0;
+}
+
+// Cards in the order of CUDA's numbers.
+std::vector<int> cuda_order(const Facts &facts)
+{
+    std::vector<int> cards;
+    for (const int i : facts.visible.cards)
+        if (card(facts, i).present != 0) cards.push_back(i);
+    return cards;
+}
+
+std::string written(const Facts &facts)
+{
+    const std::vector<int> all = gpus(facts);
+    const auto number = [&](int card) {
+        return std::find(all.begin(), all.end(), card) - all.begin();
+    };
+    std::string text;
+    for (const auto &[i, probe] : facts.probes) {
+        const auto add = [&, at = number(i)](const std::string &key, double value) {
+            if (!std::isnan(value))
+                text += format("%d.%s %.17g\n", static_cast<int>(at), key.c_str(), value);
+        };
+        add("h2d", probe.host_to_device);
+        add("d2h", probe.device_to_host);
+        add("h2d_pageable", probe.pageable);
+        add("launch", probe.launch);
+        for (const auto &[other, rate] : probe.peers)
+            add("peer." + std::to_string(number(other)), rate);
+        if (!probe.smoke.empty())
+            text += format("%d.smoke %s\n", static_cast<int>(number(i)), probe.smoke.c_str());
+    }
+    return text;
+}
+
+}  // namespace
+
+Outcome run_bounded(const std::vector<std::string> &command, double seconds)
+{
+    Outcome outcome;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        outcome.problem = format("no pipe can be made: %s", strerror(errno));
+        return outcome;
+    }
+    pid_t pid = 0;
+    const int error = Spawn(ends[1], ends[0]).start(command, pid);
+    close(ends[1]);
+    if (error) {
+        close(ends[0]);
+        outcome.problem = command[0] + " cannot be started: " + strerror(error);
+        return outcome;
+    }
+    const auto end =
+        Clock::now() + std::chrono::microseconds(static_cast<long long>(seconds * 1e6));
+    outcome.late = !read_until(ends[0], end, outcome.output);
+    close(ends[0]);
+    if (!outcome.late) take_status(pid, end, outcome);
+    kill(-pid, SIGKILL);  // and whatever it left behind
+    if (outcome.late) {
+        // One that waits in the driver cannot be killed, nor waited for; it is left to its parent's end.
+        outcome.status = -1;
+        const auto patience = Clock::now() + std::chrono::milliseconds(200);
+        while (waitpid(pid, &outcome.status, WNOHANG) == 0 && Clock::now() < patience) usleep(1000);
+    }
+    return outcome;
+}
+
+std::string probe_program(const Facts &facts)
+{
+    static const int kHere = 0;
+    const std::string own = folder_of_code(&kHere);
+    const std::string named = facts.variable("YOKE_BIN");
+    // ../../bin: libraries of Debian lie in lib/x86_64-linux-gnu.
+    for (const std::string &folder : {named, own + "/../bin", own + "/../../bin", own})
+        if (!folder.empty() && access((folder + "/yoke-probe").c_str(), X_OK) == 0)
+            return folder + "/yoke-probe";
+    return "";
+}
+
+bool take_line(const std::string &line, const std::vector<int> &cards, ProbeResult &result)
+{
+    const size_t blank = line.find(' ');
+    if (blank == line.npos) return false;
+    const std::string key = line.substr(0, blank), text = line.substr(blank + 1);
+    const double value = atof(text.c_str());
+    if (key == "h2d")
+        result.host_to_device = value;
+    else if (key == "d2h")
+        result.device_to_host = value;
+    else if (key == "h2d_pageable")
+        result.pageable = value;
+    else if (key == "launch")
+        result.launch = value;
+    else if (key == "smoke")
+        result.smoke = stripped(text);
+    else if (key.compare(0, 5, "peer.") == 0) {
+        const size_t other = static_cast<size_t>(atoi(key.c_str() + 5));
+        if (other < cards.size()) result.peers[cards[other]] = value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void run_probes(Root &root, Facts &facts, double deadline)
+{
+    const std::string program = probe_program(facts);
+    const std::vector<int> cards = cuda_order(facts);
+    facts.no_probes = cards.empty() ? "CUDA shows no GPU to try" : "";
+    if (program.empty())
+        facts.no_probes = "there is no yoke-probe, neither in YOKE_BIN nor beside libyoke";
+    if (!facts.no_probes.empty()) return;
+    const auto spec = [](size_t n) { return "cuda:" + std::to_string(n); };
+    for (size_t n = 0; n < cards.size(); ++n) {
+        ProbeResult result{kNone, kNone, kNone, kNone, {}, ""};
+        const Outcome outcome = run_bounded({program, spec(n)}, deadline);
+        for (const std::string &line : lines_of(outcome.output)) take_line(line, cards, result);
+        if (!succeeded(outcome)) result.smoke = why_failed(outcome, deadline);
+        for (size_t other = 0; other < cards.size() && succeeded(outcome); ++other) {
+            if (other == n) continue;
+            const Outcome pair = run_bounded({program, spec(n), spec(other)}, deadline);
+            for (const std::string &line : lines_of(pair.output)) take_line(line, cards, result);
+            if (!succeeded(pair)) result.peers[cards[other]] = 0;
+        }
+        facts.probes[cards[n]] = result;
+    }
+    root.note("/yoke/probes", written(facts));
+}
+
+void read_probes(Root &root, Facts &facts)
+{
+    const std::vector<int> all = gpus(facts);
+    const auto text = root.text("/yoke/probes");
+    facts.no_probes = "no probe was run there: " + under_sysroot("/yoke/probes") + " is missing";
+    for (const std::string &line : lines_of(text.value_or(""))) {
+        const size_t dot = line.find('.');
+        const size_t n = static_cast<size_t>(atoi(line.c_str()));
+        if (dot == line.npos || n >= all.size()) continue;
+        const auto fresh =
+            facts.probes.emplace(all[n], ProbeResult{kNone, kNone, kNone, kNone, {}, ""});
+        take_line(line.substr(dot + 1), all, fresh.first->second);
+    }
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,52 @@
+// report.h: all checks run over the facts, in order, and what they found.
+#pragma once
+
+#include "core/base/refcount.h"
+#include "core/doctor/checks.h"
+#include "core/doctor/redact.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke::doctor {
+
+struct Options {
+    bool probe = false;    // also what runs work on a device
+    bool redact = false;   // no names of hosts, users and processes, no UUIDs
+    double deadline = 10;  // seconds that one probe may take
+};
+
+struct Check {
+    int number;
+    const char *id, *title, *url;
+    Finding finding;
+};
+
+struct Report {
+    std::vector<Check> checks;
+    int exit_code = 0;  // 0: nothing failed, 1: a check failed, 2: a check could not be run
+};
+
+// Everything of this machine, or of the root that YOKE_SYSROOT names; probes where asked for.
+Facts gather(Root &root, const Options &options);
+
+// All checks. One that raises is a bug: its finding says so, and the exit code is 2.
+Report examine(const Facts &facts);
+
+void redact(Report &report, Redactor &redactor);
+
+// "ok", "warn", "fail", "skip"
+const char *status_word(int status);
+
+// Writes scenario.json, root/, environment and report.json into `folder`. Raises IO, naming the path.
+void record(const std::string &folder, const Options &options);
+
+}  // namespace yoke::doctor
+
+// A report behind its handle.
+struct yoke_report final : yoke::RefCounted {
+    yoke::doctor::Report report;
+
+protected:
+    void destroy() noexcept override { delete this; }
+};

@@ -1,0 +1,224 @@
+#include "core/doctor/root.h"
+
+#include "core/device/inventory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace yoke::doctor {
+
+namespace {
+
+class File {
+public:
+    explicit File(const std::string &path)
+        : handle_(open(under_sysroot(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY))
+    {
+    }
+    ~File()
+    {
+        if (handle_ >= 0) close(handle_);
+    }
+    File(const File &) = delete;
+    File &operator=(const File &) = delete;
+    operator int() const { return handle_; }
+
+private:
+    int handle_;
+};
+
+// /dev/kmsg gives one record a read, "6,1234,5678,-;text" and lines of keys that begin with a blank.
+std::string records_of(int kmsg)
+{
+    constexpr size_t kMost = 4 * 1024 * 1024;
+    std::string text;
+    char record[8192];
+    while (text.size() < kMost) {
+        const ssize_t size = read(kmsg, record, sizeof record);
+        if (size < 0 && errno == EPIPE) continue;  // overwritten while we read: go on with the next
+        if (size <= 0) break;
+        const std::string_view whole(record, static_cast<size_t>(size));
+        const size_t start = whole.find(';');
+        if (start == whole.npos) continue;
+        text += whole.substr(start + 1, whole.find('\n', start) - start - 1);
+        text += '\n';
+    }
+    return text;
+}
+
+// Lines that a check may ask for; what else a kernel tells is nobody's business.
+std::string of_interest(const std::string &log)
+{
+    std::string kept;
+    for (const std::string &line : lines_of(log))
+        for (const char *word :
+             {"NVRM", "nvidia", "fallen off", "PM: suspend", "thunderbolt", "AER"})
+            if (line.find(word) != line.npos) {
+                kept += line + "\n";
+                break;
+            }
+    return kept;
+}
+
+std::string owner_of(const struct stat &status)
+{
+    // Not getpwuid: it may ask the network. Names of a few well-known numbers do.
+    const auto name = [](unsigned number) {
+        return number == 0 ? std::string("root") : std::to_string(number);
+    };
+    return name(status.st_uid) + ":" + (status.st_gid == 44 ? "video" : name(status.st_gid));
+}
+
+}  // namespace
+
+std::string stripped(const std::string &text)
+{
+    constexpr const char *kBlanks = " \t\r\n\0";
+    const size_t first = text.find_first_not_of(std::string_view(kBlanks, 5));
+    if (first == text.npos) return "";
+    return text.substr(first, text.find_last_not_of(std::string_view(kBlanks, 5)) - first + 1);
+}
+
+std::vector<std::string> lines_of(const std::string &text)
+{
+    std::vector<std::string> lines;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size());
+        lines.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return lines;
+}
+
+bool Root::is_foreign()
+{
+    return under_sysroot("/") != "/";
+}
+
+std::optional<std::string> Root::text(const std::string &path, size_t limit)
+{
+    const File file(path);
+    if (file < 0) return std::nullopt;
+    std::string all(limit, '\0');
+    size_t used = 0;
+    while (used < limit) {
+        const ssize_t size = read(file, all.data() + used, limit - used);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0 && used == 0) return std::nullopt;
+        if (size <= 0) break;
+        used += static_cast<size_t>(size);
+    }
+    all.resize(used);
+    texts_[path] = all;
+    return all;
+}
+
+std::string Root::line(const std::string &path)
+{
+    return stripped(text(path).value_or(""));
+}
+
+std::vector<std::string> Root::list(const std::string &path)
+{
+    std::vector<std::string> names;
+    if (DIR *folder = opendir(under_sysroot(path).c_str())) {
+        present_.insert(path);
+        while (const dirent *entry = readdir(folder))
+            if (entry->d_name[0] != '.') names.push_back(entry->d_name);
+        closedir(folder);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+std::string Root::link(const std::string &path)
+{
+    char target[4096];
+    const ssize_t size = readlink(under_sysroot(path).c_str(), target, sizeof target);
+    if (size <= 0) return "";
+    const std::string whole(target, static_cast<size_t>(size));
+    links_[path] = whole;
+    return whole.substr(whole.rfind('/') + 1);
+}
+
+bool Root::exists(const std::string &path)
+{
+    const bool there = access(under_sysroot(path).c_str(), F_OK) == 0;
+    if (there) present_.insert(path);
+    return there;
+}
+
+std::optional<std::string> Root::kernel_log()
+{
+    constexpr size_t kMost = 4 * 1024 * 1024;
+    if (is_foreign()) return text("/dev/kmsg", kMost);
+    std::string all;
+    const File kmsg("/dev/kmsg");
+    if (kmsg >= 0) all = records_of(kmsg);
+    for (const char *path : {"/var/log/kern.log", "/var/log/dmesg", "/var/log/messages"}) {
+        if (!all.empty()) break;
+        Root other;  // the log's text stands in for every place it came from
+        all = other.text(path, kMost).value_or("");
+    }
+    if (all.empty()) return std::nullopt;
+    return texts_["/dev/kmsg"] = of_interest(all);
+}
+
+// Of another root a device file is a text, "0660 root:video", or "0600 root:root denied"; one that others may not read is
+// denied, too, since whoever looks at it is nobody there.
+std::optional<Root::Node> Root::node(const std::string &path)
+{
+    struct stat status {};
+    const std::string place = under_sysroot(path);
+    if (stat(place.c_str(), &status) != 0) return std::nullopt;
+    char mode[16];
+    snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777u);
+    Node node{mode, true};
+    if (is_foreign()) {
+        const std::string said = line(path);
+        const size_t end = said.rfind(" denied");
+        node.granted = end == said.npos && (status.st_mode & S_IROTH);
+        if (!said.empty()) node.mode = said.substr(0, end);
+    } else {
+        node.granted = access(place.c_str(), R_OK | W_OK) == 0;
+        node.mode += " " + owner_of(status);
+    }
+    texts_[path] = node.mode + (node.granted ? "" : " denied") + "\n";
+    return node;
+}
+
+std::string Root::text_behind(const std::string &path, const std::string &marker, size_t length)
+{
+    const File file(path);
+    struct stat status {};
+    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0)
+        return "";
+    const size_t size = std::min<size_t>(static_cast<size_t>(status.st_size), 64u << 20);
+    void *mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapped == MAP_FAILED) return "";
+    const std::string_view all(static_cast<const char *>(mapped), size);
+    std::string found;
+    const void *place = memmem(all.data(), all.size(), marker.data(), marker.size());
+    if (place) {
+        const size_t at =
+            static_cast<size_t>(static_cast<const char *>(place) - all.data()) + marker.size();
+        found = all.substr(at, length);
+        const auto is_end = [](unsigned char c) { return c < ' '; };
+        found.erase(std::find_if(found.begin(), found.end(), is_end), found.end());
+        texts_[path] = marker + found + "\n";
+    }
+    munmap(mapped, size);
+    return found;
+}
+
+}  // namespace yoke::doctor

@@ -1,0 +1,20 @@
+// tree.h: the files of a root that a recording holds: what the checks read, and what an inventory reads.
+#pragma once
+
+#include "core/doctor/facts.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace yoke::doctor {
+
+struct Tree {
+    std::map<std::string, std::string> texts, links;
+    std::set<std::string> folders;
+};
+
+// Bounded: at most 4096 files of together 16 MiB.
+Tree tree_of(const Facts &facts, const Root &root);
+
+}  // namespace yoke::doctor

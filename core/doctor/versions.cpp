@@ -1,0 +1,152 @@
+// Checks 9 to 12 and 44: containers, and the driver's version against what was built for it.
+#include "core/base/error.h"
+#include "core/doctor/checks.h"
+
+#include <cstdlib>
+
+namespace yoke::doctor {
+
+namespace {
+
+// The first driver release that serves each major version of CUDA.
+constexpr struct {
+    int major;
+    const char *release;
+} kFloors[] = {{11, "450.80.02"}, {12, "525"}, {13, "580"}};
+
+const char *floor_of(int major)
+{
+    for (const auto &floor : kFloors)
+        if (floor.major == major) return floor.release;
+    return "";
+}
+
+std::string newer_driver(const Facts &facts, const std::string &release)
+{
+    const std::string branch = release.substr(0, release.find('.'));
+    if (facts.in_container())
+        return "on the host, not in the container, install driver release " + release + " or newer";
+    const std::string ubuntu = "nvidia-driver-" + branch + "-server-open";
+    return install(facts, {"nvidia-driver # from NVIDIA's repository where Debian's is older",
+                           ubuntu.c_str(), "nvidia-driver", "nvidia-open nvidia-utils"}) +
+           "\nsudo reboot";
+}
+
+}  // namespace
+
+Finding check_container_devices(const Facts &facts)
+{
+    if (!facts.in_container()) return skip("this is not a container");
+    const std::string problem = facts.machine.fact("nvml_problem");
+    constexpr int kRefusedByKernel = 17, kUnknownError = 999;
+    const int code = nvml_code(facts);
+    const bool taken = code == kRefusedByKernel || code == kUnknownError;
+    if (!taken) return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
+    return found(
+        kFail,
+        "the driver's library says: " + problem +
+            "; the host's systemd has taken the device files from this container's cgroup",
+        "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
+        "on the host, so that it does not come back: sudo nvidia-ctk cdi generate "
+        "--output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all");
+}
+
+Finding check_container_gpus(const Facts &facts)
+{
+    if (!facts.in_container()) return skip("this is not a container");
+    for (const auto &[path, node] : facts.nodes)
+        if (path.find("/dev/nvidia") == 0) return ok("it has " + path);
+    const bool host_driver = !facts.machine.fact("driver").empty();
+    if (!host_driver && gpus(facts).empty()) return skip("the host shows no NVIDIA GPU either");
+    const std::string wish = facts.variable("NVIDIA_VISIBLE_DEVICES");
+    const bool asked_for_none = wish == "none" || wish == "void";
+    return found(kFail,
+                 "the host has " +
+                     (host_driver ? "NVIDIA's driver " + facts.machine.fact("driver")
+                                  : label(facts, gpus(facts)[0])) +
+                     ", the container no /dev/nvidia*" +
+                     (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + wish + "'" : ""),
+                 "on the host: " +
+                     install(facts, {"nvidia-container-toolkit", "nvidia-container-toolkit",
+                                     "nvidia-container-toolkit", "nvidia-container-toolkit"}) +
+                     " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl "
+                     "restart docker\ndocker run --gpus all …\n"
+                     "docker run --gpus '\"device=0,1\"' … # for some: note both pairs of quotes");
+}
+
+Finding check_driver_floor(const Facts &facts)
+{
+    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    if (!facts.build.present) return skip("this Yoke was built without its CUDA module");
+    const std::string driver = facts.machine.fact("driver");
+    if (driver.empty()) return skip("no driver is loaded (check 3)");
+    const int major = facts.build.cuda / 1000;
+    const std::string floor = floor_of(major);
+    if (floor.empty())
+        return skip(format("the driver that CUDA %d needs is not known here", major));
+    if (compare_versions(driver, floor) >= 0)
+        return ok(format("driver %s serves CUDA %d, which needs %s", driver.c_str(), major,
+                         floor.c_str()));
+    int served = 0;
+    for (const auto &each : kFloors)
+        if (compare_versions(driver, each.release) >= 0) served = each.major;
+    std::string remedy = newer_driver(facts, floor);
+    if (served) remedy += format("\nor install a Yoke that was built with CUDA %d", served);
+    return found(kFail,
+                 format("the driver is %s, this build's CUDA %d needs %s or newer", driver.c_str(),
+                        major, floor.c_str()),
+                 remedy);
+}
+
+Finding check_forward_compatibility(const Facts &facts)
+{
+    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    const LibraryCopy *cuda = facts.library("cuda");
+    if (!cuda) return skip("there is no libcuda.so.1 (check 5)");
+    const std::string driver = facts.machine.fact("driver");
+    if (cuda->folder().find("/compat") == std::string::npos) return ok("it is " + cuda->path);
+    // Only boards for data centres may run a newer user-mode library than their kernel module.
+    std::string barred;
+    for (const int i : gpus(facts)) {
+        const std::string name = card(facts, i).name;
+        if (barred.empty() &&
+            (name.find("GeForce") != name.npos || name.find("TITAN") != name.npos))
+            barred = label(facts, i);
+    }
+    const bool older = !driver.empty() && compare_versions(cuda->version, driver) < 0;
+    if (barred.empty() && !older)
+        return ok(cuda->path + " takes the place of driver " + driver + ", which this GPU allows");
+    const std::string remedy =
+        "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v "
+        "/compat | paste -sd:)\n" +
+        (family_of(facts) == Family::kFedora ? std::string("sudo dnf remove 'cuda-compat-*'")
+                                             : "sudo apt-get remove 'cuda-compat-*'") +
+        "\nsudo reboot # if the driver was updated since the machine started";
+    return found(kFail,
+                 cuda->path + " stands before the library of driver " + driver +
+                     (older ? ", which is newer"
+                            : "; " + barred + " does not take it: CUDA fails with error 804"),
+                 remedy);
+}
+
+Finding check_nccl_floor(const Facts &facts)
+{
+    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    const LibraryCopy *nccl = facts.library("nccl");
+    if (!nccl) return skip("there is no NCCL");
+    const std::string driver = facts.machine.fact("driver");
+    const int major = atoi(facts.nccl_cuda.c_str());
+    const std::string floor = floor_of(major);
+    if (driver.empty()) return skip("no driver is loaded (check 3)");
+    if (floor.empty()) return skip(nccl->path + " does not say for which CUDA it was built");
+    if (compare_versions(driver, floor) >= 0)
+        return ok(nccl->path + " is for CUDA " + facts.nccl_cuda + ", which driver " + driver +
+                  " serves");
+    return found(
+        kFail,
+        nccl->path + " is for CUDA " + facts.nccl_cuda + ", which needs driver " + floor +
+            " or newer; this one is " + driver,
+        newer_driver(facts, floor) + format("\nor: pip install nvidia-nccl-cu%d", major - 1));
+}
+
+}  // namespace yoke::doctor

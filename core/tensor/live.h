@@ -1,0 +1,12 @@
+// live.h: the tensors of every device but the host's, so that who still uses one can be told by name.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace yoke::detail {
+
+// From here on, until forget_live(), the tensor is told of. Its shape, dtype and device are set.
+void note_live(const yoke_tensor *tensor);
+void forget_live(const yoke_tensor *tensor) noexcept;
+
+}  // namespace yoke::detail

@@ -1,0 +1,164 @@
+"""The doctor: every check fires on a machine that has its trouble, and is content with one that has not.
+
+Machines are scenarios (doctor_cases.json), what the doctor says of them stands in doctor_goldens.txt. After a change that is
+meant, YOKE_UPDATE_GOLDENS=1 writes the goldens anew; read the difference.
+"""
+import json
+import os
+import pathlib
+import re
+
+import pytest
+import yoke
+
+import doctor_machines
+from doctor_machines import CASES, TABLE, examined, patched, rendered, replayed
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDENS = ROOT / "tests" / "python" / "doctor_goldens.txt"
+NAMES = [f"{number}-{case['check']}" for number, case in enumerate(CASES)]
+DECLARED = re.findall(r'YOKE_CHECK\((\d+), (\w+), "([\w-]+)", *"([^"]+)"',
+                      re.sub(r"\s+", " ", (ROOT / "core/doctor/checks.def").read_text(encoding="utf-8")))
+
+
+def golden_text(case, check):
+    lines = [f"{check['number']} {check['id']}: {check['status']}", f"  evidence: {check['evidence']}"]
+    return "\n".join(lines + [f"  remedy: {line}" for line in check["remedy"].splitlines()])
+
+
+def goldens():
+    """{name of the case: text}"""
+    parts = re.split(r"^== (.+)\n", GOLDENS.read_text(encoding="utf-8"), flags=re.M) if GOLDENS.exists() else [""]
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2])}
+
+
+def update(name, text):
+    known = {**goldens(), name: text}
+    GOLDENS.write_text("".join(f"== {each}\n{known[each]}\n\n" for each in NAMES if each in known), encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_a_machine_with_the_trouble_fires_the_check(case, tmp_path, request):
+    report = examined(rendered(patched(case, case["patch"]), tmp_path / "case"))
+    check = report["checks"][case["check"]]
+    assert check["status"] == case["status"], check
+    assert check["remedy"] and check["url"].startswith("https://")
+    assert report["exit_code"] == (1 if any(c["status"] == "fail" for c in report["checks"].values()) else 0)
+    name = NAMES[CASES.index(case)]
+    text = golden_text(case, check)
+    if os.environ.get("YOKE_UPDATE_GOLDENS"):
+        update(name, text)
+    assert text == goldens().get(name), "YOKE_UPDATE_GOLDENS=1 writes it, if it is meant"
+
+
+@pytest.fixture(scope="module")
+def base_report(tmp_path_factory):
+    return examined(rendered(TABLE["base"], tmp_path_factory.mktemp("base") / "case"))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "quiet" in c], ids=lambda case: case["check"])
+def test_a_machine_of_the_kind_without_the_trouble_does_not_fire_the_check(case, tmp_path):
+    check = examined(rendered(patched(case, case["quiet"]), tmp_path / "case"))["checks"][case["check"]]
+    assert check["status"] == "ok" and check["remedy"] == "", check
+
+
+def test_a_healthy_machine_fires_no_check(base_report):
+    assert base_report["exit_code"] == 0
+    assert [c for c in base_report["checks"].values() if c["status"] in ("warn", "fail")] == []
+
+
+def test_every_check_has_a_machine_that_fires_it_and_one_that_it_is_content_with(base_report):
+    fired = {case["check"] for case in CASES}
+    quiet = {case["check"] for case in CASES if "quiet" in case}
+    quiet |= {id for id, check in base_report["checks"].items() if check["status"] == "ok"}
+    ids = {id for _, _, id, _ in DECLARED}
+    assert ids - fired == set() and ids - quiet == set()
+
+
+def test_the_report_holds_every_declared_check_once_and_in_order():
+    report = yoke.doctor()
+    assert [(str(c.number), c.id, c.title) for c in report.checks] == [(n, id, t) for n, _, id, t in DECLARED]
+    assert len(report.checks) >= 45
+    assert report["gpu-present"] is report.checks[0] and report[1] is report.checks[0]
+    with pytest.raises(yoke.ValueError, match="there is no check 'flux'"):
+        report["flux"]
+    assert report.checks[0].title in str(report) and "skip" in repr(report)
+
+
+def test_a_plain_machine_is_told_as_it_is_and_nothing_fails(tmp_path):
+    report = examined({"YOKE_SYSROOT": str(tmp_path), "YOKE_NVML_PATH": str(tmp_path / "none.so")})
+    assert report["exit_code"] == 0
+    assert report["checks"]["gpu-present"]["status"] == "warn"
+    for id in ("driver-bound", "free-memory", "link-width", "xid", "smoke"):
+        assert report["checks"][id]["status"] == "skip"
+        assert "no NVIDIA GPU" in report["checks"][id]["evidence"]
+    named = examined({"YOKE_SYSROOT": str(tmp_path), "YOKE_NVML_PATH": str(tmp_path / "none.so"), "YOKE_DEVICE": "cuda:0"})
+    assert named["exit_code"] == 1 and "'cuda:0'" in named["checks"]["gpu-present"]["evidence"]
+
+
+def without_recording(report):
+    """What two reports of one machine must have in common: all but the folder in which it lies."""
+    return {id: {key: re.sub(r"/\S+/yoke/probes", "PROBES", str(value)) for key, value in check.items()}
+            for id, check in report["checks"].items()}
+
+
+@pytest.mark.parametrize("name", ["base", "free-memory", "external-gpu", "mig-instances", "driver-library-match",
+                                  "peer-copies", "vgpu-licence", "gpu-present", "device-nodes", "card-lost",
+                                  "thunderbolt-security", "container-devices"])
+def test_a_recording_replays_to_the_same_report(name, tmp_path):
+    case = next((c for c in CASES if c["check"] == name), {"patch": {}})
+    first = examined(rendered(patched(case, case["patch"]), tmp_path / "case"), tmp_path / "record")
+    again = examined(replayed(tmp_path / "record"))
+    assert without_recording(again) == without_recording(first)
+    written = json.loads((tmp_path / "record" / "report.json").read_text())
+    assert written["exit_code"] == first["exit_code"] and len(written["checks"]) == len(DECLARED)
+
+
+def everything_in(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return "".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+
+
+def test_a_redacted_recording_names_nobody_and_replays_all_the_same(tmp_path):
+    case = next(c for c in CASES if c["check"] == "free-memory")
+    scenario = patched(case, case["patch"])
+    scenario["files"]["/proc/sys/kernel/hostname"] = "secret-host\n"
+    scenario["environment"]["LD_LIBRARY_PATH"] = "/home/alice/lib"
+    scenario["gpus"][0]["serial"] = "1652923033000"
+    first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record", redact=True)
+    text = everything_in(tmp_path / "record")
+    for secret in ("secret-host", "alice", "11111111-aaaa", "1652923033000"):
+        assert secret not in text and secret not in str(first), secret
+    evidence = first["checks"]["free-memory"]["evidence"]
+    assert "process 4242 (process-0, user-0) has 61440 MiB" in evidence
+    again = examined(replayed(tmp_path / "record"))
+    assert again["checks"]["free-memory"]["evidence"] == evidence
+    assert {i: c["status"] for i, c in again["checks"].items()} == {i: c["status"] for i, c in first["checks"].items()}
+
+
+def test_a_recording_that_cannot_be_written_says_where(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(yoke.IOError, match="doctor_record: .*file"):
+        yoke.doctor_record(tmp_path / "file" / "below")
+    with pytest.raises(yoke.ValueError, match="'folder' is empty"):
+        yoke.doctor_record("")
+
+
+def test_what_cannot_be_meant_is_refused():
+    with pytest.raises(yoke.ValueError, match="'deadline' is -1"):
+        yoke.doctor(deadline=-1)
+    with pytest.raises(yoke.TypeError, match="probe"):
+        yoke.doctor(probe="yes")
+
+
+def test_the_table_in_the_documentation_is_the_declared_one():
+    text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `([\w-]+)` \| ([^|]+?) \|", text, flags=re.M)
+    assert rows == [(number, id, title) for number, _, id, title in DECLARED]
+
+
+def test_every_remedy_of_a_golden_is_a_command_or_a_deed():
+    remedies = re.findall(r"^  remedy: (.+)$", GOLDENS.read_text(encoding="utf-8"), flags=re.M)
+    assert len(remedies) >= len(CASES)
+    assert not [line for line in remedies if re.search(r"\bnan\b|GPU -1|%[dfz]", line)]
+    assert doctor_machines.TABLE["base"]["gpus"]
