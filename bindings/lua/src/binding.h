@@ -200,6 +200,7 @@ void yl_open_optim(lua_State *L, Binding *b);
 void yl_open_training(lua_State *L, Binding *b);
 void yl_open_graph(lua_State *L, Binding *b);
 void yl_open_doctor(lua_State *L, Binding *b);
+void yl_open_select(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);
 

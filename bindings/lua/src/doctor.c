@@ -3,6 +3,8 @@
 
 #include "yoke/doctor.h"
 
+#include <string.h>
+
 static const char kReportName[] = "yoke.report";
 static const char *const kStatus[] = {"ok", "warn", "fail", "skip"};
 
