@@ -144,6 +144,23 @@ const char *yoke_explanation_visible(yoke_explanation *explanation)
                        [&] { return need(explanation, call, "explanation").visible.c_str(); });
 }
 
+yoke_status yoke_device_card(yoke_device *device, yoke_card_info *card)
+{
+    constexpr const char *call = "yoke_device_card";
+    return guard(call, [&] {
+        const yoke_backend_device_info &told = need(device, call, "device").info;
+        Card known = unknown_card();
+        put(known.info.name, told.name);
+        put(known.info.uuid, told.uuid);
+        put(known.info.pci, normal_pci(told.pci));
+        known.info.memory_total = static_cast<int64_t>(told.total_memory);
+        if (told.multiprocessors > 0) known.info.multiprocessors = told.multiprocessors;
+        if (told.cc_major > 0)
+            known.info.cc_major = told.cc_major, known.info.cc_minor = told.cc_minor;
+        write_struct(card, known.info, call, "card");
+    });
+}
+
 yoke_status yoke_device_lease(yoke_device *device)
 {
     constexpr const char *call = "yoke_device_lease";

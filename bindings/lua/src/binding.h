@@ -201,6 +201,7 @@ void yl_open_training(lua_State *L, Binding *b);
 void yl_open_graph(lua_State *L, Binding *b);
 void yl_open_doctor(lua_State *L, Binding *b);
 void yl_open_inventory(lua_State *L, Binding *b);
+void yl_open_select(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);
 

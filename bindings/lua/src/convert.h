@@ -69,4 +69,7 @@ int yl_is_keywords(lua_State *L, int index);
 /* Raises "call: argument 'name' is <what it is>; it takes <wanted>". */
 int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted);
 
+/* A field of a device that select.c knows; 0 if it knows none of that name. */
+int yl_push_device_field(lua_State *L, Binding *b, yoke_device *device, const char *name);
+
 #endif /* YOKE_LUA_CONVERT_H */

@@ -86,7 +86,7 @@ static int device_index(lua_State *L)
     } else if (!strcmp(name, "synchronize") || !strcmp(name, "supports")) {
         lua_pushlightuserdata(L, b);
         lua_pushcclosure(L, name[1] == 'y' ? device_synchronize : device_supports, 1);
-    } else {
+    } else if (!yl_push_device_field(L, b, device, name)) {
         return yl_raise(L, b, YOKE_E_VALUE, "device", "a device has no field or method '%s'",
                         luaL_tolstring(L, 2, NULL));
     }

@@ -28,3 +28,77 @@ function yoke.doctor(options) end
 ---@return true? done
 ---@return yoke.Error? err
 function yoke.doctor_record(folder, options) end
+
+---A device, measured now; a field that is not known is nil. Bytes, watts, degrees Celsius, hertz, 0 to 1.
+---@class yoke.Sample
+---@field utilization? number
+---@field memory_used? integer
+---@field memory_free? integer
+---@field memory_total? integer
+---@field watts? number
+---@field temperature? number
+---@field sm_clock? number
+---@field memory_clock? number
+---@field processes? integer
+
+---A device held for this process; ends with it. Can be declared <close>.
+---@class yoke.Lease
+local Lease = {}
+
+---Gives the device up. A second time does nothing.
+function Lease:release() end
+
+---@class yoke.Device
+---@field uuid string "" if it has none
+---@field pci string "0000:65:00.0", "" if it has none
+---@field compute_capability? string "9.0"
+---@field multiprocessors? integer
+---@field link string its link to the host at its best, "PCIe 5.0 x16"; "" if it is not known
+---@field is_egpu boolean
+---@field lease? yoke.Lease this process's lease of it
+local Device = {}
+
+---@return yoke.Sample
+function Device:sample() end
+
+---No other process that asks for a lease gets it from now on.
+---@return yoke.Lease? lease
+---@return yoke.Error? err names the process that has it
+function Device:take_lease() end
+
+---@class yoke.Verdict
+---@field device string "cuda:1", or a card's name and UUID if it has no number
+---@field accepted boolean
+---@field reason string
+
+---The best n devices, in order: yoke.select(2, {min_free = "8GiB", same = "nvlink", homogeneous = true}).
+---The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
+---@param n? integer 1 if not given
+---@param constraints? table
+---@return yoke.Device[]? devices
+---@return yoke.Error? err names each rejected device with its reason
+---@overload fun(constraints: table): yoke.Device[]?, yoke.Error?
+function yoke.select(n, constraints) end
+
+---What select would do, without doing it: every device with its verdict, the chosen first, and the fields problem (why
+---nothing fits) and visible (a value for CUDA_VISIBLE_DEVICES).
+---@param spec? string "auto" if not given
+---@return yoke.Verdict[]
+function yoke.explain(spec) end
+
+---@param uuid string
+---@return integer pid of the process that holds the card's lease; 0: none does, -1: it cannot be named
+function yoke.lease_holder(uuid) end
+
+---From now on no device of this kind is used; if none was, nothing of it is ever loaded. Calls count.
+---@param kind string
+function yoke.disable(kind) end
+
+---Takes one disable back.
+---@param kind string
+function yoke.enable(kind) end
+
+---Runs fn without devices of that kind, and gives back what it does.
+---@param kind string
+---@param fn function
+function yoke.disabled(kind, fn, ...) end

@@ -94,5 +94,6 @@ void bind_graph(py::module_ &module);
 void bind_inventory(py::module_ &module);
 void bind_streams(py::module_ &module);
 void bind_doctor(py::module_ &module);
+void bind_select(py::module_ &module);
 
 }  // namespace yoke_python

@@ -26,8 +26,9 @@ PyMethodDef functions[] = {
      "ValueError for ragged lists and numbers that the dtype cannot hold, naming the place."},
     {"device", keywords(device_function), METH_FASTCALL | METH_KEYWORDS,
      "device(spec)\n--\n\n"
-     "The device of a spec (\"auto\", \"cpu\", \"cuda\", \"cuda:1\") or an index of the current "
-     "kind.\n"
+     "The device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", "
+     "\"auto:min_free=8GiB,exclude=egpu\", see\n"
+     "docs/devices.md) or an index of the current kind.\n"
      "ValueError for a spec that is not understood, DeviceUnavailableError with the reason."},
     {"from_dlpack", from_dlpack, METH_O,
      "from_dlpack(x, /)\n--\n\n"
@@ -75,6 +76,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_graph(module);
     bind_doctor(module);
     bind_inventory(module);
+    bind_select(module);
     module.def("_require_main_interpreter", require_main_interpreter);
     require(init_log());
 }

@@ -182,6 +182,10 @@ YOKE_API const char *yoke_inventory_topology(yoke_inventory *inventory);
 
 /* ---- One device, now ------------------------------------------------------------------------------ */
 
+/* What a device is, as its backend told when it was opened: name, UUID, PCI address, compute capability, multiprocessors,
+ * memory in all. Whatever changes or is not known is as said above. Nothing is measured. [any-thread] */
+YOKE_API yoke_status yoke_device_card(yoke_device *device, yoke_card_info *card);
+
 /* What the inventory knows of a device that was opened, measured now: utilization, memory, watts, temperature, clocks.
  * The CPU is a card too: its name, memory, utilization and NUMA node. Errors: UNAVAILABLE, with the
  * reason, where nothing tells of the device; DEVICE_LOST when it is gone. [any-thread] */

@@ -1,0 +1,216 @@
+// select.cpp: choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself. The
+// keyword forms are made in _devices.py.
+#include "bind.h"
+
+#include "yoke/device.h"
+#include "yoke/select.h"
+
+#include <cmath>
+#include <vector>
+
+namespace yoke_python {
+namespace {
+
+py::object text_of(const char *text)
+{
+    return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
+}
+
+yoke_card_info card_of(yoke_device *device)
+{
+    yoke_card_info card{};
+    card.struct_size = sizeof card;
+    check(yoke_device_card(device, &card));
+    return card;
+}
+
+yoke_card_info measured(yoke_device *device)
+{
+    yoke_card_info card{};
+    card.struct_size = sizeof card;
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_device_sample(device, &card);
+    }
+    check(status);
+    return card;
+}
+
+// None for what is not known.
+py::object measure(double value)
+{
+    return std::isnan(value) ? py::none() : py::object(py::float_(value));
+}
+py::object count(int64_t value)
+{
+    return value < 0 ? py::none() : py::object(py::int_(value));
+}
+
+py::dict sample(yoke_device *device)
+{
+    const yoke_card_info card = measured(device);
+    py::dict told;
+    told["utilization"] = measure(card.utilization);
+    told["memory_used"] = count(card.memory_used);
+    told["memory_free"] = count(card.memory_free);
+    told["memory_total"] = count(card.memory_total);
+    told["watts"] = measure(card.power);
+    told["temperature"] = measure(card.temperature);
+    told["sm_clock"] = measure(card.sm_clock);
+    told["memory_clock"] = measure(card.memory_clock);
+    told["processes"] = count(card.process_count);
+    return told;
+}
+
+py::object capability(yoke_device *device)
+{
+    const yoke_card_info card = card_of(device);
+    if (card.cc_major < 0) return py::none();
+    return py::make_tuple(card.cc_major, card.cc_minor);
+}
+
+py::str link(yoke_device *device)
+{
+    const yoke_card_info card = measured(device);
+    const int32_t generation =
+        card.link_generation_max > 0 ? card.link_generation_max : card.link_generation;
+    const int32_t width = card.link_width > 0 ? card.link_width : card.link_width_max;
+    if (generation <= 0 || width <= 0) return "";
+    return "PCIe " + std::to_string(generation) + ".0 x" + std::to_string(width);
+}
+
+py::list select(const py::object &spec, const py::object &n)
+{
+    const char *text = need_text(spec, "select", "spec");
+    const int64_t wanted = need_int(n, "select", "n");
+    if (wanted < 1 || wanted > 4096)
+        require(raise_error(YOKE_E_VALUE, "select",
+                            "argument 'n' is %R; give how many devices, from 1",
+                            n.ptr()) != nullptr);
+    std::vector<yoke_device *> devices(static_cast<size_t>(wanted));
+    int32_t found = 0;
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_select(text, static_cast<int32_t>(wanted), devices.data(),
+                             static_cast<int32_t>(wanted), &found);
+    }
+    check(status);
+    py::list all;
+    for (int32_t i = 0; i < found; i++) {
+        yoke_device_release(
+            devices[static_cast<size_t>(i)]);  // devices live as long as the library
+        all.append(taken(device_object(devices[static_cast<size_t>(i)])));
+    }
+    return all;
+}
+
+// Let go at the end whatever happens.
+struct Explanation {
+    yoke_explanation *handle = nullptr;
+    Explanation() = default;
+    Explanation(const Explanation &) = delete;
+    Explanation &operator=(const Explanation &) = delete;
+    ~Explanation() { yoke_explanation_release(handle); }
+};
+
+// "cuda:1"; for a card without a number its name and UUID.
+py::object candidate_name(const Explanation &explanation, const yoke_candidate &one)
+{
+    if (*one.device || one.card < 0) return text_of(one.device);
+    yoke_card_info card{};
+    card.struct_size = sizeof card;
+    check(yoke_inventory_card(yoke_explanation_inventory(explanation.handle), one.card, &card));
+    return text_of(card.name) + py::str(" (") + text_of(*card.uuid ? card.uuid : card.pci) +
+           py::str(")");
+}
+
+py::tuple explain(const py::object &spec)
+{
+    const char *text = need_text(spec, "explain", "spec");
+    Explanation explanation;
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_explain(text, &explanation.handle);
+    }
+    check(status);
+    py::list all;
+    for (int32_t i = 0, n = yoke_explanation_count(explanation.handle); i < n; i++) {
+        yoke_candidate one{};
+        one.struct_size = sizeof one;
+        check(yoke_explanation_get(explanation.handle, i, &one));
+        all.append(py::make_tuple(candidate_name(explanation, one), one.accepted == 1,
+                                  text_of(one.reason)));
+    }
+    return py::make_tuple(all, text_of(yoke_explanation_problem(explanation.handle)),
+                          text_of(yoke_explanation_visible(explanation.handle)));
+}
+
+int32_t lease_holder(const py::object &uuid)
+{
+    const char *text = need_text(uuid, "lease_holder", "uuid");
+    int32_t pid = 0;
+    check(yoke_lease_holder(text ? text : "", &pid));
+    return pid;
+}
+
+const char *need_kind(const py::object &kind, const char *call)
+{
+    const char *text = need_text(kind, call, "kind");
+    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
+    return text;
+}
+
+void disable(const py::object &kind)
+{
+    const char *text = need_kind(kind, "disable");
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_disable(text);
+    }
+    check(status);
+}
+
+}  // namespace
+
+void bind_select(py::module_ &module)
+{
+    const auto get = [&module](const char *name, auto function) {
+        module.def(name, [name, function](const py::object &device) {
+            return py::object(function(need_device(device, name)));
+        });
+    };
+    get("_device_uuid", [](yoke_device *d) { return text_of(card_of(d).uuid); });
+    get("_device_pci", [](yoke_device *d) { return text_of(card_of(d).pci); });
+    get("_device_capability", capability);
+    get("_device_multiprocessors",
+        [](yoke_device *d) { return count(card_of(d).multiprocessors); });
+    get("_device_is_egpu", [](yoke_device *d) { return py::bool_(measured(d).is_egpu == 1); });
+    get("_device_link", link);
+    get("_device_sample", sample);
+    get("_device_is_leased",
+        [](yoke_device *d) { return py::bool_(yoke_device_is_leased(d) == 1); });
+    module.def("_lease",
+               [](const py::object &d) { check(yoke_device_lease(need_device(d, "lease"))); });
+    module.def("_release_lease", [](const py::object &d) {
+        check(yoke_device_release_lease(need_device(d, "release")));
+    });
+    module.def("_select", select);
+    module.def("_explain", explain);
+    module.def(
+        "lease_holder", lease_holder, py::arg("uuid"),
+        "The pid of the process that holds a card's lease: 0 for none, -1 for one that cannot "
+        "be named.");
+    module.def(
+        "disable", disable, py::arg("kind"),
+        "From now on no device of this kind is used; if none was, nothing of it is ever loaded.\n"
+        "StateError, naming them, while tensors or streams live on one. Calls count.");
+    module.def(
+        "enable", [](const py::object &kind) { check(yoke_enable(need_kind(kind, "enable"))); },
+        py::arg("kind"), "Takes one disable() back.");
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,174 @@
+"""Choosing devices by what they must be, leases, and switching kinds off."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from yoke import _yoke
+from yoke._yoke import Device, _explain, _select
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Sample(NamedTuple):
+    """A device, measured now; None for what is not known. Bytes, watts, degrees Celsius, hertz, 0 to 1."""
+
+    utilization: float | None
+    memory_used: int | None
+    memory_free: int | None
+    memory_total: int | None
+    watts: float | None
+    temperature: float | None
+    sm_clock: float | None
+    memory_clock: float | None
+    processes: int | None
+
+
+class Lease:
+    """A device held for this process; ends with it. Also a context manager."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def release(self) -> None:
+        """Gives the device up. A second time does nothing."""
+        _yoke._release_lease(self.device)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"<lease of {self.device}>"
+
+
+class Verdict(NamedTuple):
+    """What explain() says of one device."""
+
+    device: str
+    accepted: builtins.bool
+    reason: str
+
+
+class Explanation(list[Verdict]):
+    """Every device with its verdict, the chosen first."""
+
+    problem: str
+    visible: str
+
+
+def _value(key: str, value: Any) -> str:
+    """One constraint as the spec has it."""
+    if value is True:
+        return key
+    if isinstance(value, (builtins.list, builtins.tuple, builtins.set)) and key == "min_cc":
+        text = ".".join(str(part) for part in value)
+    elif isinstance(value, (builtins.list, builtins.tuple, builtins.set)):
+        text = "+".join(builtins.sorted(str(part) for part in value))
+    elif isinstance(value, builtins.int) and key in ("min_free", "min_memory"):
+        text = f"{value}B"
+    elif isinstance(value, (builtins.int, builtins.float)) and key == "wait":
+        text = f"{value:f}s"
+    else:
+        text = str(value)
+    if "," in text:
+        raise _yoke.ValueError(f"select(): argument '{key}' is {value!r}; a value has no comma")
+    return f"{key}={text}"
+
+
+def _spec(constraints: dict[str, Any]) -> str:
+    parts = [_value(key, value) for key, value in constraints.items() if value is not None and value is not False]
+    return "auto:" + ",".join(parts) if parts else "auto"
+
+
+def _seconds(wait: Any) -> float | None:
+    """How long to wait, None if there is nothing to wait for or the library must say what is wrong with it."""
+    if isinstance(wait, (builtins.int, builtins.float)) and not isinstance(wait, builtins.bool):
+        return builtins.float(wait)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", wait) if isinstance(wait, str) else None
+    return builtins.float(found[1]) * _UNITS[found[2]] if found else None
+
+
+def select(n: int = 1, **constraints: Any) -> list[Device]:
+    """The best n devices, in order: select(2, min_free="8GiB", same="nvlink", homogeneous=True, wait=60, lease=True).
+
+    The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
+    DeviceUnavailableError names each rejected device with its reason; TimeoutError comes after wait.
+    """
+    end = time.monotonic() + (_seconds(constraints.get("wait")) or 0.0)
+    strict = {**constraints, "wait": None, "fallback": "error"}
+    # The waiting is done here, so that Ctrl-C ends it.
+    while (left := end - time.monotonic()) > 0.1:
+        _explain(_spec(constraints))  # what is wrong with the spec is told at once
+        try:
+            return _select(_spec(strict), n)
+        except _yoke.DeviceUnavailableError:
+            time.sleep(builtins.min(left - 0.05, 0.1))
+    if _seconds(constraints.get("wait")):
+        constraints = {**constraints, "wait": "50ms"}
+    return _select(_spec(constraints), n)
+
+
+def explain(spec: str = "auto") -> Explanation:
+    """What select would do, without doing it: (device, accepted, reason) for every device, the chosen first.
+
+    .problem says why nothing fits, .visible is a value for CUDA_VISIBLE_DEVICES. No device is opened.
+    """
+    verdicts, problem, visible = _explain(spec)
+    explanation = Explanation(Verdict(*verdict) for verdict in verdicts)
+    explanation.problem, explanation.visible = problem, visible
+    return explanation
+
+
+@contextlib.contextmanager
+def disabled(kind: str) -> Iterator[None]:
+    """`with yoke.disabled("cuda"):` uses no device of that kind inside."""
+    _yoke.disable(kind)
+    try:
+        yield
+    finally:
+        _yoke.enable(kind)
+
+
+def _lease_of(device: Device) -> Lease | None:
+    return Lease(device) if _yoke._device_is_leased(device) else None
+
+
+def _take_lease(device: Device) -> Lease:
+    """Takes the device's lease: no other process that asks for one gets it. DeviceUnavailableError names the holder."""
+    _yoke._lease(device)
+    return Lease(device)
+
+
+def _sample(device: Device) -> Sample:
+    """The device, measured now."""
+    return Sample(**_yoke._device_sample(device))
+
+
+def _attribute(function: Any, text: str) -> property:
+    return property(lambda device: function(device), doc=text)
+
+
+def _add_attributes() -> None:
+    for name, text in {
+        "uuid": 'The maker\'s number for it, "GPU-8932f937-…"; "" if it has none.',
+        "pci": 'Its PCI address, "0000:65:00.0"; "" if it has none.',
+        "multiprocessors": "How many it has; None where that is not said.",
+        "is_egpu": "Whether it is behind Thunderbolt, USB4 or in a removable slot.",
+        "link": 'Its link to the host at its best, "PCIe 5.0 x16"; "" if it is not known.',
+    }.items():
+        setattr(Device, name, _attribute(getattr(_yoke, "_device_" + name), text))
+    setattr(Device, "compute_capability", _attribute(_yoke._device_capability, "(9, 0); None if it has none."))
+    setattr(Device, "lease", property(_lease_of, doc="This process's lease of it, or None."))
+    setattr(Device, "take_lease", _take_lease)
+    setattr(Device, "sample", _sample)
+
+
+_add_attributes()
