@@ -104,11 +104,11 @@ inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const 
                          const A &...args)
 {
     const dim3 blocks((unsigned)grid.blocks, (unsigned)grid.rows), threads((unsigned)grid.threads);
-    const auto stream = static_cast<cudaStream_t>(launch->stream);
 #if defined(YOKE_EMULATED)
-    const cudaError_t error = emu::launch(kernels::op_name(launch->op), blocks, threads,
-                                          (size_t)grid.shared, stream, [=] { kernel(P(args)...); });
+    const cudaError_t error = emu::launch(kernels::op_name(launch->op), launch, blocks, threads,
+                                          (size_t)grid.shared, [=] { kernel(P(args)...); });
 #else
+    const auto stream = static_cast<cudaStream_t>(launch->stream);
     kernel<<<blocks, threads, (size_t)grid.shared, stream>>>(P(args)...);
     const cudaError_t error = cudaGetLastError();
 #endif

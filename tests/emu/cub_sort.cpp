@@ -33,9 +33,8 @@ template <class K>
 yoke_status sort(const yoke_launch *launch, Pairs<K> &pairs, int bits)
 {
     const K mask = bits >= (int)sizeof(K) * 8 ? (K) ~(K)0 : (K)(((K)1 << bits) - 1);
-    const cudaError_t error =
-        emu::launch("sort_pairs", dim3(1), dim3(1), 0, static_cast<cudaStream_t>(launch->stream),
-                    [pairs, mask] { sort_by<K>(pairs, mask); });
+    const cudaError_t error = emu::launch("sort_pairs", launch, dim3(1), dim3(1), 0,
+                                          [pairs, mask] { sort_by<K>(pairs, mask); });
     if (error != cudaSuccess)
         return call_failed(launch, error, "cub::DeviceRadixSort::SortPairs of %lld pairs",
                            (long long)pairs.count);

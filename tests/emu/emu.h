@@ -3,8 +3,9 @@
 // What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
 // or that they reach in different places; a shuffle whose mask names lanes that do not come; two threads at the same
 // element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a shared
-// array; a vector access that is not aligned. The launch then fails, with the finding on stderr, and so does the program.
-// Shared memory is filled with NaN before each block. Overruns of global memory are AddressSanitizer's to find.
+// array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an operand. The launch
+// then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before each block.
+// Reads beyond global memory are AddressSanitizer's to find.
 //
 // Warps of a block and lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to work
 // in one order is found out.
@@ -17,6 +18,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+
+struct yoke_launch;
 
 namespace yoke::emu {
 
@@ -42,16 +45,17 @@ extern constinit thread_local const Grid *g_grid YOKE_EMU_FAST;
 bool run(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
          const std::function<void()> &kernel);
 
-// The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream, refused as CUDA would.
+// The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream of its op's record, refused
+// as CUDA would. Bytes behind the operands that the op writes must stay as they are.
 // Its arguments are the `bytes` at `arguments`: what they point to is what the kernel uses.
-cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, const void *arguments, size_t bytes,
+cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
+                   size_t shared_bytes, const void *arguments, size_t bytes,
                    std::function<void()> kernel);
 template <class Kernel>
-cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, const Kernel &kernel)
+cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
+                   size_t shared_bytes, const Kernel &kernel)
 {
-    return launch(name, grid, block, shared_bytes, stream, &kernel, sizeof kernel, kernel);
+    return launch(name, record, grid, block, shared_bytes, &kernel, sizeof kernel, kernel);
 }
 // YOKE_EMU_THREADS, or the usual number.
 int block_size(int usual);

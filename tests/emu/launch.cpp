@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/backend/backend.h"
 #include "tests/emu/emu.h"
+#include "tests/emu/untouched.h"
 #include "tests/fakes/cuda/fake.h"
 
 namespace yoke::emu {
@@ -32,12 +34,16 @@ struct Work {
     dim3 grid, block;
     size_t shared_bytes;
     std::function<void()> kernel;
+    Untouched untouched;
 };
 
 int do_work(void *context)
 {
-    const Work &work = *static_cast<Work *>(context);
-    if (run(work.name, work.grid, work.block, work.shared_bytes, work.kernel)) return cudaSuccess;
+    Work &work = *static_cast<Work *>(context);
+    work.untouched.keep();
+    if (run(work.name, work.grid, work.block, work.shared_bytes, work.kernel) &&
+        work.untouched.holds(work.name))
+        return cudaSuccess;
     if (!g_verdict.findings++) g_verdict.first = work.name;
     return cudaErrorLaunchFailure;
 }
@@ -49,16 +55,18 @@ void drop_work(void *context)
 
 }  // namespace
 
-cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, const void *arguments, size_t bytes,
+cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
+                   size_t shared_bytes, const void *arguments, size_t bytes,
                    std::function<void()> kernel)
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     const bool fits = grid.x && grid.y && grid.z && grid.x <= 0x7fffffffu && grid.y <= 65535 &&
                       grid.z <= 65535 && threads && threads <= 1024 && shared_bytes <= 48 * 1024;
     if (!fits) return cudaErrorInvalidConfiguration;
-    fake_enqueue("cudaLaunchKernel", stream, do_work, drop_work,
-                 new Work{name, grid, block, shared_bytes, std::move(kernel)}, arguments, bytes);
+    fake_enqueue(
+        "cudaLaunchKernel", static_cast<cudaStream_t>(record->stream), do_work, drop_work,
+        new Work{name, grid, block, shared_bytes, std::move(kernel), Untouched(record)}, arguments,
+        bytes);
     return cudaGetLastError();  // as after <<<>>>: of this launch, or what nobody asked for before it
 }
 

@@ -2,195 +2,215 @@
 """Would the tests notice a wrong kernel?  mutants.py BUILD [--all | --sample N] [--seed S] [--jobs J] [FILE…]
 
 Makes mutants of kernels/cuda/*.cu and *.cuh: a barrier left out, a comparison shifted, two strides exchanged, a "+ 1"
-dropped. Each is compiled alone into a copy of the emulated module, and the Python tests of the ops in that file run on
-it until one fails. Mutants that change nothing are listed in equivalent_mutants.txt, each with its reason.
+dropped. All of them are compiled into one emulated module, which is one of them or none at run time; a first run of the
+Python tests tells which test runs which place, and each mutant then meets the tests that run its place until one fails.
+What decides while compiling is compiled alone. Mutants that change nothing are listed in equivalent_mutants.txt, each
+with its reason. The exit status is 1 if less than 90 % are caught.
 """
 import argparse
+import collections
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
 import random
-import re
-import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-KERNELS = ROOT / "kernels/cuda"
-TESTS = [*sorted((ROOT / "tests/python").glob("test_ops_*.py")),
-         *(ROOT / f"tests/python/test_{name}.py" for name in ("index_select", "optim", "grad_scaler"))]
-SHIFTED = {"<": "<=", ">": ">=", "<=": "<", ">=": ">", "==": "!=", "!=": "=="}
-TEST_SECONDS = 600
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "mutation"))
+from module import HERE, Module  # noqa: E402
+from places import ROOT, equivalents, kernel_files, mutants_of  # noqa: E402
 
-
-class Mutant:
-    def __init__(self, path, number, line, changed, what):
-        self.path, self.number, self.line, self.changed, self.what = path, number, line, changed, what
-
-    def __str__(self):
-        return f"{self.path.relative_to(ROOT)}:{self.number}: {self.what}: {self.line.strip()}"
-
-    def text(self):
-        lines = self.path.read_text().splitlines(keepends=True)
-        lines[self.number - 1] = self.changed
-        return "".join(lines)
+PYTHON = ROOT / "tests/python"
+TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
+         *(PYTHON / f"test_{name}.py" for name in "autocast grad_scaler graph indexing index_select optim".split())]
+LEAST = 90  # % that must be caught
+STATE_BYTES = 4096
 
 
-def changes_of(line):
-    """(what, the changed line), of every change that this line allows."""
-    code = line.split("//")[0]
-    for found in re.finditer(r"__sync(threads|warp)\([^;]*\);", code):
-        yield f"no {found[0][:-1]}", line[:found.start()] + ";" + line[found.end():]
-    for found in re.finditer(r" (<=|>=|==|!=|<|>) ", code):
-        yield f"{found[1]} as {SHIFTED[found[1]]}", line[:found.start(1)] + SHIFTED[found[1]] + line[found.end(1):]
-    for found in re.finditer(r" [+-] 1\b(?![.\d])", code):
-        yield f"no{found[0]}", line[:found.start()] + line[found.end():]
-    steps = list(dict.fromkeys(re.findall(r"\b\w*(?:stride|step)s?\w*\b(?!\()", code)))
-    if len(steps) == 2:
-        exchanged = re.sub(rf"\b({steps[0]}|{steps[1]})\b", lambda m: steps[1 - steps.index(m[0])], code)
-        if "(" in code or "=" in code:
-            yield f"{steps[0]} and {steps[1]} exchanged", exchanged + line[len(code):]
+class Bench:
+    """Runs pytest with the plugin of mutation/mutant_runner.py on a module."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+
+    def run(self, tests, library, **plan):
+        """The lines that the runner told."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as own:
+            own = pathlib.Path(own)
+            (own / "state").write_bytes(bytes(STATE_BYTES))
+            (own / "result").touch()
+            (own / "plan.json").write_text(json.dumps(dict(plan, state=f"{own}/state", result=f"{own}/result")))
+            driver = self.build / "tests/fakes/cuda/driver"
+            path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+            environment = dict(os.environ, YOKE_TEST_DEVICE="cuda", YOKE_CUDA_LIB_PATH=str(driver), PYTHONPATH=path,
+                               YOKE_MUTANTS=f"{own}/state", YOKE_MUTANTS_PLAN=f"{own}/plan.json", OMP_NUM_THREADS="1",
+                               OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+            command = [self.build / "env", "env", f"LD_LIBRARY_PATH={library}:{driver}", sys.executable, "-m", "pytest",
+                       "-q", "--tb=line", "--capture=sys", "-p", "no:cacheprovider", "-p", "mutant_runner", *tests]
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+            lines = [json.loads(line) for line in (own / "result").read_text().splitlines()]
+            if not lines and done.returncode not in (0, 5):
+                raise SystemExit(f"the tests did not run:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+            return lines
+
+    def records(self, tests, jobs):
+        """What each test runs; of a test file that did not change since, what was found then."""
+        helpers = [p for p in sorted(PYTHON.iterdir()) if p.is_file() and not p.name.startswith("test_")]
+        shared = digest([self.folder / "libyoke_cuda.so", self.build / "lib/libyoke.so", *helpers])
+        kept = {path: self.folder / f"{path.stem}-{digest([path], shared)}.jsonl" for path in tests}
+
+        def record(path):
+            if not kept[path].exists():
+                lines = self.run([path], self.folder)
+                kept[path].write_text("".join(json.dumps(line) + "\n" for line in lines))
+            return [json.loads(line) for line in kept[path].read_text().splitlines()]
+
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            found = [line for lines in pool.map(record, tests) for line in lines]
+        broken = [line["test"] for line in found if not line["passed"]]
+        if broken or not found:
+            raise SystemExit("These fail without a mutant:\n" + "\n".join(broken))
+        return found
 
 
-def mutants_of(path):
-    for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
-        if not line.lstrip().startswith(("#", "//", "template", "static_assert")):
-            for what, changed in changes_of(line):
-                yield Mutant(path, number, line, changed, what)
+def digest(paths, begin=""):
+    sum_of = hashlib.sha256(begin.encode())
+    for path in paths:
+        sum_of.update(path.read_bytes())
+    return sum_of.hexdigest()[:16]
 
 
-def equivalents():
-    """{(file, line without blanks around it, change)}: "file | change | line | reason"."""
-    known = set()
-    for line in (ROOT / "tests/emu/equivalent_mutants.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            file, what, code, reason = (part.strip() for part in line.split(" | ", 3))
-            assert reason, line
-            known.add((file, what, code))
-    return known
+class Judge:
+    def __init__(self, bench, module, mutants, options):
+        self.bench, self.module, self.options = bench, module, options
+        self.mutants = {m.number: m for m in mutants}
+        self.verdicts = {}
+
+    def look(self, records):
+        """{place: tests that run it}, {file: tests that run a place of it}, each as [test, seconds]."""
+        self.of_place, of_file = collections.defaultdict(list), collections.defaultdict(dict)
+        for line in records:
+            for number in line["ran"]:
+                self.of_place[number].append([line["test"], line["seconds"]])
+                if number in self.mutants:
+                    of_file[self.mutants[number].path.name][line["test"]] = line["seconds"]
+        self.of_file = {name: [list(test) for test in tests.items()] for name, tests in of_file.items()}
+
+    def end(self, mutant, verdict, by=None, **more):
+        self.verdicts[mutant.number] = verdict
+        print(f"{verdict:16} {mutant}" + (f"  [{by}]" if by else ""), flush=True)
+
+    def together(self, mutants):
+        """Mutants of the module that holds all of them."""
+        jobs = [dict(number=m.number, file=m.path.name, tests=self.of_place[m.number]) for m in mutants]
+        if jobs:
+            files = sorted({test.split("::")[0] for job in jobs for test, _ in job["tests"]})
+            for line in self.bench.run(files, self.bench.folder, jobs=jobs, **self.limits):
+                self.end(self.mutants[line.pop("number")], **line)
+
+    def alone(self, mutant):
+        users = self.module.users(mutant.path)
+        if not users:
+            return self.end(mutant, "not built")
+        tests = {test: seconds for name in {mutant.path.name, *users} for test, seconds in self.of_file.get(name, [])}
+        with tempfile.TemporaryDirectory(dir=self.bench.folder) as folder:
+            folder = pathlib.Path(folder)
+            if not self.module.build_alone(mutant, folder):
+                return self.end(mutant, "does not compile")
+            job = dict(number=mutant.number, file=mutant.path.name, tests=list(tests.items()))
+            files = sorted({test.split("::")[0] for test in tests})
+            for line in self.bench.run(files, folder, jobs=[job], **self.limits):
+                line.pop("number")
+                self.end(mutant, **line)
+
+    def judge(self, chosen):
+        self.until = time.time() + 60 * self.options.minutes
+        self.limits = dict(until=self.until, seconds=self.options.seconds)
+        together = [m for m in chosen if m.edit and self.of_place[m.number]]
+        jobs = self.options.jobs
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            tasks = [pool.submit(self.together, together[i::jobs]) for i in range(jobs)]
+            tasks += [pool.submit(self.alone, m) for m in chosen if m not in together]
+            for task in tasks:
+                if time.time() > self.until:
+                    pool.shutdown(cancel_futures=True)
+                    break
+                task.result()
 
 
-class Module:
-    """How the emulated module of a build is compiled, linked and run."""
-
-    def __init__(self, build):
-        self.build = build
-        self.compile = {}
-        for entry in json.loads((build / "compile_commands.json").read_text()):
-            arguments = shlex.split(entry["command"])
-            output = arguments[arguments.index("-o") + 1]
-            if "emu_cuda_module.dir" in output and entry["file"].endswith(".cu"):
-                self.compile[pathlib.Path(entry["file"]).name] = arguments
-        told = subprocess.run(["ninja", "-C", build, "-t", "commands", "emu_cuda_module"], capture_output=True, text=True,
-                              check=True).stdout
-        link = next(line for line in told.splitlines()[::-1] if "libyoke_cuda.so" in line and "emu_cuda_module" in line)
-        self.link = shlex.split(next(part for part in link.split(" && ") if "libyoke_cuda.so" in part))
-        if self.link[0] == ":":
-            self.link = self.link[1:]
-
-    def files_for(self, path):
-        """The .cu files that show a change of `path`: itself, or for a header the smallest few that include it."""
-        if path.suffix == ".cu":
-            return [path.name] if path.name in self.compile else []
-        users = [name for name in self.compile if self.includes(KERNELS / name, path.name)]
-        return sorted(users, key=lambda name: (KERNELS / name).stat().st_size)[:2]
-
-    def includes(self, path, header, seen=()):
-        for found in re.findall(r'#include "kernels/cuda/(\w+\.cuh)"', path.read_text()):
-            if found == header or (found not in seen and self.includes(KERNELS / found, header, (*seen, found))):
-                return True
-        return False
-
-    def ops_of(self, names):
-        """The ops whose kernels these files hold, by the symbols in their objects."""
-        ops = set()
-        for name in names:
-            arguments = self.compile[name]
-            told = subprocess.run(["nm", "--defined-only", self.build / arguments[arguments.index("-o") + 1]],
-                                  capture_output=True, text=True, check=True).stdout
-            ops |= {op.lstrip("_").removesuffix("_backward") for op in re.findall(r" T yoke_cuda_(\w+)", told)}
-        return sorted(ops)
-
-    def build_mutant(self, mutant, names, folder):
-        """False if it does not compile."""
-        overlay = folder / "kernels/cuda"
-        overlay.mkdir(parents=True)
-        (overlay / mutant.path.name).write_text(mutant.text())
-        link = [folder / "libyoke_cuda.so" if a.endswith("libyoke_cuda.so") and "-soname" not in a else a for a in self.link]
-        for name in names:
-            arguments = list(self.compile[name])
-            old = arguments[arguments.index("-o") + 1]
-            new = str(folder / (name + ".o"))
-            source = str(overlay / name) if name == mutant.path.name else arguments[-1]
-            arguments = [new if a == old else a for a in arguments[:-1]] + [source]
-            arguments = [a for a in arguments if a != "-Werror"]
-            first = next(i for i, a in enumerate(arguments) if a.startswith("-I"))
-            arguments.insert(first, f"-I{folder}")
-            if subprocess.run(arguments, cwd=self.build, capture_output=True).returncode:
-                return False
-            link = [new if a == old else a for a in link]
-        subprocess.run(link, cwd=self.build, check=True, capture_output=True)
-        for library in (self.build / "tests/emu/lib").glob("libyoke.so.*"):
-            shutil.copy(library, folder)
-        return True
-
-    def passes(self, folder, ops):
-        driver = self.build / "tests/fakes/cuda/driver"
-        environment = dict(os.environ, YOKE_TEST_DEVICE="cuda", YOKE_CUDA_LIB_PATH=str(driver),
-                           LD_LIBRARY_PATH=f"{folder}:{driver}", OMP_WAIT_POLICY="passive")
-        command = [self.build / "env", sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider",
-                   *([] if not ops else ["-k", " or ".join(ops)]), *TESTS]
-        try:
-            return subprocess.run(command, cwd=ROOT, env=environment, timeout=TEST_SECONDS, capture_output=True).returncode == 0
-        except subprocess.TimeoutExpired:
-            return False  # it hangs: that is noticed
+def choose(mutants, count, seed):
+    """A sample with at least two of every file, in a random order."""
+    chance = random.Random(seed)
+    order = chance.sample(mutants, len(mutants))
+    of_file, first, rest = collections.Counter(), [], []
+    for mutant in order:
+        (first if of_file[mutant.path] < 2 else rest).append(mutant)
+        of_file[mutant.path] += 1
+    return first + rest[:max(0, count - len(first))]
 
 
-def judge(module, mutant):
-    names = module.files_for(mutant.path)
-    if not names:
-        return "not built"
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        if not module.build_mutant(mutant, names, folder):
-            return "does not compile"
-        return "survived" if module.passes(folder, module.ops_of(names)) else "caught"
+def report(judge, mutants):
+    count = collections.Counter(judge.verdicts.values())
+    caught = count["caught"] + count["too long"]
+    survivors = [judge.mutants[n] for n, verdict in sorted(judge.verdicts.items()) if verdict == "survived"]
+    if survivors:
+        print("Survivors:", *survivors, sep="\n  ")
+    files = {judge.mutants[number].path for number in judge.verdicts}
+    print(", ".join(f"{number} {verdict}" for verdict, number in count.most_common()),
+          f"of {len(judge.verdicts)} mutants in {len(files)} files; {len(mutants)} in all")
+    if not caught:
+        print("none was caught")
+        return 1
+    share = 100 * caught / (caught + len(survivors))
+    print(f"{share:.1f} % of {caught + len(survivors)} caught")
+    return 0 if share >= LEAST else 1
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("files", nargs="*")
     parser.add_argument("--all", action="store_true", help="every mutant")
-    parser.add_argument("--sample", type=int, default=40)
+    parser.add_argument("--sample", type=int, default=250)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=600, help="judge no longer than that")
+    parser.add_argument("--seconds", type=float, default=60, help="of tests that a mutant meets before it has survived")
     parser.add_argument("--list", action="store_true", help="only name them")
-    options = parser.parse_args()
+    parser.add_argument("--tests", nargs="+", help="names of test files: only these, test_NAME.py")
+    parser.add_argument("--only", type=int, nargs="+", help="these numbers of --list --all")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    every = [m for p in kernel_files() for m in mutants_of(p)]
+    for number, mutant in enumerate(every, 1):
+        mutant.number = number
     known = equivalents()
-    paths = [p for p in sorted([*KERNELS.glob("*.cu"), *KERNELS.glob("*.cuh")])
-             if not options.files or p.name in options.files]
-    mutants = [m for p in paths for m in mutants_of(p)
-               if (p.name, m.what, m.line.strip()) not in known]
-    print(f"{len(mutants)} mutants of {len(paths)} files; seed {options.seed}")
-    if not options.all and len(mutants) > options.sample:
-        mutants = random.Random(options.seed).sample(mutants, options.sample)
+    stale = known - {m.key() for m in every}
+    if stale:
+        raise SystemExit("\n".join(["equivalent_mutants.txt names no mutant:", *map(" | ".join, sorted(stale))]))
+    mutants = [m for m in every if m.key() not in known and (not options.files or m.path.name in options.files)]
+    print(f"{len(mutants)} mutants, {len(every) - len(mutants)} left out; seed {options.seed}", flush=True)
+    chosen = choose(mutants, len(mutants) if options.all else options.sample, options.seed)
+    if options.only:
+        chosen = [m for m in every if m.number in options.only]
     if options.list:
-        print(*mutants, sep="\n")
+        print(*(f"{m.number}: {m}" for m in sorted(chosen, key=lambda m: m.number)), sep="\n")
         return 0
     module = Module(options.build.resolve())
-    verdicts = []
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        waiting = {pool.submit(judge, module, m): m for m in mutants}
-        for done in concurrent.futures.as_completed(waiting):
-            verdicts.append(done.result())
-            print(f"{verdicts[-1]:16} {waiting[done]}", flush=True)
-    for verdict in sorted(set(verdicts)):
-        print(f"{verdicts.count(verdict):5d} {verdict}")
-    return 1 if "survived" in verdicts else 0
+    module.build_all(every, options.jobs)
+    bench = Bench(module.build, module.folder)
+    judge = Judge(bench, module, every, options)
+    tests = [p for p in TESTS if not options.tests or p.stem.removeprefix("test_") in options.tests]
+    judge.look(bench.records(tests, options.jobs))
+    judge.judge(chosen)
+    return report(judge, mutants)
 
 
 if __name__ == "__main__":

@@ -223,6 +223,25 @@ TEST(Findings, AnIndexBeyondASharedArray)
         40);
 }
 
+TEST(Findings, AnIndexBeyondAnArrayOfAThreadsOwn)
+{
+    struct Ends {
+        int length, own[4];
+    };
+    for (const int length : {4, 5}) {
+        const auto kernel = [length] {
+            Ends ends{length, {}};
+            int *volatile kept = ends.own;  // not to be left out
+            for (int i = 0; i < ends.length; i++) ends.own[i] = i;
+            (void)*kept;
+        };
+        if (length == 4)
+            expect_nothing(32, kernel);
+        else
+            expect_finding("index 4 of an array that is shorter", 32, kernel);
+    }
+}
+
 TEST(Findings, OneArrayAsElementsOfTwoSizes)
 {
     expect_finding(

@@ -1,0 +1,150 @@
+"""A pytest plugin that runs tests on the module with all mutants: which places a test runs, which mutants it notices.
+
+YOKE_MUTANTS_PLAN names a JSON file: {"state": the file that the module maps, "result": where lines go, "jobs": …, "until":
+when to stop, "seconds": of tests for one mutant}.
+Without jobs, every test runs once: a line tells what it ran and how long. A job {"number", "file", "tests": [[test,
+seconds]…]} is a process of its own, forked with all tests collected, which is that mutant until a test fails.
+"""
+import collections
+import ctypes
+import json
+import mmap
+import os
+import platform
+import signal
+import time
+
+HEADER = 4  # bytes of the state before a byte for each place
+PLACES = 4092  # kMost of mutants.h
+WALL_SECONDS = 1200  # for a process that waits; one that computes is measured by its own clock
+BLOCKS = ("64", "512")  # YOKE_EMU_THREADS, as in CMakeLists.txt
+BLOCK_TESTS = tuple(f"test_{name}.py" for name in (
+    "ops_index ops_loss ops_matmul ops_norm ops_pointwise ops_random ops_reduce ops_sort ops_values optim").split())
+
+
+def fork():
+    """Without the handlers of pthread_atfork: the device stays open, since nothing of it lives in threads."""
+    call = {"x86_64": (57,), "aarch64": (220, signal.SIGCHLD, 0, 0, 0, 0)}[platform.machine()]
+    return ctypes.PyDLL(None).syscall(*call)
+
+
+class Runner:
+    def __init__(self, plan):
+        self.plan = plan
+        self.file = os.open(plan["state"], os.O_RDWR)
+        self.state = mmap.mmap(self.file, HEADER + PLACES)
+        self.failed = self.skipped = False
+        self.caught_by = collections.defaultdict(collections.Counter)  # file: {test: mutants}
+
+    def choose(self, number):
+        self.state[:HEADER] = number.to_bytes(HEADER, "little")
+
+    def tell(self, **what):
+        with open(self.plan["result"], "a") as out:
+            out.write(json.dumps(what) + "\n")
+
+    def pytest_runtest_logreport(self, report):
+        self.failed |= report.failed
+        self.skipped |= report.skipped
+
+    def pytest_runtestloop(self, session):
+        if "jobs" not in self.plan:
+            self.record(session)
+        else:
+            items = {item.nodeid: item for item in session.items}
+            for job in self.plan["jobs"]:
+                if time.time() > self.plan["until"]:
+                    break
+                self.judge(job, items)
+        return True
+
+    def run(self, item):
+        self.failed = self.skipped = False
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return not self.failed
+
+    def record(self, session):
+        self.choose(0)
+        for item in session.items:
+            self.state[HEADER:] = bytes(PLACES)
+            began = time.process_time()
+            passed = self.run(item)
+            ran = [i for i, byte in enumerate(self.state[HEADER:]) if byte]
+            self.tell(test=item.nodeid, passed=passed, seconds=round(time.process_time() - began, 3),
+                      ran=[] if self.skipped else ran)
+
+    def judge(self, job, items):
+        caught_by = self.caught_by[job["file"]]
+        tests = [(items[test], seconds) for test, seconds in job["tests"] if test in items]
+        tests.sort(key=lambda test: (-caught_by[test[0].nodeid], test[1]))
+        began = time.time()
+        of_blocks = within(self.plan["seconds"] / 4, [test for test in tests if test[0].path.name in BLOCK_TESTS])
+        tests = within(self.plan["seconds"], tests)
+        verdict, by = self.run_as(job, tests, None)
+        for threads in BLOCKS:
+            if verdict == "survived" and of_blocks:
+                verdict, by = self.run_as(job, of_blocks, threads)
+        if by:
+            caught_by[by] += 1
+        self.tell(number=job["number"], verdict=verdict, by=by, tests=len(tests), seconds=round(time.time() - began, 2))
+
+    def run_as(self, job, tests, threads):
+        """(verdict, the test that noticed) of a process that is this mutant."""
+        reading, writing = os.pipe()
+        self.choose(job["number"])
+        child = fork()
+        if child == 0:
+            try:
+                self.be_mutant(tests, threads, writing)
+            finally:
+                os._exit(3)
+        os.close(writing)
+        status, late = wait(child)
+        with os.fdopen(reading) as told:
+            last = told.read().split("\n")[-2:-1] or [None]
+        self.choose(0)
+        if status == 0:
+            return "survived", None
+        too_long = late or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
+        return "too long" if too_long else "caught", *last
+
+    def be_mutant(self, tests, threads, told):
+        if threads:
+            os.environ["YOKE_EMU_THREADS"] = threads
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        for item, seconds in tests:
+            os.write(told, (item.nodeid.replace("\n", " ") + "\n").encode())
+            signal.setitimer(signal.ITIMER_PROF, 10 * seconds + 10)  # its default action ends the process
+            if not self.run(item):
+                os._exit(1)
+        os._exit(0)
+
+
+def within(seconds, tests):
+    """As many of the tests, in their order, as took so long; at least one."""
+    kept = []
+    for test in tests:
+        seconds -= test[1]
+        if seconds < 0 and kept:
+            break
+        kept.append(test)
+    return kept
+
+
+def wait(child):
+    """(status, whether it had to be ended)."""
+    end = time.time() + WALL_SECONDS
+    while time.time() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status, False
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1], True
+
+
+def pytest_configure(config):
+    with open(os.environ["YOKE_MUTANTS_PLAN"]) as plan:
+        config.pluginmanager.register(Runner(json.load(plan)), "yoke-mutants")

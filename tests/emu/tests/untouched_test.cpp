@@ -1,0 +1,72 @@
+// What lies behind the operands of a launch: which bytes are watched, and that a change of one is told.
+#include "tests/emu/untouched.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "core/backend/backend.h"
+
+namespace yoke::emu {
+
+namespace {
+
+struct Memory {
+    alignas(256) std::array<unsigned char, 512> bytes{};
+
+    yoke_operand operand(size_t first, size_t count, uint32_t flags)
+    {
+        yoke_operand made{};
+        made.flags = flags;
+        made.begin = made.data = bytes.data() + first;
+        made.bytes = count;
+        return made;
+    }
+};
+
+// Whether a kernel that changes byte `changed` is held to have overrun one of the operands.
+bool is_overrun(Memory &memory, const std::vector<yoke_operand> &operands, size_t changed)
+{
+    yoke_launch launch{};
+    launch.operands = operands.data();
+    launch.operand_count = (int32_t)operands.size();
+    Untouched untouched(&launch);
+    untouched.keep();
+    memory.bytes[changed] ^= 1;
+    testing::internal::CaptureStderr();
+    const bool holds = untouched.holds("test");
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(holds, told.empty()) << told;
+    return !holds;
+}
+
+}  // namespace
+
+TEST(Untouched, BytesBehindAnOperandUpToTheNextBlockAreWatched)
+{
+    Memory memory;
+    const std::vector<yoke_operand> operands{memory.operand(0, 40, YOKE_OPERAND_WRITE)};
+    EXPECT_FALSE(is_overrun(memory, operands, 39));
+    EXPECT_TRUE(is_overrun(memory, operands, 40));
+    EXPECT_TRUE(is_overrun(memory, operands, 255));
+    EXPECT_FALSE(is_overrun(memory, operands, 256));
+}
+
+TEST(Untouched, WhatIsOnlyReadOrFillsItsBlockHasNothingBehindIt)
+{
+    Memory memory;
+    EXPECT_FALSE(is_overrun(memory, {memory.operand(0, 40, 0)}, 40));
+    EXPECT_FALSE(is_overrun(memory, {memory.operand(0, 256, YOKE_OPERAND_WRITE)}, 256));
+}
+
+TEST(Untouched, AnOperandMayWriteBehindAnotherOne)
+{
+    Memory memory;
+    const std::vector<yoke_operand> operands{memory.operand(0, 40, YOKE_OPERAND_WRITE),
+                                             memory.operand(40, 60, YOKE_OPERAND_WRITE)};
+    EXPECT_FALSE(is_overrun(memory, operands, 40));
+    EXPECT_TRUE(is_overrun(memory, operands, 100));
+}
+
+}  // namespace yoke::emu
