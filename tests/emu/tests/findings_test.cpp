@@ -9,16 +9,6 @@
 #include <vector>
 
 #include "kernels/cuda/kernel.cuh"
-#include "tests/fakes/cuda/fake.h"
-
-// A stream that does its work at once.
-cudaError_t fake_enqueue(const char *, cudaStream_t, int (*work)(void *), void (*drop)(void *),
-                         void *context, const void *, size_t)
-{
-    const int error = work(context);
-    drop(context);
-    return static_cast<cudaError_t>(error);
-}
 
 namespace yoke::emu {
 
@@ -279,28 +269,6 @@ TEST(Findings, SharedMemoryBeginsWithoutNumbers)
         },
         32 * sizeof(double));
     EXPECT_TRUE(all);
-}
-
-// ---- the program -----------------------------------------------------------------------------------------------------
-
-TEST(Verdict, AProgramThatPassesOverAFindingFailsAtItsEnd)
-{
-    const auto racy = [] {
-        YOKE_SHARED(int, cell, 1);
-        cell[0] = me();
-    };
-    EXPECT_EXIT(
-        {
-            EXPECT_EQ(launch("racy", 1, 64, 0, nullptr, racy), cudaErrorLaunchFailure);
-            exit(0);
-        },
-        testing::ExitedWithCode(1), "no barrier between.*\n.*have findings: 1, of racy first");
-    EXPECT_EXIT(
-        {
-            EXPECT_EQ(launch("right", 1, 64, 0, nullptr, [] { __syncthreads(); }), cudaSuccess);
-            exit(0);
-        },
-        testing::ExitedWithCode(0), "");
 }
 
 // ---- order -----------------------------------------------------------------------------------------------------------
