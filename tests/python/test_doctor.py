@@ -151,6 +151,16 @@ def test_what_cannot_be_meant_is_refused():
         yoke.doctor(probe="yes")
 
 
+def test_a_card_is_found_in_the_catalog_by_its_drivers_name():
+    h200 = yoke.catalog_find("NVIDIA H200", 143771 << 20)
+    assert (h200.name, h200.multiprocessors, h200.memory) == ("H200 SXM", 132, 143771 << 20)
+    assert yoke.catalog_find("NVIDIA H200").name == "H200 SXM"
+    assert yoke.catalog_find("NVIDIA H200", 1 << 30) is None and yoke.catalog_find("Abacus 1") is None
+    assert h200 in yoke.catalog() and len(yoke.catalog()) >= 24
+    with pytest.raises(yoke.TypeError, match="'name'"):
+        yoke.catalog_find(200)
+
+
 def test_the_table_in_the_documentation_is_the_declared_one():
     text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| `([\w-]+)` \| ([^|]+?) \|", text, flags=re.M)
