@@ -7,8 +7,7 @@ namespace yoke::cuda {
 #define YOKE_TEXT(number) YOKE_TEXT_OF(number)
 
 // "used": nothing in the program asks for it.
-__attribute__((used)) extern const char kBuildMark[];
-const char kBuildMark[] =
+__attribute__((used)) static const char kBuildMark[] =
     "yoke-cuda-module: cuda " YOKE_TEXT(CUDART_VERSION) " archs " YOKE_CUDA_ARCHS;
 
 }  // namespace yoke::cuda

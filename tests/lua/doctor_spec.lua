@@ -29,6 +29,14 @@ describe("the doctor", function()
         fails("value", "'deadline'", yoke.doctor_record, "/tmp/x", { deadline = 1 })
     end)
 
+    it("knows cards by the driver's name", function()
+        local memory = 143771 << 20
+        local h200 = yoke.catalog_find("NVIDIA H200", memory)
+        assert.same({ "H200 SXM", 132, memory }, { h200.name, h200.multiprocessors, h200.memory })
+        assert.is_nil(yoke.catalog_find("Abacus 1"))
+        fails("type", "name", yoke.catalog_find, {})
+    end)
+
     it("records into a folder, or says why it cannot", function()
         local folder = os.tmpname()
         os.remove(folder)

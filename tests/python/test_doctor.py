@@ -1,7 +1,7 @@
 """The doctor: every check fires on a machine that has its trouble, and is content with one that has not.
 
-Machines are scenarios (doctor_cases.json), what the doctor says of them stands in doctor_goldens.txt. After a change that is
-meant, YOKE_UPDATE_GOLDENS=1 writes the goldens anew; read the difference.
+Machines are scenarios (doctor_cases.json), what the doctor says of them stands in doctor_goldens.txt. After a change
+that is meant, YOKE_UPDATE_GOLDENS=1 writes the goldens anew; read the difference.
 """
 import json
 import os
@@ -92,7 +92,8 @@ def test_a_plain_machine_is_told_as_it_is_and_nothing_fails(tmp_path):
     for id in ("driver-bound", "free-memory", "link-width", "xid", "smoke"):
         assert report["checks"][id]["status"] == "skip"
         assert "no NVIDIA GPU" in report["checks"][id]["evidence"]
-    named = examined({"YOKE_SYSROOT": str(tmp_path), "YOKE_NVML_PATH": str(tmp_path / "none.so"), "YOKE_DEVICE": "cuda:0"})
+    named = examined({"YOKE_SYSROOT": str(tmp_path), "YOKE_NVML_PATH": str(tmp_path / "none.so"),
+                      "YOKE_DEVICE": "cuda:0"})
     assert named["exit_code"] == 1 and "'cuda:0'" in named["checks"]["gpu-present"]["evidence"]
 
 
@@ -149,6 +150,16 @@ def test_what_cannot_be_meant_is_refused():
         yoke.doctor(deadline=-1)
     with pytest.raises(yoke.TypeError, match="probe"):
         yoke.doctor(probe="yes")
+
+
+def test_a_card_is_found_in_the_catalog_by_its_drivers_name():
+    h200 = yoke.catalog_find("NVIDIA H200", 143771 << 20)
+    assert (h200.name, h200.multiprocessors, h200.memory) == ("H200 SXM", 132, 143771 << 20)
+    assert yoke.catalog_find("NVIDIA H200").name == "H200 SXM"
+    assert yoke.catalog_find("NVIDIA H200", 1 << 30) is None and yoke.catalog_find("Abacus 1") is None
+    assert h200 in yoke.catalog() and len(yoke.catalog()) >= 24
+    with pytest.raises(yoke.TypeError, match="'name'"):
+        yoke.catalog_find(200)
 
 
 def test_the_table_in_the_documentation_is_the_declared_one():

@@ -240,10 +240,32 @@ static int catalog(lua_State *L)
     return 1;
 }
 
+/* yoke.catalog_find(name, memory): the model that a driver's name and total memory belong to, or nil. */
+static int catalog_find(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "catalog_find", 1, 2);
+    const char *name = yl_string_arg(L, b, 1, "catalog_find", "name");
+    const int64_t memory =
+        lua_isnoneornil(L, 2) ? 0 : yl_int_arg(L, b, 2, "catalog_find", "memory");
+    const int32_t index = yoke_catalog_find(name, memory);
+    yoke_catalog_card entry = {.struct_size = sizeof entry};
+    if (index < 0) {
+        lua_pushnil(L);
+        return 1;
+    }
+    yl_check(L, b, yoke_catalog_get(index, &entry));
+    push_entry(L, &entry);
+    return 1;
+}
+
 void yl_open_inventory(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {
-        {"inventory", take_inventory}, {"topology", topology}, {"catalog", catalog}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"inventory", take_inventory},
+                                         {"topology", topology},
+                                         {"catalog", catalog},
+                                         {"catalog_find", catalog_find},
+                                         {NULL, NULL}};
     static const luaL_Reg no_methods[] = {{NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, kInventoryName, inventory_close, no_methods);

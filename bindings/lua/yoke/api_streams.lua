@@ -99,3 +99,9 @@ function yoke.topology() end
 ---The models that Yoke knows, with their makers' figures in base units.
 ---@return table[]
 function yoke.catalog() end
+
+---The model that a driver's name, as "NVIDIA H200", and total memory in bytes belong to.
+---@param name string
+---@param memory? integer 0: not known
+---@return table? model
+function yoke.catalog_find(name, memory) end

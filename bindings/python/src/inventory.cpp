@@ -158,6 +158,15 @@ py::list catalog()
     return all;
 }
 
+py::object catalog_find(const py::object &name, const py::object &memory)
+{
+    const char *text = nullptr;
+    require(to_text(name.ptr(), {"catalog_find", "name"}, &text));
+    const int32_t index = yoke_catalog_find(text, need_int(memory, "catalog_find", "memory"));
+    if (index < 0) return py::none();
+    return entry_dict(filled<yoke_catalog_card>(yoke_catalog_get, index));
+}
+
 }  // namespace
 
 py::dict card_dict(const yoke_card_info &card)
@@ -183,6 +192,7 @@ void bind_inventory(py::module_ &module)
 {
     module.def("_inventory", take_inventory);
     module.def("_catalog", catalog);
+    module.def("_catalog_find", catalog_find);
 }
 
 }  // namespace yoke_python

@@ -86,3 +86,9 @@ def topology() -> Topology:
 def catalog() -> list[Record]:
     """The models that Yoke knows with their makers' figures: bytes, bytes per second, dense operations per second, watts."""
     return [Record(entry) for entry in _yoke._catalog()]
+
+
+def catalog_find(name, memory=0) -> Record | None:
+    """The model that a driver's name, as "NVIDIA H200", and total memory in bytes (0: not known) belong to, or None."""
+    found = _yoke._catalog_find(name, memory)
+    return None if found is None else Record(found)
