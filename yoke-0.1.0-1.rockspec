@@ -37,6 +37,7 @@ build = {
                 "bindings/lua/src/autograd.c", "bindings/lua/src/convert.c", "bindings/lua/src/device.c",
                 "bindings/lua/src/doctor.c",
                 "bindings/lua/src/error.c", "bindings/lua/src/fields.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
+                "bindings/lua/src/inventory.c",
                 "bindings/lua/src/list.c", "bindings/lua/src/log.c", "bindings/lua/src/memory.c",
                 "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c",
                 "bindings/lua/src/pressure.c", "bindings/lua/src/runtime.c", "bindings/lua/src/scope.c", "bindings/lua/src/select.c",

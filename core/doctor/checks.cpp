@@ -4,6 +4,7 @@
 #include "yoke/doctor.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace yoke::doctor {
 
@@ -79,6 +80,14 @@ std::string no_working_gpus(const Facts &facts)
     const std::string none = no_gpus(facts);
     if (!none.empty()) return none;
     return working_gpus(facts).empty() ? "the driver tells of no GPU (checks 2 to 10)" : "";
+}
+
+int nvml_code(const Facts &facts)
+{
+    // "NVML does not start: … (code 18) …"
+    const std::string problem = facts.machine.fact("nvml_problem");
+    const size_t code = problem.find("code ");
+    return code == problem.npos ? 0 : atoi(problem.c_str() + code + 5);
 }
 
 Family family_of(const Facts &facts)

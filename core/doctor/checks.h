@@ -59,6 +59,9 @@ enum class Family { kDebian, kUbuntu, kFedora, kArch };
 Family family_of(const Facts &facts);
 std::string rebuild_initramfs(const Facts &facts);
 
+// The number with which the management library failed; 0: it did not, or with none.
+int nvml_code(const Facts &facts);
+
 // The command that lets a Thunderbolt dock in.
 std::string authorize(const Dock &dock);
 

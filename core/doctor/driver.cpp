@@ -120,8 +120,8 @@ Finding check_driver_library_match(const Facts &facts)
     if (library.empty() && cuda && cuda->version.find('.') != std::string::npos)
         library = cuda->version;
     if (module.empty()) return skip("the kernel module is not loaded (check 3)");
-    const bool refused = problem.find("mismatch") != std::string::npos ||
-                         problem.find("(kernel module ") != std::string::npos;
+    constexpr int kMismatch = 18;
+    const bool refused = nvml_code(facts) == kMismatch;
     if (!refused && (library.empty() || library == module))
         return ok("kernel module and libraries are " + module);
     const std::string hold =

@@ -169,10 +169,11 @@ Finding check_xid(const Facts &facts)
                 bucket = known.bucket;
                 meaning = known.meaning;
             }
-        all.add(status_of(bucket),
-                format("Xid %d on %s, %d times: %s", fault.xid, fault.pci.c_str(), fault.times,
-                       meaning),
-                remedy_of(bucket, fault.pci), card_at(facts, fault.pci));
+        all.add(
+            status_of(bucket),
+            format("Xid %d on %s, %s: %s", fault.xid, fault.pci.c_str(),
+                   fault.times == 1 ? "once" : format("%d times", fault.times).c_str(), meaning),
+            remedy_of(bucket, fault.pci), card_at(facts, fault.pci));
     }
     if (all.empty() && facts.log->find("fallen off the bus") != std::string::npos)
         all.add(kFail, "the kernel log says that a GPU has fallen off the bus",

@@ -16,15 +16,18 @@ std::string holders(const Card &card)
                      [](const auto &a, const auto &b) { return a.memory_used > b.memory_used; });
     std::string text;
     for (const yoke_card_process &process : all)
-        text += format(
-            ", process %d (%s%s%s) has %s", process.pid, process.name[0] ? process.name : "no name",
-            process.user[0] ? ", " : "", process.user,
-            process.memory_used < 0 ? "an unknown part"
-                                    : mebibytes(static_cast<double>(process.memory_used)).c_str());
-    if (card.info.hidden_memory > 0)
-        text += format(", %d hidden processes have %s", std::max(1, card.info.hidden_processes),
-                       mebibytes(static_cast<double>(card.info.hidden_memory)).c_str());
-    return text;
+        if (process.visible == 1)
+            text += format(", process %d (%s%s%s) has %s", process.pid, process.name,
+                           process.user[0] ? ", " : "", process.user,
+                           process.memory_used < 0
+                               ? "an unknown part"
+                               : mebibytes(static_cast<double>(process.memory_used)).c_str());
+    if (card.info.hidden_memory <= 0) return text;
+    const std::string part = mebibytes(static_cast<double>(card.info.hidden_memory));
+    const int hidden = card.info.hidden_processes;
+    if (hidden <= 0) return text + ", nobody who can be seen has " + part;
+    return text + format(", %d hidden process%s %s %s", hidden, hidden == 1 ? "" : "es",
+                         hidden == 1 ? "has" : "have", part.c_str());
 }
 
 std::string stop_command(const Card &card)

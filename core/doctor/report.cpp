@@ -42,7 +42,7 @@ Facts gather(Root &root, const Options &options)
     }
     Facts facts = read_facts(root, std::move(machine));
     if (facts.config_problem.empty()) facts.config_problem = problem;
-    facts.no_probes = "probes were not asked for (yoke doctor --probe)";
+    facts.no_probes = "probes were not asked for";
     if (Root::is_foreign())
         read_probes(root, facts);
     else if (options.probe)

@@ -52,14 +52,10 @@ ordered_json driver_of(const Facts &facts)
 
 ordered_json nvml_of(const Facts &facts)
 {
-    const std::string problem = facts.machine.fact("nvml_problem");
     ordered_json nvml;
     nvml["present"] = !facts.machine.fact("nvml").empty() || facts.machine.fact("nvml_path") != "";
     if (!facts.machine.fact("nvml").empty()) nvml["version"] = facts.machine.fact("nvml");
-    // "… failed: … (18)": the number that the library gave stands in brackets.
-    const size_t bracket = problem.rfind('(');
-    const int code = bracket == problem.npos ? 0 : atoi(problem.c_str() + bracket + 1);
-    if (code > 0) nvml["init_error"] = code;
+    if (nvml_code(facts) > 0) nvml["init_error"] = nvml_code(facts);
     return nvml;
 }
 
@@ -108,6 +104,7 @@ void put_state(ordered_json &gpu, const yoke_card_info &info)
     put_count(gpu, "compute_mode", info.compute_mode);
     put_flag(gpu, "persistence", info.persistence);
     put_flag(gpu, "vgpu", info.vgpu);
+    if (info.vgpu == 1) gpu["virtualization"] = "vgpu";
     put_flag(gpu, "vgpu_licensed", info.vgpu_licensed);
     if (info.nvlinks > 0) {
         gpu["nvlinks"] = info.nvlinks;
@@ -220,6 +217,10 @@ ordered_json scenario_of(const Facts &facts)
         }
         if (card.info.nvml_index >= 0)
             order.emplace_back(card.info.nvml_index, static_cast<int>(listed.size()));
+        constexpr int kLost = 15;
+        if (card.info.present == 0 && !scenario["nvml"].contains("lost"))
+            scenario["nvml"]["lost"] = {
+                {"gpu", listed.size()}, {"after_calls", 0}, {"code", kLost}};
         listed.push_back(static_cast<int>(i));
         scenario["gpus"].push_back(gpu_of(machine, card));
     }

@@ -80,6 +80,27 @@ constexpr const char *kFiles[] = {
     "/dev/nvgpu",
 };
 
+// Where the root itself lies, "" for the machine's own.
+std::string top_of_root()
+{
+    char real[4096];
+    const char *top = realpath(under_sysroot("/").c_str(), real);
+    return top && strcmp(top, "/") != 0 ? top : "";
+}
+
+// A file of /sys that was read by way of a link, where it truly lies: the link is recorded as a link.
+std::string without_links(const std::string &path)
+{
+    char real[4096];
+    const size_t slash = path.rfind('/');
+    if (path.compare(0, 5, "/sys/") != 0 ||
+        !realpath(under_sysroot(path.substr(0, slash)).c_str(), real))
+        return path;
+    const std::string top = top_of_root();
+    if (strncmp(real, top.c_str(), top.size()) != 0) return path;
+    return real + top.size() + path.substr(slash);
+}
+
 class Collector {
 public:
     explicit Collector(Tree &tree) : tree_(tree) {}
@@ -145,13 +166,6 @@ private:
         return false;
     }
 
-    static std::string top_of_root()
-    {
-        char real[4096];
-        const char *top = realpath(under_sysroot("/").c_str(), real);
-        return top && strcmp(top, "/") != 0 ? top : "";
-    }
-
     static bool is_folder(const std::string &path)
     {
         struct stat status {};
@@ -197,9 +211,10 @@ std::string users_of(const Facts &facts)
 Tree tree_of(const Facts &facts, const Root &root)
 {
     Tree tree;
-    tree.texts = root.texts();
+    for (const auto &[path, text] : root.texts()) tree.texts[without_links(path)] = text;
     tree.links = root.links();
-    for (const std::string &path : root.present()) {
+    for (const std::string &seen : root.present()) {
+        const std::string path = without_links(seen);
         struct stat status {};
         if (stat(under_sysroot(path).c_str(), &status) != 0 || tree.texts.count(path)) continue;
         if (S_ISDIR(status.st_mode))

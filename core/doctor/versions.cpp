@@ -38,9 +38,9 @@ Finding check_container_devices(const Facts &facts)
 {
     if (!facts.in_container()) return skip("this is not a container");
     const std::string problem = facts.machine.fact("nvml_problem");
-    const bool taken = problem.find("(999)") != problem.npos ||
-                       problem.find("nknown error") != problem.npos ||
-                       problem.find("were taken away") != problem.npos;
+    constexpr int kRefusedByKernel = 17, kUnknownError = 999;
+    const int code = nvml_code(facts);
+    const bool taken = code == kRefusedByKernel || code == kUnknownError;
     if (!taken) return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
     return found(
         kFail,

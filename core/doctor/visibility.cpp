@@ -12,7 +12,10 @@ namespace {
 // GPUs of one compute capability whose memory and multiprocessors are within 75 % of the largest, as DataParallel asks.
 bool alike(const yoke_card_info &a, const yoke_card_info &b)
 {
-    const auto near = [](double x, double y) { return std::min(x, y) >= 0.75 * std::max(x, y); };
+    // What is not known (-1) tells no two cards apart.
+    const auto near = [](double x, double y) {
+        return x < 0 || y < 0 || std::min(x, y) >= 0.75 * std::max(x, y);
+    };
     return a.cc_major == b.cc_major && a.cc_minor == b.cc_minor &&
            near(static_cast<double>(a.memory_total), static_cast<double>(b.memory_total)) &&
            near(a.multiprocessors, b.multiprocessors);

@@ -11,6 +11,7 @@ local NOT_BOUND = {
     yoke_autocast_current = "a scope is the one owner of its region, and the coroutine's scopes tell which is in force",
     yoke_autocast_retain = "goes with yoke_autocast_current",
     yoke_graph_retain = "each Lua graph is the one owner of its handle",
+    yoke_inventory_retain = "each Lua inventory is the one owner of its handle",
     yoke_event_retain = "each Lua event is the one owner of its handle",
     yoke_optimizer_retain = "each Lua optimizer is the one owner of its handle",
 }

@@ -47,12 +47,13 @@ def examined(variables, folder="", **options):
     """The report of a machine, {"exit_code", "checks": {id: check}}; recorded into `folder` where one is given."""
     environment = {**plain_environment(), **variables}
     # Where the loader looks is the machine's business, but this process needs its own libraries too.
-    if "LD_LIBRARY_PATH" in variables and "LD_LIBRARY_PATH" in os.environ:
-        environment["LD_LIBRARY_PATH"] = f"{variables['LD_LIBRARY_PATH']}:{os.environ['LD_LIBRARY_PATH']}"
+    own = os.environ.get("LD_LIBRARY_PATH", "")
+    if "LD_LIBRARY_PATH" in variables and own:
+        environment["LD_LIBRARY_PATH"] = f"{variables['LD_LIBRARY_PATH']}:{own}"
     done = subprocess.run([sys.executable, "-c", EXAMINE, str(folder), json.dumps(options)], env=environment,
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = json.loads(done.stdout.replace(f":{own}", "") if own else done.stdout)
     report["checks"] = {check["id"]: check for check in report["checks"]}
     return report
 

@@ -201,8 +201,12 @@ void yl_open_training(lua_State *L, Binding *b);
 void yl_open_graph(lua_State *L, Binding *b);
 void yl_open_doctor(lua_State *L, Binding *b);
 void yl_open_select(lua_State *L, Binding *b);
+void yl_open_inventory(lua_State *L, Binding *b);
 void yl_open_log(lua_State *L, Binding *b);
 void yl_close_log(Binding *b);
+
+/* Pushes a card of an inventory as a table; what is not known is absent. */
+void yl_push_card(lua_State *L, const yoke_card_info *card);
 
 /* The live optimizer (of yoke.core) at `index`; raises for anything else. */
 yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,

@@ -100,6 +100,7 @@ int luaopen_yoke_core(lua_State *L)
     yl_open_graph(L, b);
     yl_open_doctor(L, b);
     yl_open_select(L, b);
+    yl_open_inventory(L, b);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
     return 1;

@@ -86,3 +86,16 @@ function yoke.wrap_stream(native, device) end
 ---@param device yoke.Device|string|integer|nil
 ---@return table
 function yoke.Graph(device) end
+
+---What is in the machine: cards (usable or not, with `reason`), networks, facts, topology. Fields as in yoke/inventory.h;
+---what is not known is nil. No CUDA context is made.
+---@return {cards: table[], networks: table[], facts: table<string, string>, topology: table}
+function yoke.inventory() end
+
+---How the cards are joined: links[a][b].label, counted from 1; printed, the matrix of `nvidia-smi topo -m`.
+---@return table
+function yoke.topology() end
+
+---The models that Yoke knows, with their makers' figures in base units.
+---@return table[]
+function yoke.catalog() end

@@ -76,6 +76,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_graph(module);
     bind_doctor(module);
     bind_select(module);
+    bind_inventory(module);
     module.def("_require_main_interpreter", require_main_interpreter);
     require(init_log());
 }

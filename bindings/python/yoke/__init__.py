@@ -20,6 +20,7 @@ from yoke._doctor import doctor, doctor_record  # noqa: E402
 from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled  # noqa: E402
 from yoke._devices import Explanation, Lease, Sample, Verdict, disabled, explain, select  # noqa: E402
 from yoke._graph import Graph  # noqa: E402
+from yoke._inventory import catalog, inventory, topology  # noqa: E402
 from yoke._random import Generator, get_rng_state, set_rng_state  # noqa: E402
 from yoke._stream import stream  # noqa: E402
 from yoke._timer import Measurement, Timer  # noqa: E402

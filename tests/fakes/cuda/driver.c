@@ -1,6 +1,7 @@
 /* A libcuda.so.1 for tests: the driver calls that Yoke makes by itself. See fake.h. */
 #define _GNU_SOURCE
 #include "fake.h"
+#include "machine.h"
 
 #include <cuda.h>
 #include <pthread.h>
@@ -13,7 +14,6 @@
 #define EXPORT __attribute__((visibility("default")))
 EXPORT fake_enqueue_fn fake_runtime_enqueue;
 
-#define MAX_DEVICES 8
 #define MAX_DEPTH 16
 #define MAX_MAPS 64
 #define MAX_CALLS 128
@@ -22,7 +22,7 @@ EXPORT fake_enqueue_fn fake_runtime_enqueue;
 struct CUctx_st {
     int device, retained;
 };
-static struct CUctx_st contexts[MAX_DEVICES];
+static struct CUctx_st contexts[FAKE_MAX_DEVICES];
 static int initialised;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __thread CUcontext stack[MAX_DEPTH];
@@ -118,19 +118,6 @@ EXPORT int fake_current_device(void)
         if (!depth) return CUDA_ERROR_INVALID_CONTEXT; \
     } while (0)
 
-static const char *devices(void)
-{
-    const char *list = getenv("FAKE_CUDA_DEVICES");
-    return list ? list : "9.0";
-}
-
-static int count_devices(void)
-{
-    int count = *devices() != '\0';
-    for (const char *at = devices(); *at; ++at) count += *at == ',';
-    return count;
-}
-
 /* ---- Starting, and the devices ------------------------------------------------------------------------------------ */
 
 EXPORT CUresult cuInit(unsigned flags)
@@ -138,17 +125,17 @@ EXPORT CUresult cuInit(unsigned flags)
     const int fault = fake_fault("cuInit");
     if (fault) return (CUresult)fault;
     if (flags) return CUDA_ERROR_INVALID_VALUE;
-    if (count_devices() == 0) return CUDA_ERROR_NO_DEVICE;
+    if (fake_machine_problem()) return (CUresult)fake_machine_problem();
+    if (fake_machine_count() == 0) return CUDA_ERROR_NO_DEVICE;
     initialised = 1;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDriverGetVersion(int *version)
 {
-    const char *text = getenv("FAKE_CUDA_VERSION");
     const int fault = fake_fault("cuDriverGetVersion");
     if (fault) return (CUresult)fault;
-    *version = text ? atoi(text) : 13000;
+    *version = fake_machine_version();
     return CUDA_SUCCESS;
 }
 
@@ -170,38 +157,39 @@ EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
 EXPORT CUresult cuDeviceGetCount(int *count)
 {
     ENTER("cuDeviceGetCount");
-    *count = count_devices();
+    *count = fake_machine_count();
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
     ENTER("cuDeviceGet");
-    if (ordinal < 0 || ordinal >= count_devices()) return CUDA_ERROR_INVALID_DEVICE;
+    if (ordinal < 0 || ordinal >= fake_machine_count()) return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
+    struct fake_device found;
     ENTER("cuDeviceGetName");
-    snprintf(name, (size_t)length, "Fake GPU %d", device);
-    return CUDA_SUCCESS;
+    const CUresult wrong = (CUresult)fake_machine_device(device, &found);
+    if (!wrong) snprintf(name, (size_t)length, "%s", found.name);
+    return wrong;
 }
 
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
+    struct fake_device found;
     ENTER("cuDeviceGetAttribute");
-    const char *list = devices();
-    for (int i = 0; i < device; ++i) list = strchr(list, ',') + 1;
-    int major = 0, minor = 0;
-    if (sscanf(list, "%d.%d", &major, &minor) != 2) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult wrong = (CUresult)fake_machine_device(device, &found);
+    if (wrong) return wrong;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-        *value = major;
+        *value = found.major;
     else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-        *value = minor;
+        *value = found.minor;
     else if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-        *value = 132;
+        *value = found.multiprocessors;
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -209,18 +197,21 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
 
 EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
+    struct fake_device found;
     ENTER("cuDeviceTotalMem");
-    (void)device;
-    *bytes = FAKE_MEMORY;
-    return CUDA_SUCCESS;
+    const CUresult wrong = (CUresult)fake_machine_device(device, &found);
+    if (!wrong) *bytes = found.total;
+    return wrong;
 }
 
 /* ---- Contexts ----------------------------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+    struct fake_device found;
     ENTER("cuDevicePrimaryCtxRetain");
-    if (device < 0 || device >= count_devices()) return CUDA_ERROR_INVALID_DEVICE;
+    const CUresult wrong = (CUresult)fake_machine_device(device, &found);
+    if (wrong || found.refuses) return wrong ? wrong : (CUresult)found.refuses;
     contexts[device].device = device;
     ++contexts[device].retained;
     fake_hold(FAKE_CONTEXTS, 1);

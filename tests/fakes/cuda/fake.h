@@ -9,6 +9,7 @@
  *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"; "cudaMalloc@3=2" fails the
  *                       third one alone, counted from the start or from fake_reset()
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
+ *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H
@@ -17,7 +18,7 @@
 #include <driver_types.h>
 #include <stddef.h>
 
-/* Of every device. */
+/* Of every device, unless a scenario tells of more; and the most that is ever given of one. */
 #define FAKE_MEMORY ((size_t)1 << 30)
 
 /* What a program must give back. */

@@ -26,9 +26,18 @@ size_t used_by(int device)
     return used;
 }
 
+// What is left of a device's memory. However much it tells of, the fake gives FAKE_MEMORY.
+size_t left_of(int device)
+{
+    const size_t used = used_by(device), mine = FAKE_MEMORY - used;
+    if (device == kHost) return mine;
+    const fake_device found = describe(device);
+    return std::min(mine, found.total - std::min(found.total, found.used + used));
+}
+
 cudaError_t take(void **place, size_t bytes, int device)
 {
-    if (!bytes || bytes > FAKE_MEMORY - used_by(device)) return end(cudaErrorMemoryAllocation);
+    if (!bytes || bytes > left_of(device)) return end(cudaErrorMemoryAllocation);
     // Of the very size, so that AddressSanitizer sees the first byte behind it touched.
     void *block = nullptr;
     if (posix_memalign(&block, 256, bytes)) return end(cudaErrorMemoryAllocation);
@@ -93,14 +102,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     ENTER();
     if (device != current_device()) return end(cudaErrorInvalidDevice);
     *prop = {};
-    snprintf(prop->name, sizeof prop->name, "Fake GPU %d", device);
-    memset(prop->uuid.bytes, 0xA0 + device, sizeof prop->uuid.bytes);
-    prop->pciDomainID = 0;
-    prop->pciBusID = 0x65 + device;
-    prop->pciDeviceID = 0;
-    prop->totalGlobalMem = FAKE_MEMORY;
-    prop->multiProcessorCount = 132;
-    prop->major = 9;
+    const fake_device found = describe(device);
+    memcpy(prop->name, found.name, sizeof found.name);
+    memcpy(prop->uuid.bytes, found.uuid, sizeof prop->uuid.bytes);
+    prop->pciDomainID = found.domain;
+    prop->pciBusID = found.bus;
+    prop->pciDeviceID = found.slot;
+    prop->totalGlobalMem = found.total;
+    prop->multiProcessorCount = found.multiprocessors;
+    prop->major = found.major;
+    prop->minor = found.minor;
     return cudaSuccess;
 }
 
@@ -124,8 +135,9 @@ cudaError_t cudaDeviceSynchronize()
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     ENTER();
-    *free_bytes = FAKE_MEMORY - used_by(current_device());
-    *total = FAKE_MEMORY;
+    const fake_device found = describe(current_device());
+    *free_bytes = found.total - std::min(found.total, found.used + used_by(current_device()));
+    *total = found.total;
     return cudaSuccess;
 }
 

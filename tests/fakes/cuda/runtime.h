@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/fakes/cuda/fake.h"
+#include "tests/fakes/cuda/machine.h"
 
 struct Work {
     std::function<int()> run;  // a CUDA error number
@@ -88,6 +89,8 @@ State &state();
 cudaError_t end(int error);
 cudaError_t last_error();
 int current_device();
+// What the driver knows of a device.
+fake_device describe(int device);
 // Something was made (+1) or given back (-1).
 void hold(int kind, int change);
 // Why a call ends at once, or 0.

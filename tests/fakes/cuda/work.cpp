@@ -50,6 +50,14 @@ int current_device()
     return ask ? ask() : -1;
 }
 
+fake_device describe(int device)
+{
+    static const auto ask = driver<decltype(&fake_machine_device)>("fake_machine_device");
+    fake_device found{};
+    if (ask(device, &found)) complain("describe", "there is no such device");
+    return found;
+}
+
 void hold(int kind, int change)
 {
     static const auto tell = driver<decltype(&fake_hold)>("fake_hold");

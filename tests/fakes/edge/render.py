@@ -72,16 +72,19 @@ def read(path):
     return value
 
 
-def merge(under, over):
-    """JSON merge patch: objects are merged, null removes a key, everything else replaces what was there."""
+def merge(under, over, keep_null=False):
+    """JSON merge patch: objects are merged, null removes a key, everything else replaces what was there.
+
+    `keep_null` leaves null for a later merge, so that it removes what only comes then.
+    """
     if not isinstance(over, dict):
         return copy.deepcopy(over)
     merged = dict(under) if isinstance(under, dict) else {}
     for key, value in over.items():
-        if value is None:
+        if value is None and not keep_null:
             merged.pop(key, None)
         else:
-            merged[key] = merge(merged.get(key), value)
+            merged[key] = merge(merged.get(key), value, keep_null)
     return merged
 
 
@@ -91,23 +94,37 @@ def extended(path, seen=()):
         ring = " -> ".join(each.stem for each in (*seen[seen.index(path.resolve()):], path))
         raise Mistake(f"{path}: extends goes round in a circle: {ring}")
     own = read(path)
-    below = own.pop("extends", None)
+    below, changes = own.pop("extends", None), own.pop("gpu_changes", {})
     if below is None:
-        return merge({}, own)
+        return changed(merge({}, own), changes, path)
     if not isinstance(below, str):
         raise Mistake(f"{path}: extends: {json.dumps(below)} is not the name of a scenario")
     try:
         base = find(below, path.parent)
     except Mistake as error:
         raise Mistake(f"{path}: extends: {error}") from None
-    return merge(extended(base, (*seen, path.resolve())), own)
+    return changed(merge(extended(base, (*seen, path.resolve())), own), changes, path)
+
+
+def changed(scenario, changes, path):
+    """A scenario with keys of single cards changed: {"3": {...}} of the fourth."""
+    try:
+        schema.map_of(schema.map_of(lambda place, value: None), schema.INDEX)("gpu_changes", changes)
+        gpus = scenario.get("gpus", [])
+        for index, keys in changes.items():
+            if not isinstance(gpus, list) or int(index) >= len(gpus):
+                raise Mistake(f"gpu_changes has a card {index}, but there are {len(gpus)}")
+            gpus[int(index)] = merge(gpus[int(index)], keys, keep_null=True)
+    except Mistake as error:
+        raise Mistake(f"{path}: {error}") from None
+    return scenario
 
 
 def gpu_of(given, defaults, models):
     """One card: its model, under the defaults of the scenario, under its own keys."""
-    wanted = merge(defaults, given) if isinstance(given, dict) else given
-    if not isinstance(wanted, dict):
-        return wanted
+    if not isinstance(given, dict):
+        return given
+    wanted = merge(defaults, given, keep_null=True)
     model = wanted.pop("model", None)
     if model is None:
         return merge(GPU, wanted)
@@ -120,19 +137,13 @@ def cards(scenario, models):
     given = scenario.get("gpus", [])
     if not isinstance(given, list):
         schema.wrong("gpus", given, "a list")
-    made, changes = [], scenario.pop("gpu_changes", {})
-    schema.map_of(schema.record(**schema.GPU_KEYS), schema.INDEX)("gpu_changes", changes)
-    defaults = scenario.pop("gpu_defaults", {})
+    made, defaults = [], scenario.pop("gpu_defaults", {})
     schema.record(**schema.GPU_KEYS)("gpu_defaults", defaults)
     for index, one in enumerate(given):
         try:
-            made.append(gpu_of(merge(one, changes.get(str(index), {})) if isinstance(one, dict) else one, defaults,
-                               models))
+            made.append(gpu_of(one, defaults, models))
         except Mistake as error:
             raise Mistake(f"gpus[{index}].{error}") from None
-    for index in changes:
-        if int(index) >= len(made):
-            raise Mistake(f"gpu_changes has a card {index}, but there are {len(made)}")
     return made
 
 

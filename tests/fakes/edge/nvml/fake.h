@@ -72,6 +72,8 @@ Return enter(const char *call, const Scenario &scenario, int gpu);
 // The card that a call without a handle came to: it may hang there, or be lost.
 Return enter_card(const char *call, const Scenario &scenario, int gpu);
 bool is_initialized();
+// Another machine: no card of it has been asked anything.
+void forget_calls();
 // Gives the code that a struct with this version field is answered with.
 Return check_version(const Scenario &scenario, const char *name, uint given, uint wanted);
 

@@ -1,4 +1,6 @@
 // Who uses a card. The layouts of the lists differ from version to version.
+#include <ctime>
+
 #include "tests/fakes/edge/nvml/simple.h"
 
 using namespace yoke::fake_nvml;
@@ -59,7 +61,14 @@ uint utilization_of(const Json &process)
     return process.value("utilization", 0u);
 }
 
-constexpr ulonglong kSampled = 1756316731000000;  // microseconds, of every sample
+// Microseconds: the last sample is always of now.
+ulonglong now_sampled()
+{
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<ulonglong>(now.tv_sec) * 1000000 +
+           static_cast<ulonglong>(now.tv_nsec) / 1000;
+}
 
 }  // namespace
 
@@ -106,10 +115,11 @@ EXPORT int nvmlDeviceGetProcessUtilization(Handle *device, ProcessSample *out, u
 {
     return on_gpu(__func__, device, {count}, [&](const Scenario &, const Gpu &gpu) {
         if (gpu.flag("mig")) return kNotSupported;
+        const ulonglong when = now_sampled();
         std::vector<ProcessSample> found;
         for (const Json &process : gpu.processes(-1))
-            if (since < kSampled)
-                found.push_back({process.value("pid", 0u), kSampled, utilization_of(process),
+            if (since < when)
+                found.push_back({process.value("pid", 0u), when, utilization_of(process),
                                  utilization_of(process) / 2, 0, 0});
         if (found.empty()) {
             *count = 0;
@@ -126,10 +136,11 @@ EXPORT int nvmlDeviceGetProcessesUtilizationInfo(Handle *device, ProcessesUtiliz
         if (const Return code =
                 check_version(all, "nvmlProcessesUtilizationInfo_v1_t", out->version, wanted))
             return code;
+        const ulonglong when = now_sampled();
         std::vector<ProcessUtilization> found;
         for (const Json &process : gpu.processes(-1))
-            if (out->last_seen < kSampled)
-                found.push_back({kSampled, process.value("pid", 0u), utilization_of(process),
+            if (out->last_seen < when)
+                found.push_back({when, process.value("pid", 0u), utilization_of(process),
                                  utilization_of(process) / 2, 0, 0, 0, 0});
         return tell_list(found, &out->count, out->processes);
     });

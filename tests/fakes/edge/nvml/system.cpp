@@ -20,6 +20,11 @@ bool is_initialized()
     return g_users > 0;
 }
 
+void forget_calls()
+{
+    for (auto &calls : g_calls) calls = 0;
+}
+
 static void note(const char *call, const Scenario &scenario, int gpu)
 {
     const char *path = getenv("FAKE_NVML_CALLS");

@@ -1,0 +1,22 @@
+// command.h: what a subcommand of `yoke` is: it adds itself to the program and, when called, returns the exit code.
+//
+// Exit codes: 0, done; 1, the answer is no (a check failed, nothing fits); 2, it could not be done, with the reason on
+// stderr. Reports go to stdout, everything else to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace yoke::cli {
+
+// Set by the subcommand that was chosen; main runs it after all arguments were read.
+using Action = std::function<int()>;
+
+void add_devices(CLI::App &app, Action &action);
+void add_topology(CLI::App &app, Action &action);
+void add_doctor(CLI::App &app, Action &action);
+void add_select(CLI::App &app, Action &action);
+void add_bench(CLI::App &app, Action &action);
+void add_version(CLI::App &app, Action &action);
+
+}  // namespace yoke::cli

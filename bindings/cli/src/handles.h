@@ -1,0 +1,68 @@
+// handles.h: C handles that release themselves, and statuses as exceptions, for the commands.
+#pragma once
+
+#include "yoke/yoke.h"
+
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+namespace yoke::cli {
+
+// What main prints, before it exits with 2.
+struct Failure : std::runtime_error {
+    yoke_status status;
+    explicit Failure(yoke_status code)
+        : std::runtime_error(yoke_last_error()->message), status(code)
+    {
+    }
+};
+
+inline void check(yoke_status status)
+{
+    if (status != YOKE_OK) throw Failure(status);
+}
+
+template <auto release>
+struct Releaser {
+    template <class T>
+    void operator()(T *handle) const noexcept
+    {
+        release(handle);
+    }
+};
+
+using Inventory = std::unique_ptr<yoke_inventory, Releaser<yoke_inventory_release>>;
+using Explanation = std::unique_ptr<yoke_explanation, Releaser<yoke_explanation_release>>;
+using Report = std::unique_ptr<yoke_report, Releaser<yoke_report_release>>;
+using Tensor = std::unique_ptr<yoke_tensor, Releaser<yoke_tensor_release>>;
+using Device = std::unique_ptr<yoke_device, Releaser<yoke_device_release>>;
+
+// make<Tensor>(yoke_matmul, x, y): the handle that a C function gives as its last argument.
+template <class Handle, class Function, class... Args>
+Handle make(Function function, Args... args)
+{
+    typename Handle::pointer handle = nullptr;
+    check(function(args..., &handle));
+    return Handle(handle);
+}
+
+// A struct that the library fills: get<yoke_card_info>(yoke_inventory_card, inventory, index).
+template <class Struct, class Function, class... Args>
+Struct get(Function function, Args... args)
+{
+    Struct filled{};
+    filled.struct_size = sizeof filled;
+    check(function(args..., &filled));
+    return filled;
+}
+
+inline std::vector<yoke_card_info> cards_of(yoke_inventory *inventory)
+{
+    std::vector<yoke_card_info> cards;
+    for (int32_t i = 0; i < yoke_inventory_count(inventory); ++i)
+        cards.push_back(get<yoke_card_info>(yoke_inventory_card, inventory, i));
+    return cards;
+}
+
+}  // namespace yoke::cli

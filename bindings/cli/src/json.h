@@ -1,0 +1,21 @@
+// json.h: what programs read. Fields have the names and units of the public headers; what is not known is null.
+#pragma once
+
+#include "bindings/cli/src/handles.h"
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace yoke::cli {
+
+using Json = nlohmann::ordered_json;
+
+Json card_json(const yoke_card_info &card);
+Json link_json(const yoke_card_link &link);
+Json machine_json(yoke_inventory *inventory);  // facts, cards with their processes, networks
+Json catalog_json(const yoke_catalog_card &entry);
+
+// With an indent and a final newline, to stdout. Text that is not UTF-8 is replaced, never refused.
+void print_json(const Json &value);
+
+}  // namespace yoke::cli

@@ -1,0 +1,45 @@
+// The `yoke` command: what is in the machine, what is wrong with it, which devices to take.
+#include "bindings/cli/src/command.h"
+#include "bindings/cli/src/handles.h"
+
+#include <cstdio>
+
+namespace {
+
+void print_log(void *, int32_t level, const char *message)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    fprintf(stderr, "yoke: %s: %s\n", names[level], message);
+}
+
+int run(int argc, char **argv)
+{
+    using namespace yoke::cli;
+    CLI::App app("Yoke: GPUs for any script. What there is, what is wrong, which to take.", "yoke");
+    app.footer("Each command explains itself: yoke COMMAND --help. Manual: man yoke.");
+    app.require_subcommand(1);
+    app.set_version_flag("--version", std::string("yoke ") + yoke_version());
+    Action action;
+    for (const auto add :
+         {add_devices, add_topology, add_doctor, add_select, add_bench, add_version})
+        add(app, action);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
+    return action();
+}
+
+}  // namespace
+
+int main(int argc, char **argv)
+{
+    yoke_log_set_callback(print_log, nullptr, nullptr);
+    try {
+        return run(argc, argv);
+    } catch (const std::exception &error) {
+        fprintf(stderr, "yoke: %s\n", error.what());
+        return 2;
+    }
+}

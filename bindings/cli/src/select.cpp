@@ -1,0 +1,103 @@
+// yoke select SPEC: which cards to take, as a value for CUDA_VISIBLE_DEVICES; with --explain why, and why not the others.
+#include "bindings/cli/src/command.h"
+#include "bindings/cli/src/json.h"
+#include "bindings/cli/src/text.h"
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace yoke::cli {
+
+namespace {
+
+struct Options {
+    std::string spec = "auto";
+    bool explain = false, json = false;
+};
+
+std::string title_of(const yoke_candidate &candidate, const std::vector<yoke_card_info> &cards)
+{
+    if (candidate.card < 0) return candidate.device;
+    const yoke_card_info &card = cards[static_cast<size_t>(candidate.card)];
+    return std::string(card.name) + " " + (*card.pci ? card.pci : card.uuid);
+}
+
+std::vector<yoke_candidate> candidates_of(yoke_explanation *explanation)
+{
+    std::vector<yoke_candidate> all;
+    for (int32_t i = 0; i < yoke_explanation_count(explanation); ++i)
+        all.push_back(get<yoke_candidate>(yoke_explanation_get, explanation, i));
+    return all;
+}
+
+void print_explained(yoke_explanation *explanation)
+{
+    const auto cards = cards_of(yoke_explanation_inventory(explanation));
+    const int width = terminal_width();
+    for (const yoke_candidate &one : candidates_of(explanation)) {
+        const Colour colour = one.chosen >= 0 ? Colour::kGood
+                              : one.accepted  ? Colour::kPlain
+                                              : Colour::kDim;
+        const char *verdict = one.chosen >= 0 ? "chosen  " : one.accepted ? "fits    " : "rejected";
+        fprintf(stderr, "%s %s%s%s\n", coloured(colour, verdict).c_str(), one.device,
+                *one.device ? "  " : "", one.card < 0 ? "" : title_of(one, cards).c_str());
+        fputs(wrapped(one.reason, width, 9).c_str(), stderr);
+    }
+}
+
+void print_as_json(yoke_explanation *explanation, const std::string &spec)
+{
+    const auto cards = cards_of(yoke_explanation_inventory(explanation));
+    Json all = Json::array();
+    for (const yoke_candidate &one : candidates_of(explanation)) {
+        Json entry = {{"device", one.device},
+                      {"accepted", one.accepted != 0},
+                      {"chosen", one.chosen},
+                      {"reason", one.reason}};
+        if (one.card >= 0) entry["uuid"] = cards[static_cast<size_t>(one.card)].uuid;
+        all.push_back(entry);
+    }
+    print_json({{"spec", spec},
+                {"cuda_visible_devices", yoke_explanation_visible(explanation)},
+                {"problem", yoke_explanation_problem(explanation)},
+                {"candidates", all}});
+}
+
+int select(const Options &options)
+{
+    const Explanation explanation = make<Explanation>(yoke_explain, options.spec.c_str());
+    const std::string problem = yoke_explanation_problem(explanation.get());
+    if (options.json)
+        print_as_json(explanation.get(), options.spec);
+    else if (options.explain)
+        print_explained(explanation.get());
+    if (!problem.empty()) {
+        fprintf(stderr, "yoke: select: %s\n", problem.c_str());
+        return 1;
+    }
+    if (!options.json) puts(yoke_explanation_visible(explanation.get()));
+    return 0;
+}
+
+}  // namespace
+
+void add_select(CLI::App &app, Action &action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App *command =
+        app.add_subcommand("select", "Which cards to take, as a value for CUDA_VISIBLE_DEVICES");
+    command->footer(
+        "Example: CUDA_VISIBLE_DEVICES=$(yoke select auto:n=2,min_free=20GiB,same=nvlink) python "
+        "train.py\n"
+        "An empty line means that the CPU is chosen. Exit code: 0, chosen; 1, nothing fits; 2, the "
+        "spec is wrong.");
+    command->add_option("SPEC", options->spec,
+                        "auto:n=2,min_free=8GiB,min_cc=8.0,max_util=20,same=nvlink,… (auto)");
+    command->add_flag("--explain", options->explain,
+                      "Each device with its verdict and reason, on stderr");
+    command->add_flag("--json", options->json, "For programs, with all verdicts");
+    command->callback([options, &action] { action = [options] { return select(*options); }; });
+}
+
+}  // namespace yoke::cli

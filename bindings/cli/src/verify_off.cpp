@@ -1,0 +1,103 @@
+// yoke doctor --verify-off: maps, memory and threads of this very process before Yoke is used, with CUDA disabled and
+// the CPU at work, and after it was enabled again.
+#include "bindings/cli/src/json.h"
+#include "bindings/cli/src/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+namespace yoke::cli {
+
+namespace {
+
+struct State {
+    std::set<std::string> libraries;  // of CUDA's world
+    int64_t resident = 0;             // bytes
+    int threads = 0;
+};
+
+bool is_of_cuda(const std::string &path)
+{
+    for (const char *part :
+         {"libyoke_cuda", "libcuda", "libcublas", "libcudnn", "libnccl", "libnvrtc", "/dev/nvidia"})
+        if (path.find(part) != std::string::npos) return true;
+    return false;
+}
+
+State look()
+{
+    State state;
+    std::string line, word;
+    for (std::ifstream maps("/proc/self/maps"); std::getline(maps, line);) {
+        const size_t slash = line.find('/');
+        if (slash != std::string::npos && is_of_cuda(line.substr(slash)))
+            state.libraries.insert(line.substr(slash));
+    }
+    for (std::ifstream status("/proc/self/status"); std::getline(status, line);) {
+        std::istringstream words(line);
+        words >> word;
+        int64_t value = 0;
+        words >> value;
+        if (word == "VmRSS:") state.resident = value << 10;
+        if (word == "Threads:") state.threads = static_cast<int>(value);
+    }
+    return state;
+}
+
+// Real work: the disabled kind must not come in by any door that a program uses.
+void work_on_cpu()
+{
+    const int64_t shape[] = {64, 64};
+    const Device host = make<Device>(yoke_device_open, "auto");
+    const Tensor x = make<Tensor>(yoke_ones, shape, 2, YOKE_F32, host.get());
+    const Tensor y = make<Tensor>(yoke_matmul, x.get(), x.get());
+    double corner = 0;
+    const Tensor sum = make<Tensor>(yoke_amax, y.get(), nullptr, 0, 0);
+    check(yoke_tensor_item_f64(sum.get(), &corner));
+    if (corner != 64)
+        throw std::runtime_error("a product of ones gave another number than its length");
+}
+
+Json state_json(const char *when, const State &state)
+{
+    return {{"when", when},
+            {"cuda_libraries", state.libraries},
+            {"resident", state.resident},
+            {"threads", state.threads}};
+}
+
+}  // namespace
+
+int verify_off(bool json)
+{
+    const State before = look();
+    check(yoke_disable("cuda"));
+    work_on_cpu();
+    const State off = look();
+    check(yoke_enable("cuda"));
+    const bool clean = off.libraries.empty();
+    if (json) {
+        print_json(
+            {{"off", clean},
+             {"states", {state_json("before", before), state_json("disabled, CPU at work", off)}}});
+        return clean ? 0 : 1;
+    }
+    Table table({{"WHEN"}, {"CUDA LIBRARIES", true}, {"RESIDENT", true}, {"THREADS", true}});
+    const auto add = [&](const char *when, const State &state) {
+        table.add({when, std::to_string(state.libraries.size()), mebibytes(state.resident),
+                   std::to_string(state.threads)});
+    };
+    add("before", before);
+    add("disabled, CPU at work", off);
+    fputs(table.text(terminal_width()).c_str(), stdout);
+    for (const std::string &library : off.libraries) printf("  mapped: %s\n", library.c_str());
+    puts(clean ? "CUDA is off: nothing of it is mapped."
+               : "CUDA is not off: the libraries above are mapped.");
+    return clean ? 0 : 1;
+}
+
+}  // namespace yoke::cli

@@ -1,0 +1,254 @@
+/* What is in the machine, as tables: yoke.inventory(), yoke.topology(), yoke.catalog(). What is not known is nil. */
+#include <math.h>
+
+#include "bindings/common/inventory_keys.h"
+#include "bindings/lua/src/convert.h"
+
+static const char kInventoryName[] = "yoke.Inventory";
+static const char kTopologyName[] = "yoke.Topology";
+
+static void set_text(lua_State *L, const char *key, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_int(lua_State *L, const char *key, int64_t value)
+{
+    if (value < 0) return;
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_yes(lua_State *L, const char *key, int32_t value)
+{
+    if (value < 0) return;
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_real(lua_State *L, const char *key, double value)
+{
+    if (isnan(value)) return;
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_throttle(lua_State *L, uint64_t bits)
+{
+    lua_newtable(L);
+    for (int i = 0, n = 0; yoke_throttle_names[i].name; ++i)
+        if (bits & yoke_throttle_names[i].bit) {
+            lua_pushstring(L, yoke_throttle_names[i].name);
+            lua_rawseti(L, -2, ++n);
+        }
+    lua_setfield(L, -2, "throttle");
+}
+
+void yl_push_card(lua_State *L, const yoke_card_info *card)
+{
+    lua_newtable(L);
+    set_text(L, "kind", yoke_card_kind_name(card->kind));
+    set_yes(L, "usable", !*card->reason);
+    if (card->cc_major >= 0) {
+        lua_pushfstring(L, "%d.%d", card->cc_major, card->cc_minor);
+        lua_setfield(L, -2, "compute_capability");
+    }
+    set_throttle(L, card->throttle);
+#define CARD_TEXT(field) set_text(L, #field, card->field);
+#define CARD_INT(field) set_int(L, #field, card->field);
+#define CARD_YES(field) set_yes(L, #field, card->field);
+#define CARD_REAL(field) set_real(L, #field, card->field);
+#include "bindings/common/inventory_fields.def"
+}
+
+/* A snapshot as userdata, so that an error while its tables are made does not lose it. */
+static int inventory_close(lua_State *L)
+{
+    yoke_inventory **box = luaL_checkudata(L, 1, kInventoryName);
+    yoke_inventory *inventory = *box;
+    *box = NULL;
+    yoke_inventory_release(inventory);
+    return 0;
+}
+
+static yoke_inventory *take(lua_State *L, Binding *b)
+{
+    yoke_inventory **box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = NULL;
+    luaL_setmetatable(L, kInventoryName);
+    yl_check(L, b, yoke_inventory_take(box));
+    return *box;
+}
+
+static void push_processes(lua_State *L, Binding *b, yoke_inventory *inventory, int32_t card,
+                           int32_t count)
+{
+    lua_createtable(L, count, 0);
+    for (int32_t i = 0; i < count; ++i) {
+        yoke_card_process process = {.struct_size = sizeof process};
+        yl_check(L, b, yoke_inventory_process(inventory, card, i, &process));
+        lua_newtable(L);
+#define PROCESS_TEXT(field) set_text(L, #field, process.field);
+#define PROCESS_INT(field) set_int(L, #field, process.field);
+#define PROCESS_YES(field) set_yes(L, #field, process.field);
+#include "bindings/common/inventory_fields.def"
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static void push_cards(lua_State *L, Binding *b, yoke_inventory *inventory)
+{
+    const int32_t count = yoke_inventory_count(inventory);
+    lua_createtable(L, count, 0);
+    for (int32_t i = 0; i < count; ++i) {
+        yoke_card_info card = {.struct_size = sizeof card};
+        yl_check(L, b, yoke_inventory_card(inventory, i, &card));
+        yl_push_card(L, &card);
+        push_processes(L, b, inventory, i, card.process_count);
+        lua_setfield(L, -2, "processes");
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static void push_networks(lua_State *L, Binding *b, yoke_inventory *inventory)
+{
+    const int32_t count = yoke_inventory_network_count(inventory);
+    lua_createtable(L, count, 0);
+    for (int32_t i = 0; i < count; ++i) {
+        yoke_network_card network = {.struct_size = sizeof network};
+        yl_check(L, b, yoke_inventory_network(inventory, i, -1, &network, NULL));
+        lua_newtable(L);
+#define NETWORK_TEXT(field) set_text(L, #field, network.field);
+#define NETWORK_INT(field) set_int(L, #field, network.field);
+#define NETWORK_YES(field) set_yes(L, #field, network.field);
+#define NETWORK_REAL(field) set_real(L, #field, network.field);
+#include "bindings/common/inventory_fields.def"
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static void push_links(lua_State *L, Binding *b, yoke_inventory *inventory)
+{
+    const int32_t count = yoke_inventory_count(inventory);
+    lua_createtable(L, count, 0);
+    for (int32_t from = 0; from < count; ++from) {
+        lua_createtable(L, count, 0);
+        for (int32_t to = 0; to < count; ++to) {
+            yoke_card_link link = {.struct_size = sizeof link};
+            yl_check(L, b, yoke_inventory_link(inventory, from, to, &link));
+            lua_newtable(L);
+#define LINK_TEXT(field) set_text(L, #field, link.field);
+#define LINK_INT(field) set_int(L, #field, link.field);
+#define LINK_YES(field) set_yes(L, #field, link.field);
+#include "bindings/common/inventory_fields.def"
+            lua_rawseti(L, -2, to + 1);
+        }
+        lua_rawseti(L, -2, from + 1);
+    }
+}
+
+/* Pushes {links =, text =}, which prints as its text. */
+static void push_topology(lua_State *L, Binding *b, yoke_inventory *inventory)
+{
+    lua_createtable(L, 0, 2);
+    push_links(L, b, inventory);
+    lua_setfield(L, -2, "links");
+    set_text(L, "text", yoke_inventory_topology(inventory));
+    luaL_setmetatable(L, kTopologyName);
+}
+
+static int topology_text(lua_State *L)
+{
+    lua_getfield(L, 1, "text");
+    return 1;
+}
+
+/* yoke.inventory(): {cards =, networks =, facts =, topology =} */
+static int take_inventory(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "inventory", 0, 0);
+    yoke_inventory *inventory = take(L, b);
+    lua_createtable(L, 0, 4);
+    push_cards(L, b, inventory);
+    lua_setfield(L, -2, "cards");
+    push_networks(L, b, inventory);
+    lua_setfield(L, -2, "networks");
+    push_topology(L, b, inventory);
+    lua_setfield(L, -2, "topology");
+    lua_newtable(L);
+    for (const char *const *key = yoke_fact_keys; *key; ++key) {
+        const char *text = "";
+        yl_check(L, b, yoke_inventory_fact(inventory, *key, &text));
+        set_text(L, *key, text);
+    }
+    lua_setfield(L, -2, "facts");
+    return 1;
+}
+
+/* yoke.topology(): {links = {{…}}, text =}; print(yoke.topology()) shows the matrix. */
+static int topology(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "topology", 0, 0);
+    push_topology(L, b, take(L, b));
+    return 1;
+}
+
+static void set_rates(lua_State *L, const yoke_catalog_card *entry)
+{
+    set_real(L, "f64_rate", entry->f64_rate);
+    set_real(L, "f32_rate", entry->f32_rate);
+    set_real(L, "tf32_rate", entry->tf32_rate);
+    set_real(L, "f16_rate", entry->f16_rate);
+    set_real(L, "bf16_rate", entry->bf16_rate);
+    set_real(L, "f8_rate", entry->f8_rate);
+    set_real(L, "i8_rate", entry->i8_rate);
+}
+
+static void push_entry(lua_State *L, const yoke_catalog_card *entry)
+{
+    lua_newtable(L);
+    set_text(L, "name", entry->name);
+    set_text(L, "match", entry->match);
+    set_text(L, "source", entry->source);
+    set_int(L, "memory", entry->memory);
+    set_real(L, "memory_bandwidth", entry->memory_bandwidth);
+    set_int(L, "multiprocessors", entry->multiprocessors);
+    lua_pushfstring(L, "%d.%d", entry->cc_major, entry->cc_minor);
+    lua_setfield(L, -2, "compute_capability");
+    set_rates(L, entry);
+    set_real(L, "power", entry->power);
+    set_real(L, "nvlink_bandwidth", entry->nvlink_bandwidth);
+    set_int(L, "link_generation", entry->link_generation);
+    set_int(L, "link_width", entry->link_width);
+}
+
+/* yoke.catalog(): the models that Yoke knows, with their makers' figures. */
+static int catalog(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int32_t count = yoke_catalog_count();
+    lua_createtable(L, count, 0);
+    for (int32_t i = 0; i < count; ++i) {
+        yoke_catalog_card entry = {.struct_size = sizeof entry};
+        yl_check(L, b, yoke_catalog_get(i, &entry));
+        push_entry(L, &entry);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+void yl_open_inventory(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {
+        {"inventory", take_inventory}, {"topology", topology}, {"catalog", catalog}, {NULL, NULL}};
+    static const luaL_Reg no_methods[] = {{NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    yl_open_class(L, b, kInventoryName, inventory_close, no_methods);
+    luaL_newmetatable(L, kTopologyName);
+    lua_pushcfunction(L, topology_text);
+    lua_setfield(L, -2, "__tostring");
+    lua_pop(L, 1);
+}

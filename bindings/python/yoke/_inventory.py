@@ -1,0 +1,88 @@
+"""What is in the machine: cards, their links, the network, and the models that Yoke knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yoke import _yoke
+
+
+class Record:
+    """Named values; None stands for what is not known."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+    def __repr__(self) -> str:
+        known = ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items() if v not in (None, "", []))
+        return f"{type(self).__name__}({known})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Card(Record):
+    """One GPU, usable or not, or a MIG instance (`parent` is its card's index). The fields are those of yoke_card_info in
+    yoke/inventory.h: bytes, hertz, watts, degrees Celsius; `usable`, and `reason` why not; `processes`, who uses it."""
+
+
+class Process(Record):
+    """A process that uses a card; `visible` is False where its pid is another container's."""
+
+
+class Link(Record):
+    """The way from one card to another: `label` "NV18", "PIX", "SYS"; `path`, NVML's level; `nvlinks`; `peer`."""
+
+
+class Network(Record):
+    """An InfiniBand or RoCE port."""
+
+
+class Topology:
+    """How the cards are joined: `links[a][b]`; printed, the matrix of `nvidia-smi topo -m`."""
+
+    def __init__(self, cards: list[Card], links: list[list[Link]], text: str) -> None:
+        self.cards, self.links, self._text = cards, links, text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<Topology of {len(self.cards)} cards>"
+
+
+class Inventory:
+    """A snapshot: `cards` in the order of their PCI addresses, `networks`, `facts` (driver, nvml, cuda_driver, …), `topology`."""
+
+    def __init__(self) -> None:
+        taken = _yoke._inventory()
+        links = [[Link(link) for link in card.pop("links")] for card in taken["cards"]]
+        for card in taken["cards"]:
+            card["processes"] = [Process(process) for process in card["processes"]]
+        self.cards = [Card(card) for card in taken["cards"]]
+        self.networks = [Network(network) for network in taken["networks"]]
+        self.facts: dict[str, str] = taken["facts"]
+        self.topology = Topology(self.cards, links, taken["topology"])
+
+    def __repr__(self) -> str:
+        return f"<Inventory: {len(self.cards)} cards, driver {self.facts['driver'] or 'not loaded'}>"
+
+
+def inventory() -> Inventory:
+    """Every GPU in the machine with its state, from the PCI bus, NVML and /proc; no CUDA context is made.
+
+    Takes some milliseconds; a driver that does not answer is left behind after its deadline (`facts["nvml_problem"]`).
+    """
+    return Inventory()
+
+
+def topology() -> Topology:
+    """How the cards are joined, now."""
+    return Inventory().topology
+
+
+def catalog() -> list[Record]:
+    """The models that Yoke knows with their makers' figures: bytes, bytes per second, dense operations per second, watts."""
+    return [Record(entry) for entry in _yoke._catalog()]

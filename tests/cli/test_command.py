@@ -1,0 +1,177 @@
+"""The `yoke` command, on this machine and over scenarios of the fake edge."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "release"))
+COMMAND = BUILD / "bin" / "yoke"
+LIBRARY = BUILD / "tests" / "fakes" / "edge" / "libnvidia-ml.so.1"
+sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
+
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="built without CLI11 or nlohmann-json")
+
+
+def yoke(*arguments, variables=None, columns=80):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("YOKE_DEVICE", "YOKE_PLATFORMS", "CUDA_"))}
+    environment |= {"COLUMNS": str(columns), **(variables or {})}
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, env=environment, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory):
+    """scenario(name): the variables under which Yoke sees that machine."""
+    if not LIBRARY.exists():
+        pytest.skip("built without the fake edge")
+    import render
+    known = {}
+
+    def variables(name):
+        if name not in known:
+            folder = tmp_path_factory.mktemp(re.sub(r"\W", "_", name))
+            render.render(name, folder)
+            lines = (folder / "environment").read_text().splitlines()
+            known[name] = dict(line.split("=", 1) for line in lines if line)
+        return known[name]
+    return variables
+
+
+@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["version"]])
+def test_each_command_explains_itself(command):
+    done = yoke(*command, "--help")
+    assert done.returncode == 0 and "Usage:" in done.stdout and done.stderr == ""
+
+
+def test_a_wrong_word_is_an_error_that_names_it():
+    done = yoke("devcies")
+    assert done.returncode == 2 and "devcies" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["devices", "--every", "1"], ["devices", "--watch", "--every", "0"],
+                                       ["devices", "--catalog", "--watch"], ["bench"], ["doctor", "--deadline", "-1"]])
+def test_options_that_cannot_be_are_refused(arguments):
+    assert yoke(*arguments).returncode == 2
+
+
+def test_the_version_is_that_of_the_library():
+    import yoke as package
+    done = yoke("version", "--json")
+    assert json.loads(done.stdout)["version"] == package.version()
+    assert yoke("--version").stdout == f"yoke {package.version()}\n"
+
+
+def test_a_machine_without_cards_says_so(scenario):
+    variables = scenario("none")
+    assert "No GPU" in yoke("devices", variables=variables).stdout
+    assert "No GPU" in yoke("topology", variables=variables).stdout
+    assert json.loads(yoke("devices", "--json", variables=variables).stdout)["cards"] == []
+
+
+def test_eight_cards_fit_eighty_columns(scenario):
+    done = yoke("devices", variables=scenario("8xH100-nvlink"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert sum("H100" in line for line in lines) == 8
+    assert max(map(len, lines)) <= 80
+    assert "\033" not in done.stdout
+
+
+def test_a_wide_terminal_shows_more(scenario):
+    narrow = yoke("devices", variables=scenario("8xH100-nvlink"))
+    wide = yoke("devices", variables=scenario("8xH100-nvlink"), columns=220)
+    assert "UUID" not in narrow.stdout and "UUID" in wide.stdout
+
+
+def test_devices_as_json_has_every_field_of_the_header(scenario):
+    cards = json.loads(yoke("devices", "--json", variables=scenario("8xH100-nvlink")).stdout)["cards"]
+    header = (ROOT / "capi/include/yoke/inventory.h").read_text()
+    struct = re.search(r"typedef struct yoke_card_info \{(.*?)\} yoke_card_info;", header, re.S)[1]
+    struct = re.sub(r"/\*.*?\*/", "", struct, flags=re.S)
+    fields = {name for line in re.findall(r"\w+_t ([^;]+);|char ([^;]+);|double ([^;]+);", struct)
+              for name in re.findall(r"[a-z_][a-z_0-9]*", re.sub(r"\[\d+\]", "", " ".join(line)))}
+    assert {"name", "throttle", "enclosure"} < fields
+    fields -= {"struct_size", "cc_major", "cc_minor"}
+    assert fields <= set(cards[0]), fields - set(cards[0])
+    assert len({card["uuid"] for card in cards}) == 8
+
+
+def test_the_topology_is_square(scenario):
+    told = json.loads(yoke("topology", "--json", variables=scenario("8xH100-nvlink")).stdout)
+    assert [len(row) for row in told["links"]] == [8] * 8
+    assert all(told["links"][i][i]["label"] == "X" for i in range(8))
+    assert told["links"][0][1]["label"] == "NV18"
+    assert "NV18" in yoke("topology", variables=scenario("8xH100-nvlink")).stdout
+
+
+def test_select_prints_what_cuda_visible_devices_takes(scenario):
+    variables = scenario("8xH100-nvlink")
+    done = yoke("select", "auto:n=2,min_free=20GiB,same=nvlink", variables=variables)
+    assert done.returncode == 0, done.stderr
+    uuids = done.stdout.strip().split(",")
+    cards = json.loads(yoke("devices", "--json", variables=variables).stdout)["cards"]
+    assert len(uuids) == 2 and set(uuids) < {card["uuid"] for card in cards}
+
+
+def test_select_says_why_nothing_fits(scenario):
+    done = yoke("select", "auto:min_cc=12.0,fallback=error", "--explain", variables=scenario("8xH100-nvlink"))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.count("rejected") >= 8 and "9.0" in done.stderr
+
+
+def test_a_wrong_spec_names_the_key(scenario):
+    done = yoke("select", "auto:min_fre=8GiB", variables=scenario("none"))
+    assert done.returncode == 2 and "min_fre" in done.stderr and "min_free" in done.stderr
+
+
+def test_the_catalog_knows_what_buying_guides_name():
+    entries = json.loads(yoke("devices", "--catalog", "--json").stdout)
+    names = " ".join(entry["name"] for entry in entries)
+    assert len(entries) >= 24
+    for model in ("T4", "V100", "A100", "H100", "H200", "B200", "L4", "L40S", "2080 Ti", "3080", "3090", "4090", "5090", "Orin"):
+        assert model in names
+    h200 = next(entry for entry in entries if "H200" in entry["name"])
+    assert h200["memory"] == 143771 << 20
+    assert max(map(len, yoke("devices", "--catalog").stdout.splitlines())) <= 80
+
+
+def test_doctor_is_right_about_a_plain_machine(scenario):
+    done = yoke("doctor", "--json", variables=scenario("none"))
+    assert done.returncode == 0, done.stdout
+    checks = {check["number"]: check for check in json.loads(done.stdout)["checks"]}
+    assert len(checks) >= 45 and checks[1]["status"] == "warn"
+    named = yoke("doctor", "--json", variables=scenario("none") | {"YOKE_PLATFORMS": "cuda"})
+    assert named.returncode == 1
+    assert {c["number"]: c for c in json.loads(named.stdout)["checks"]}[1]["status"] == "fail"
+
+
+def test_what_is_disabled_is_not_mapped():
+    done = yoke("doctor", "--verify-off")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing of it is mapped" in done.stdout
+
+
+def test_bench_measures_the_cpu_and_draws_it(tmp_path):
+    picture = tmp_path / "cpu.svg"
+    done = yoke("bench", "device", "cpu", "--seconds", "0.01", "--json", "--svg", picture)
+    assert done.returncode == 0, done.stderr
+    figures = {figure["name"]: figure for figure in json.loads(done.stdout)["figures"]}
+    assert figures["matmul float32"]["value"] > 1e9 and figures["copy (read and write)"]["value"] > 1e8
+    import xml.etree.ElementTree
+    assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
+    refused = yoke("bench", "device", "cpu", "--seconds", "0.01", "--svg", tmp_path / "none" / "x.svg")
+    assert refused.returncode == 2 and "--svg" in refused.stderr
+
+
+def test_the_completion_knows_every_option():
+    script = (ROOT / "bindings/cli/yoke.bash").read_text()
+    manual = (ROOT / "bindings/cli/yoke.1").read_text().replace("\\-", "-")
+    for command in ("devices", "topology", "doctor", "select", "version"):
+        options = set(re.findall(r"(--[a-z-]+)", yoke(command, "--help").stdout)) - {"--help", "--help-all"}
+        for option in options:
+            assert option in script, (command, option)
+            assert option in manual, (command, option)
