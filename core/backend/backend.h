@@ -161,9 +161,9 @@ typedef struct yoke_backend {
     uint64_t op_table_hash; /* YOKE_OP_TABLE_HASH of ops.inc: kernels are found by op number */
     const char *kind;       /* "cpu" */
 
-    /* Devices. device_count succeeds with 0 where there is none. why_unavailable writes one sentence with its remedy
-     * ("" where there are devices), truncated to `capacity` with its NUL. device_open may be called again after
-     * device_close; a device outlives everything made on it. device_synchronize waits for all its streams. */
+    /* Devices. device_count succeeds with 0 where there is none; why_unavailable then writes one sentence with its remedy,
+     * cut to `capacity` with its NUL. All of a kind are opened together: open and info are cheap, what a device costs falls due
+     * at its first other call. It may be opened again once closed, and outlives all made on it. synchronize: all streams. */
     yoke_status (*device_count)(int32_t *count);
     void (*why_unavailable)(char *text, uint64_t capacity);
     yoke_status (*device_open)(int32_t index, void **device);

@@ -35,7 +35,7 @@ struct Device {
     CUdevice number;  // CUDA's own
     uint64_t total_memory;
     int32_t multiprocessors;
-    CUcontext context;    // null while it is not open
+    CUcontext context;    // null until a call first needs it; read and published as an atomic
     int32_t opens;        // device_open minus device_close
     struct Fault *fault;  // what kernels tell of wrong values; see fault.h
 };
@@ -43,10 +43,19 @@ struct Device {
 // The status of a CUDA error; runtime and driver number their errors alike.
 yoke_status status_of(int64_t error);
 
+// Which of the usable devices a handle is; refuses what is none, and a forked child.
+yoke_status device_of(void *handle, const char *call, Device **device);
+
+// Makes the context of a device that is open and has none yet; what a Scope does first.
+yoke_status make_ready(Device &device, const char *call);
+
 class Scope {
 public:
-    // `call` is the entry's name, for messages.
+    // `call` is the entry's name, for messages. The first on a device makes its context, the price of which (some hundred
+    // megabytes) only those devices cost that are used.
     Scope(void *device, const char *call);
+    // For what comes before that: in a context that nobody else knows yet, or in none.
+    Scope(Device &device, CUcontext context, const char *call);
     ~Scope();
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
@@ -65,6 +74,8 @@ public:
         __attribute__((format(printf, 3, 4)));
 
 private:
+    void enter(CUcontext context, const char *call);
+
     Device *device_ = nullptr;
     yoke_status status_ = YOKE_OK;
     bool pushed_ = false;

@@ -1,4 +1,5 @@
 // Devices: which there are, their primary contexts, and what they tell of themselves.
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -31,11 +32,10 @@ void why_unavailable(char *text, uint64_t capacity)
 }
 
 // The context that every user of CUDA in this process shares: PyTorch's tensors are ours, too.
-static yoke_status retain(Device &device)
+static yoke_status retain(const Device &device, CUcontext *context)
 {
     const DriverCalls &call = driver().call;
-    CUcontext context = nullptr;
-    const CUresult error = call.cuDevicePrimaryCtxRetain(&context, device.number);
+    const CUresult error = call.cuDevicePrimaryCtxRetain(context, device.number);
     if (error) {
         const char *name = nullptr;
         call.cuGetErrorName(error, &name);
@@ -44,22 +44,35 @@ static yoke_status retain(Device &device)
                     device.index, name ? name : "an unknown error", static_cast<int>(error),
                     remedy_of(error));
     }
-    device.context = context;
     return YOKE_OK;
 }
 
-static void release(Device &device)
+static void release(const Device &device)
 {
-    device.context = nullptr;
     log_failure(device, driver().call.cuDevicePrimaryCtxRelease(device.number),
                 "cuDevicePrimaryCtxRelease");
 }
 
-static yoke_status make_ready(Device &device)
+static yoke_status make_fault_in(Device &device, CUcontext context)
 {
-    if (const yoke_status status = retain(device)) return status;
-    const yoke_status status = make_fault(device);
-    if (status) release(device);
+    const Scope scope(device, context, "device_open");
+    return scope.status() ? scope.status() : make_fault(scope);
+}
+
+yoke_status make_ready(Device &device, const char *call)
+{
+    const std::lock_guard<std::mutex> lock(g_opening);
+    if (device.context) return YOKE_OK;  // another thread was first
+    if (!device.opens)
+        return fail(YOKE_E_CLOSED, 0, "cuda:%d: %s on a device that is not open; open it first",
+                    device.index, call);
+    CUcontext context = nullptr;
+    if (const yoke_status status = retain(device, &context)) return status;
+    const yoke_status status = make_fault_in(device, context);
+    if (status)
+        release(device);
+    else
+        std::atomic_ref(device.context).store(context, std::memory_order_release);
     return status;
 }
 
@@ -72,8 +85,6 @@ yoke_status device_open(int32_t index, void **device)
                     count);
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &wanted = driver().devices[index];
-    if (!wanted.context)
-        if (const yoke_status status = make_ready(wanted)) return status;
     ++wanted.opens;
     *device = &wanted;
     return YOKE_OK;
@@ -102,8 +113,10 @@ void device_close(void *device)
     if (is_forked()) return;
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &closing = *static_cast<Device *>(device);
-    if (closing.opens == 0 || --closing.opens) return;
-    if (give_back(closing)) release(closing);
+    if (closing.opens == 0 || --closing.opens || !closing.context) return;
+    if (!give_back(closing)) return;
+    closing.context = nullptr;
+    release(closing);
 }
 
 static void format_uuid(const cudaUUID_t &uuid, char *text, size_t capacity)
@@ -118,26 +131,23 @@ static void format_uuid(const cudaUUID_t &uuid, char *text, size_t capacity)
 
 yoke_status device_info(void *device, yoke_backend_device_info *info)
 {
-    const Scope scope(device, "device_info");
-    if (scope.status()) return scope.status();
+    Device *asked = nullptr;
+    if (const yoke_status status = device_of(device, "device_info", &asked)) return status;
+    const Scope scope(*asked, nullptr, "device_info");  // a list of devices must cost no context
     cudaDeviceProp found;
-    size_t free_bytes = 0, total = 0;
-    if (const yoke_status status = scope.check(
-            cudaGetDeviceProperties(&found, scope.device().number), "cudaGetDeviceProperties"))
-        return status;
     if (const yoke_status status =
-            scope.check(cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo"))
+            scope.check(cudaGetDeviceProperties(&found, asked->number), "cudaGetDeviceProperties"))
         return status;
     yoke_backend_device_info told{};
     told.struct_size = info->struct_size;
-    told.index = scope.device().index;
+    told.index = asked->index;
     snprintf(told.name, sizeof told.name, "%.*s", static_cast<int>(sizeof told.name - 1),
              found.name);
     format_uuid(found.uuid, told.uuid, sizeof told.uuid);
     snprintf(told.pci, sizeof told.pci, "%04x:%02x:%02x.0",
              static_cast<unsigned>(found.pciDomainID), static_cast<unsigned>(found.pciBusID),
              static_cast<unsigned>(found.pciDeviceID));
-    told.total_memory = total;
+    told.total_memory = found.totalGlobalMem;
     told.multiprocessors = found.multiProcessorCount;
     told.cc_major = found.major;
     told.cc_minor = found.minor;

@@ -109,27 +109,38 @@ static const char *advice_for(int64_t error)
     return "";
 }
 
+yoke_status device_of(void *handle, const char *call, Device **device)
+{
+    if (is_forked())
+        return fail(YOKE_E_FORKED, 0,
+                    "cuda: %s in a forked child, which the driver does not serve; start it with "
+                    "spawn or exec",
+                    call);
+    Driver &found = driver();
+    Device *wanted = static_cast<Device *>(handle);
+    if (wanted < found.devices || wanted >= found.devices + found.device_count)
+        return fail(YOKE_E_VALUE, 0, "cuda: %s was given what is no CUDA device", call);
+    *device = wanted;
+    return YOKE_OK;
+}
+
 Scope::Scope(void *device, const char *call)
 {
-    if (is_forked()) {
-        status_ = fail(YOKE_E_FORKED, 0,
-                       "cuda: %s in a forked child, which the driver does not serve; start it "
-                       "with spawn or exec",
-                       call);
-        return;
-    }
-    Driver &found = driver();
-    Device *wanted = static_cast<Device *>(device);
-    if (wanted < found.devices || wanted >= found.devices + found.device_count) {
-        status_ = fail(YOKE_E_VALUE, 0, "cuda: %s was given what is no CUDA device", call);
-        return;
-    }
-    device_ = wanted;
-    if (!wanted->context) {
-        status_ = refuse(YOKE_E_CLOSED, "%s on a device that is not open; open it first", call);
-        return;
-    }
-    status_ = check(found.call.cuCtxPushCurrent(wanted->context), "%s: cuCtxPushCurrent", call);
+    status_ = device_of(device, call, &device_);
+    if (status_) return;
+    const std::atomic_ref<CUcontext> context(device_->context);
+    if (!context.load(std::memory_order_acquire)) status_ = make_ready(*device_, call);
+    if (!status_) enter(context.load(std::memory_order_acquire), call);
+}
+
+Scope::Scope(Device &device, CUcontext context, const char *call) : device_(&device)
+{
+    if (context) enter(context, call);
+}
+
+void Scope::enter(CUcontext context, const char *call)
+{
+    status_ = check(driver().call.cuCtxPushCurrent(context), "%s: cuCtxPushCurrent", call);
     pushed_ = status_ == YOKE_OK;
 }
 

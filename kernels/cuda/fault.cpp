@@ -7,17 +7,15 @@
 
 namespace yoke::cuda {
 
-yoke_status make_fault(Device &device)
+yoke_status make_fault(const Scope &scope)
 {
-    const Scope scope(&device, "device_open");
-    if (scope.status()) return scope.status();
     void *memory = nullptr;
     if (const yoke_status status =
             scope.check(cudaHostAlloc(&memory, sizeof(Fault), cudaHostAllocPortable),
                         "cudaHostAlloc of %zu bytes", sizeof(Fault)))
         return status;
     memset(memory, 0, sizeof(Fault));
-    device.fault = static_cast<Fault *>(memory);
+    scope.device().fault = static_cast<Fault *>(memory);
     return YOKE_OK;
 }
 

@@ -20,7 +20,7 @@ struct Fault {
 };
 
 // Pinned and visible to the device; null where none could be had.
-yoke_status make_fault(Device &device);
+yoke_status make_fault(const Scope &scope);
 void drop_fault(Device &device);
 
 // YOKE_OK, or the note as an error, which is then forgotten.

@@ -2,6 +2,7 @@
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "tests/core/fresh_process.h"
+#include "tests/fakes/cuda/fake.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -36,6 +37,7 @@ struct Module {
     {
         return reinterpret_cast<Call>(dlsym(driver, symbol));
     }
+    int contexts() { return call<decltype(&::fake_held)>("fake_held")(FAKE_CONTEXTS); }
     CUcontext current()
     {
         CUcontext context = nullptr;
@@ -223,15 +225,39 @@ TEST(Calls, WhatIsNoOpenDeviceIsRefused)
     });
 }
 
-TEST(Calls, ADeviceThatCannotBeOpenedSaysWhy)
+TEST(Calls, ADeviceThatCannotBeOpenedSaysWhyAtItsFirstUse)
 {
     in_fresh_process([] {
-        setenv("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain=46", 1);
+        setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+        setenv("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain@1=46", 1);
         Module module;
-        void *device = nullptr;
-        expect_says(YOKE_E_UNAVAILABLE, module.table->device_open(0, &device),
+        void *first = module.open(0), *second = module.open(1), *block = nullptr;
+        expect_says(YOKE_E_UNAVAILABLE, module.table->alloc(first, 64, &block),
                     {"cuda:0", "nvidia-smi -c 0"});
-        EXPECT_EQ(device, nullptr);
+        EXPECT_EQ(block, nullptr);
+        EXPECT_EQ(module.table->alloc(second, 64, &block), YOKE_OK)
+            << "the other is none the worse";
+    });
+}
+
+TEST(Calls, ADeviceCostsNoContextBeforeItIsUsed)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+        Module module;
+        void *first = module.open(0), *second = module.open(1), *block = nullptr;
+        for (void *device : {first, second}) {
+            yoke_backend_device_info info{};
+            info.struct_size = sizeof info;
+            EXPECT_EQ(module.table->device_info(device, &info), YOKE_OK);
+            EXPECT_GT(info.total_memory, 0u);
+        }
+        EXPECT_EQ(module.contexts(), 0);
+        EXPECT_EQ(module.table->alloc(second, 64, &block), YOKE_OK);
+        EXPECT_EQ(module.contexts(), 1);
+        module.table->device_close(first);
+        module.table->device_close(second);
+        EXPECT_EQ(module.contexts(), 0);
     });
 }
 

@@ -93,7 +93,9 @@ int current_device();
 fake_device describe(int device);
 // Something was made (+1) or given back (-1).
 void hold(int kind, int change);
-// Why a call ends at once, or 0.
+// The failure that a test asked of this call, or 0.
+int fault_of(const char *call);
+// Why a call that needs a context ends at once, or 0.
 int refuse(const char *call);
 // A line on stderr about what CUDA would punish later.
 void complain(const char *call, const char *what);

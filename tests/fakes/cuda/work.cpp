@@ -64,10 +64,15 @@ void hold(int kind, int change)
     tell(kind, change);
 }
 
-int refuse(const char *call)
+int fault_of(const char *call)
 {
     static const auto ask = driver<decltype(&fake_fault)>("fake_fault");
-    const int fault = ask ? ask(call) : cudaErrorInitializationError;
+    return ask ? ask(call) : cudaErrorInitializationError;
+}
+
+int refuse(const char *call)
+{
+    const int fault = fault_of(call);
     return fault ? fault : current_device() < 0 ? cudaErrorDeviceUninitialized : 0;
 }
 
