@@ -14,7 +14,14 @@ COMMAND = BUILD / "bin" / "yoke"
 LIBRARY = BUILD / "tests" / "fakes" / "edge" / "libnvidia-ml.so.1"
 sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
 
-pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="built without CLI11 or nlohmann-json")
+def was_left_out():
+    """Whether CMake decided to build without the command; a command that merely failed to build must fail here."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    return "YOKE_CLI:BOOL=OFF" in cache or "CLI11_DIR:PATH=CLI11_DIR-NOTFOUND" in cache \
+        or "nlohmann_json_DIR:PATH=nlohmann_json_DIR-NOTFOUND" in cache
+
+
+pytestmark = pytest.mark.skipif(was_left_out(), reason="built without CLI11 or nlohmann-json")
 
 
 def yoke(*arguments, variables=None, columns=80):
@@ -149,10 +156,23 @@ def test_doctor_is_right_about_a_plain_machine(scenario):
     assert {c["number"]: c for c in json.loads(named.stdout)["checks"]}[1]["status"] == "fail"
 
 
-def test_what_is_disabled_is_not_mapped():
-    done = yoke("doctor", "--verify-off")
+def test_what_is_disabled_is_not_mapped_and_what_is_enabled_is(scenario):
+    module = BUILD / "tests" / "emu" / "lib"
+    if not (module / "libyoke_cuda.so").exists():
+        pytest.skip("built without the emulated CUDA module")
+    driver = BUILD / "tests" / "fakes" / "cuda" / "driver"
+    variables = scenario("8xH100-nvlink") | {"YOKE_CUDA_LIB_PATH": str(driver), "LD_LIBRARY_PATH": f"{module}:{driver}"}
+    done = yoke("doctor", "--verify-off", "--json", variables=variables)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "nothing of it is mapped" in done.stdout
+    before, off, on = json.loads(done.stdout)["states"]
+    assert before["cuda_libraries"] == off["cuda_libraries"] == []
+    assert {pathlib.Path(path).name for path in on["cuda_libraries"]} >= {"libyoke_cuda.so", "libcuda.so.1"}
+    assert off["threads"] >= 1 and off["resident"] > 0
+
+
+def test_a_machine_whose_cpu_is_not_to_be_used_is_shown_all_the_same(scenario):
+    done = yoke("devices", variables=scenario("8xH100-nvlink") | {"YOKE_PLATFORMS": "cuda"})
+    assert done.returncode == 0 and "H100" in done.stdout, done.stderr
 
 
 def test_bench_measures_the_cpu_and_draws_it(tmp_path):

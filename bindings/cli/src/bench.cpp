@@ -58,15 +58,24 @@ void print_text(const Bench &bench)
                    figure.nominal > 0 ? ratio(100 * figure.value / figure.nominal, "%.0f %%") : "-",
                    figure.cpu > 0 ? ratio(speedup(figure), "%.1f") : "-"});
     fputs(table.text(terminal_width()).c_str(), stdout);
+}
+
+// Rates from each device to each other, with their share of what the catalog says of such a way.
+void print_peers(const Bench &bench)
+{
     if (bench.peers.empty()) return;
     std::vector<Table::Column> columns{{"FROM \\ TO"}};
     for (const std::string &peer : bench.peers) columns.push_back({peer.c_str(), true});
     Table matrix(columns);
     for (size_t from = 0; from < bench.peers.size(); ++from) {
         std::vector<std::string> cells{bench.peers[from]};
-        for (size_t to = 0; to < bench.peers.size(); ++to)
-            cells.push_back(
-                from == to ? "X" : rate(bench.peer_rates[from * bench.peers.size() + to], "B/s"));
+        for (size_t to = 0; to < bench.peers.size(); ++to) {
+            const double measured = bench.peer_rates[from * bench.peers.size() + to];
+            std::string cell = from == to ? "X" : rate(measured, "B/s");
+            if (from != to && bench.peer_nominal > 0)
+                cell += ratio(100 * measured / bench.peer_nominal, " %.0f %%");
+            cells.push_back(cell);
+        }
         matrix.add(cells);
     }
     printf("\n%s", matrix.text(terminal_width()).c_str());
@@ -87,18 +96,21 @@ void print_as_json(const Bench &bench)
                 {"catalog", bench.model.empty() ? Json() : Json(bench.model)},
                 {"figures", figures},
                 {"peers", bench.peers},
-                {"peer_rates", bench.peer_rates}});
+                {"peer_rates", bench.peer_rates},
+                {"peer_catalog", bench.peer_nominal > 0 ? Json(bench.peer_nominal) : Json()}});
 }
 
 int run(const Options &options)
 {
     const Device device = make<Device>(yoke_device_open, options.spec.c_str());
     const Bench bench = measure(device.get(), options.seconds);
-    if (!options.svg.empty()) write_svg(bench, options.svg);
-    if (options.json)
+    if (options.json) {
         print_as_json(bench);
-    else
+    } else {
         print_text(bench);
+        print_peers(bench);
+    }
+    if (!options.svg.empty()) write_svg(bench, options.svg);  // last: a bad path loses no figure
     return 0;
 }
 

@@ -21,11 +21,13 @@ struct Bench {
     std::string device, name, model;  // "cuda:0", "NVIDIA H200", "H200 SXM" of the catalog or ""
     std::vector<Figure> figures;
     std::vector<std::string> peers;  // devices of the matrix
-    std::vector<double>
-        peer_rates;  // row-major, bytes per second from row to column; 0: the same device
+    // Row-major, bytes per second from row to column; 0: the same device.
+    std::vector<double> peer_rates;
+    double peer_nominal = 0;  // what the catalog says of such a way; 0: nothing
 };
 
-// Measures a device, and the CPU beside it in the same run. `seconds` is about what each figure takes.
+// Measures a device, and the CPU beside it in the same run where it may be used. `seconds` is about what each figure takes.
+// What the device cannot do is left out.
 Bench measure(yoke_device *device, double seconds);
 
 // The figures as a picture: bars, each with its share of the catalog's figure. Raises if the file cannot be written.

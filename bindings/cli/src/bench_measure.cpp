@@ -79,21 +79,26 @@ Figure launch(yoke_device *device, double seconds)
     return {"launch (add of 8 elements)", "s", t.median / kLaunches, t.spread};
 }
 
-// Both ways, from memory that the driver may read itself and from any other.
-void host_copies(yoke_device *device, double seconds, std::vector<Figure> &figures)
+// Both ways, through memory that the driver may read itself and through any other.
+void host_copies(yoke_device *device, yoke_device *host, double seconds,
+                 std::vector<Figure> &figures)
 {
-    const Device host = make<Device>(yoke_device_open, "cpu");
-    const Tensor far = filled(device, {kHostBytes}, YOKE_U8),
-                 pageable = filled(host.get(), {kHostBytes}, YOKE_U8);
-    const Tensor pinned = make<Tensor>(yoke_tensor_pin_memory, pageable.get());
-    const auto add = [&](const char *name, yoke_tensor *to, yoke_tensor *from) {
-        const Timing t = time_of(device, seconds, [&] { check(yoke_copy_(to, from)); });
+    const Tensor far = filled(device, {kHostBytes}, YOKE_U8);
+    const Tensor near = filled(host, {kHostBytes}, YOKE_U8);
+    const Tensor pinned = make<Tensor>(yoke_tensor_pin_memory, near.get());
+    std::vector<char> pageable(static_cast<size_t>(kHostBytes), 1);
+    const auto add = [&](const char *name, const std::function<void()> &copy) {
+        const Timing t = time_of(device, seconds, copy);
         figures.push_back({name, "B/s", static_cast<double>(kHostBytes) / t.median, t.spread});
     };
-    add("host to device, pinned", far.get(), pinned.get());
-    add("device to host, pinned", pinned.get(), far.get());
-    add("host to device, pageable", far.get(), pageable.get());
-    add("device to host, pageable", pageable.get(), far.get());
+    add("host to device, pinned",
+        [&] { make<Tensor>(yoke_tensor_to_v2, pinned.get(), device, YOKE_NONE, 1); });
+    add("device to host, pinned",
+        [&] { make<Tensor>(yoke_tensor_to_v2, far.get(), host, YOKE_NONE, 1); });
+    add("host to device, pageable",
+        [&] { check(yoke_tensor_copy_from_host(far.get(), pageable.data(), kHostBytes)); });
+    add("device to host, pageable",
+        [&] { check(yoke_tensor_copy_to_host(far.get(), pageable.data(), kHostBytes)); });
 }
 
 void peer_matrix(Bench &bench, yoke_device *device, double seconds)
@@ -120,11 +125,33 @@ void peer_matrix(Bench &bench, yoke_device *device, double seconds)
         }
 }
 
+// A dtype that the device does not multiply is no figure.
+void add_matmul(yoke_device *device, yoke_dtype dtype, double seconds, std::vector<Figure> &figures)
+{
+    try {
+        figures.push_back(matmul(device, dtype, seconds));
+    } catch (const Failure &failure) {
+        if (failure.status != YOKE_E_UNSUPPORTED) throw;
+    }
+}
+
+// In TF32, which the program has to allow.
+void add_tf32(yoke_device *device, double seconds, std::vector<Figure> &figures)
+{
+    if (is_host(device)) return;
+    const int32_t before = yoke_get_allow_tf32();
+    check(yoke_set_allow_tf32(1));
+    Figure figure = matmul(device, YOKE_F32, seconds);
+    check(yoke_set_allow_tf32(before));
+    figure.name = "matmul float32 in TF32";
+    figures.push_back(figure);
+}
+
 std::vector<Figure> figures_of(yoke_device *device, double seconds)
 {
     std::vector<Figure> figures;
     for (const yoke_dtype dtype : {YOKE_F64, YOKE_F32, YOKE_F16, YOKE_BF16})
-        figures.push_back(matmul(device, dtype, seconds));
+        add_matmul(device, dtype, seconds, figures);
     figures.push_back(copy(device, seconds));
     figures.push_back(launch(device, seconds));
     return figures;
@@ -137,47 +164,53 @@ double link_rate(int32_t generation, int32_t width)
     return generation < 1 || generation > 6 ? 0 : lanes[generation] * width;
 }
 
-void compare_with_catalog(Bench &bench)
+double nominal_of(const yoke_catalog_card &entry, std::string_view name)
 {
-    yoke_device *handle = nullptr;
-    check(yoke_device_open(bench.device.c_str(), &handle));
-    const Device device(handle);
+    if (name == "matmul float64") return entry.f64_rate;
+    if (name == "matmul float32") return entry.f32_rate;
+    if (name == "matmul float32 in TF32") return entry.tf32_rate;
+    if (name == "matmul float16") return entry.f16_rate;
+    if (name == "matmul bfloat16") return entry.bf16_rate;
+    if (name.substr(0, 4) == "copy") return entry.memory_bandwidth;
+    if (name.find("host") != name.npos) return link_rate(entry.link_generation, entry.link_width);
+    return 0;
+}
+
+void compare_with_catalog(Bench &bench, yoke_device *device)
+{
     int64_t free_bytes = 0, total = 0;
-    check(yoke_device_memory(handle, &free_bytes, &total));
+    check(yoke_device_memory(device, &free_bytes, &total));
     const int32_t index = yoke_catalog_find(bench.name.c_str(), total);
     if (index < 0) return;
     const auto entry = get<yoke_catalog_card>(yoke_catalog_get, index);
     bench.model = entry.name;
-    for (Figure &figure : bench.figures) {
-        const std::string_view name = figure.name;
-        figure.nominal = name == "matmul float64"      ? entry.f64_rate
-                         : name == "matmul float32"    ? entry.f32_rate
-                         : name == "matmul float16"    ? entry.f16_rate
-                         : name == "matmul bfloat16"   ? entry.bf16_rate
-                         : name.substr(0, 4) == "copy" ? entry.memory_bandwidth
-                         : name.find("host") != name.npos
-                             ? link_rate(entry.link_generation, entry.link_width)
-                             : 0;
-    }
+    for (Figure &figure : bench.figures) figure.nominal = nominal_of(entry, figure.name);
+    // NVLink's figure counts both directions; between cards without it the bus is the way.
+    bench.peer_nominal = entry.nvlink_bandwidth > 0
+                             ? entry.nvlink_bandwidth / 2
+                             : link_rate(entry.link_generation, entry.link_width);
 }
 
 }  // namespace
 
 Bench measure(yoke_device *device, double seconds)
 {
-    Bench bench{yoke_device_spec(device),
-                yoke_device_name(device),
-                "",
-                figures_of(device, seconds),
-                {},
-                {}};
+    Bench bench;
+    bench.device = yoke_device_spec(device);
+    bench.name = yoke_device_name(device);
+    check(yoke_set_device(device));  // whose driver pins memory
+    bench.figures = figures_of(device, seconds);
     if (is_host(device)) return bench;
-    const Device host = make<Device>(yoke_device_open, "cpu");
-    const std::vector<Figure> beside = figures_of(host.get(), seconds);
-    for (size_t i = 0; i < beside.size(); ++i) bench.figures[i].cpu = beside[i].value;
-    host_copies(device, seconds, bench.figures);
+    add_tf32(device, seconds, bench.figures);
+    if (yoke_is_available("cpu")) {
+        const Device host = make<Device>(yoke_device_open, "cpu");
+        for (const Figure &beside : figures_of(host.get(), seconds))
+            for (Figure &figure : bench.figures)
+                if (figure.name == beside.name) figure.cpu = beside.value;
+        host_copies(device, host.get(), seconds, bench.figures);
+    }
     peer_matrix(bench, device, seconds);
-    compare_with_catalog(bench);
+    compare_with_catalog(bench, device);
     return bench;
 }
 

@@ -138,9 +138,11 @@ void print_machine(yoke_inventory *inventory, int width)
     if (!cuda.empty()) line += ", CUDA " + cuda;
     for (const char *key : {"nvml_problem", "visible_devices"})
         if (const std::string text = fact(inventory, key); !text.empty()) line += "; " + text;
-    const Device host = make<Device>(yoke_device_open, "cpu");
-    line += "\ncpu: " + std::string(yoke_device_name(host.get())) + ", " +
-            std::to_string(yoke_get_num_threads()) + " threads";
+    if (yoke_is_available("cpu")) {  // YOKE_PLATFORMS may leave it out
+        const Device host = make<Device>(yoke_device_open, "cpu");
+        line += "\ncpu: " + std::string(yoke_device_name(host.get())) + ", " +
+                std::to_string(yoke_get_num_threads()) + " threads";
+    }
     fputs(wrapped(line, width, 0).c_str(), stdout);
 }
 
@@ -172,13 +174,6 @@ int watch(const Options &options)
     return 0;
 }
 
-std::string gibibytes(int64_t bytes)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
-    return text;
-}
-
 int print_catalog(bool json)
 {
     Json all = Json::array();
@@ -188,6 +183,7 @@ int print_catalog(bool json)
                  {"CC", true},
                  {"F16", true},
                  {"F8", true},
+                 {"BF16", true, true},
                  {"POWER", true, true},
                  {"SMs", true, true},
                  {"F32", true, true},
@@ -199,14 +195,15 @@ int print_catalog(bool json)
     for (int32_t i = 0; i < yoke_catalog_count(); ++i) {
         const auto e = get<yoke_catalog_card>(yoke_catalog_get, i);
         all.push_back(catalog_json(e));
-        table.add({e.name, gibibytes(e.memory), shown(e.memory_bandwidth, "B/s"),
-                   std::to_string(e.cc_major) + "." + std::to_string(e.cc_minor),
-                   shown(e.f16_rate, "op/s"), shown(e.f8_rate, "op/s"), number(e.power, "W"),
-                   std::to_string(e.multiprocessors), shown(e.f32_rate, "op/s"),
-                   e.link_generation > 0 ? "gen" + std::to_string(e.link_generation) + " x" +
-                                               std::to_string(e.link_width)
-                                         : std::string("-"),
-                   shown(e.nvlink_bandwidth, "B/s")});
+        table.add(
+            {e.name, e.memory > 0 ? mebibytes(e.memory) : "-", shown(e.memory_bandwidth, "B/s"),
+             std::to_string(e.cc_major) + "." + std::to_string(e.cc_minor),
+             shown(e.f16_rate, "op/s"), shown(e.f8_rate, "op/s"), number(e.power, "W"),
+             std::to_string(e.multiprocessors), shown(e.f32_rate, "op/s"),
+             e.link_generation > 0
+                 ? "gen" + std::to_string(e.link_generation) + " x" + std::to_string(e.link_width)
+                 : std::string("-"),
+             shown(e.nvlink_bandwidth, "B/s")});
     }
     if (json)
         print_json(all);

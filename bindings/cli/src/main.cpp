@@ -17,7 +17,7 @@ int run(int argc, char **argv)
     using namespace yoke::cli;
     CLI::App app("Yoke: GPUs for any script. What there is, what is wrong, which to take.", "yoke");
     app.footer("Each command explains itself: yoke COMMAND --help. Manual: man yoke.");
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);  // a word that is no command is then named as such
     app.set_version_flag("--version", std::string("yoke ") + yoke_version());
     Action action;
     for (const auto add :
@@ -28,7 +28,8 @@ int run(int argc, char **argv)
     } catch (const CLI::ParseError &error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
-    return action();
+    if (!action) fputs(app.help().c_str(), stderr);
+    return action ? action() : 2;
 }
 
 }  // namespace

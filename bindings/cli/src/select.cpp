@@ -40,7 +40,7 @@ void print_explained(yoke_explanation *explanation)
                               : one.accepted  ? Colour::kPlain
                                               : Colour::kDim;
         const char *verdict = one.chosen >= 0 ? "chosen  " : one.accepted ? "fits    " : "rejected";
-        fprintf(stderr, "%s %s%s%s\n", coloured(colour, verdict).c_str(), one.device,
+        fprintf(stderr, "%s %s%s%s\n", coloured(colour, verdict, stderr).c_str(), one.device,
                 *one.device ? "  " : "", one.card < 0 ? "" : title_of(one, cards).c_str());
         fputs(wrapped(one.reason, width, 9).c_str(), stderr);
     }
@@ -76,7 +76,11 @@ int select(const Options &options)
         fprintf(stderr, "yoke: select: %s\n", problem.c_str());
         return 1;
     }
-    if (!options.json) puts(yoke_explanation_visible(explanation.get()));
+    const std::string visible = yoke_explanation_visible(explanation.get());
+    if (!options.json) puts(visible.c_str());
+    if (visible.empty() && options.spec != "cpu" &&
+        options.spec.find("fallback=silent") == options.spec.npos)
+        fputs("yoke: select: the CPU is chosen (--explain says why)\n", stderr);
     return 0;
 }
 
@@ -90,7 +94,9 @@ void add_select(CLI::App &app, Action &action)
     command->footer(
         "Example: CUDA_VISIBLE_DEVICES=$(yoke select auto:n=2,min_free=20GiB,same=nvlink) python "
         "train.py\n"
-        "An empty line means that the CPU is chosen. Exit code: 0, chosen; 1, nothing fits; 2, the "
+        "An empty line means that the CPU is chosen. wait and lease are for who uses the cards: "
+        "here they do "
+        "nothing. Exit code: 0, chosen; 1, nothing fits; 2, the "
         "spec is wrong.");
     command->add_option("SPEC", options->spec,
                         "auto:n=2,min_free=8GiB,min_cc=8.0,max_util=20,same=nvlink,… (auto)");

@@ -33,15 +33,10 @@ std::string fitted(std::string_view text, int width, bool right)
     return right ? blanks + cell : cell + blanks;
 }
 
-bool use_colour()
+bool use_colour(FILE *to)
 {
-    static const bool use = [] {
-        const char *none = std::getenv("NO_COLOR");
-        const char *term = std::getenv("TERM");
-        return isatty(STDOUT_FILENO) && !(none && *none) && term &&
-               std::string_view(term) != "dumb";
-    }();
-    return use;
+    const char *none = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
+    return isatty(fileno(to)) && !(none && *none) && term && std::string_view(term) != "dumb";
 }
 
 std::string scaled(double value, const char *const *prefixes, int count, double step,
@@ -69,10 +64,10 @@ int terminal_width()
     return width >= 40 ? width : 80;
 }
 
-std::string coloured(Colour colour, std::string_view text)
+std::string coloured(Colour colour, std::string_view text, FILE *to)
 {
     static const char *const codes[] = {"", "32", "33", "31", "2", "1"};
-    if (colour == Colour::kPlain || !use_colour()) return std::string(text);
+    if (colour == Colour::kPlain || !use_colour(to)) return std::string(text);
     return std::string("\033[") + codes[static_cast<int>(colour)] + "m" + std::string(text) +
            "\033[0m";
 }

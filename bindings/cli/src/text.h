@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,8 @@ enum class Colour { kPlain, kGood, kWarn, kBad, kDim, kBold };
 // Columns of the terminal: of stdout, else COLUMNS, else 80.
 int terminal_width();
 
-// The text in a colour, if stdout is a terminal, TERM is not "dumb" and NO_COLOR is not set.
-std::string coloured(Colour colour, std::string_view text);
+// The text in a colour, if what it is written to is a terminal, TERM is not "dumb" and NO_COLOR is not set.
+std::string coloured(Colour colour, std::string_view text, FILE *to = stdout);
 
 // Columns that UTF-8 text takes on a terminal, one for each character.
 int width_of(std::string_view text);

@@ -1,5 +1,6 @@
-// yoke doctor --verify-off: maps, memory and threads of this very process before Yoke is used, with CUDA disabled and
-// the CPU at work, and after it was enabled again.
+// yoke doctor --verify-off: maps, memory and threads of this very process at three moments: before Yoke is used, with CUDA
+// disabled and the CPU at work, and after it was enabled and asked for. What CUDA costs is the step from the second to
+// the third; that it is off is that the second maps nothing of it.
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
 
@@ -22,9 +23,10 @@ struct State {
 
 bool is_of_cuda(const std::string &path)
 {
-    for (const char *part :
-         {"libyoke_cuda", "libcuda", "libcublas", "libcudnn", "libnccl", "libnvrtc", "/dev/nvidia"})
-        if (path.find(part) != std::string::npos) return true;
+    const std::string name = path.substr(path.rfind('/') + 1);
+    for (const char *begin :
+         {"libyoke_cuda", "libcuda", "libcublas", "libcudnn", "libnccl", "libnvrtc", "nvidia"})
+        if (name.rfind(begin, 0) == 0) return true;
     return false;
 }
 
@@ -79,11 +81,15 @@ int verify_off(bool json)
     work_on_cpu();
     const State off = look();
     check(yoke_enable("cuda"));
+    const std::string missing = yoke_why_unavailable("cuda");  // which loads it
+    const State on = look();
     const bool clean = off.libraries.empty();
     if (json) {
-        print_json(
-            {{"off", clean},
-             {"states", {state_json("before", before), state_json("disabled, CPU at work", off)}}});
+        print_json({{"off", clean},
+                    {"why_unavailable", missing},
+                    {"states",
+                     {state_json("before", before), state_json("disabled, CPU at work", off),
+                      state_json("enabled and asked for", on)}}});
         return clean ? 0 : 1;
     }
     Table table({{"WHEN"}, {"CUDA LIBRARIES", true}, {"RESIDENT", true}, {"THREADS", true}});
@@ -93,10 +99,15 @@ int verify_off(bool json)
     };
     add("before", before);
     add("disabled, CPU at work", off);
+    add("enabled and asked for", on);
     fputs(table.text(terminal_width()).c_str(), stdout);
-    for (const std::string &library : off.libraries) printf("  mapped: %s\n", library.c_str());
-    puts(clean ? "CUDA is off: nothing of it is mapped."
-               : "CUDA is not off: the libraries above are mapped.");
+    for (const std::string &library : off.libraries)
+        printf("  mapped while disabled: %s\n", library.c_str());
+    for (const std::string &library : on.libraries)
+        printf("  mapped when enabled: %s\n", library.c_str());
+    puts(clean ? "CUDA is off while disabled: nothing of it is mapped."
+               : "CUDA is not off while disabled: the libraries above are mapped.");
+    if (!missing.empty()) printf("(When enabled: %s)\n", missing.c_str());
     return clean ? 0 : 1;
 }
 
