@@ -9,6 +9,7 @@
  *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"; "cudaMalloc@3=2" fails the
  *                       third one alone, counted from the start or from fake_reset()
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
+ *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H

@@ -99,7 +99,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     prop->pciBusID = 0x65 + device;
     prop->pciDeviceID = 0;
     prop->totalGlobalMem = FAKE_MEMORY;
-    prop->multiProcessorCount = 132;
+    const char *multiprocessors = getenv("FAKE_CUDA_MULTIPROCESSORS");
+    prop->multiProcessorCount = multiprocessors ? atoi(multiprocessors) : 132;
     prop->major = 9;
     return cudaSuccess;
 }
