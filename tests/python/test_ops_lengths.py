@@ -77,3 +77,12 @@ def test_attention_without_width_takes_the_mean_of_the_values():
     nothing = [to_yoke(np.zeros((1, 2, length, 0), "float32")) for length in (70, 130)]
     got = to_numpy(yoke.scaled_dot_product_attention(*nothing, to_yoke(value), scale=1.0))
     np.testing.assert_allclose(got, np.broadcast_to(value.mean(2, keepdims=True), got.shape), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows, columns", [(40, 127), (40, 128), (5, 600), (300, 130)])
+def test_an_op_in_place_changes_each_element_of_a_view_once(rows, columns):
+    base = np.arange(float(rows * (columns + 3)), dtype="float32").reshape(rows, -1)
+    x = to_yoke(base)
+    x[:, 1:columns + 1].mul_(2)
+    base[:, 1:columns + 1] *= 2
+    np.testing.assert_array_equal(to_numpy(x), base)
