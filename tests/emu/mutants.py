@@ -30,7 +30,7 @@ TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
            "autocast grad_scaler graph indexing index_select optim optim_lists".split())]
 # As in CMakeLists.txt: all tests as they are, and some of them on other devices.
 PASSES = [(None, {})] + [
-    ("index loss matmul norm pointwise random reduce sort values".split(),
+    ("index lengths loss matmul norm pointwise random reduce sort values".split(),
      dict(YOKE_EMU_THREADS=threads, YOKE_EMU_SEED=seed, FAKE_CUDA_SEED=seed, FAKE_CUDA_MULTIPROCESSORS="1"))
     for seed, threads in (("1", "64"), ("2", "512"))]
 LEAST = 90  # % that must be caught
