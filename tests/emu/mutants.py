@@ -26,7 +26,13 @@ from places import ROOT, equivalents, kernel_files, mutants_of  # noqa: E402
 
 PYTHON = ROOT / "tests/python"
 TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
-         *(PYTHON / f"test_{name}.py" for name in "autocast grad_scaler graph indexing index_select optim".split())]
+         *(PYTHON / f"test_{name}.py" for name in
+           "autocast grad_scaler graph indexing index_select optim optim_lists".split())]
+# As in CMakeLists.txt: all tests as they are, and some of them on other devices.
+PASSES = [(None, {})] + [
+    ("index lengths loss matmul norm pointwise random reduce sort values".split(),
+     dict(YOKE_EMU_THREADS=threads, YOKE_EMU_SEED=seed, FAKE_CUDA_SEED=seed, FAKE_CUDA_MULTIPROCESSORS="1"))
+    for seed, threads in (("1", "64"), ("2", "512"))]
 LEAST = 90  # % that must be caught
 STATE_BYTES = 4096
 
@@ -37,7 +43,7 @@ class Bench:
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
 
-    def run(self, tests, library, **plan):
+    def run(self, tests, library, variables={}, **plan):
         """The lines that the runner told."""
         with tempfile.TemporaryDirectory(dir=self.folder) as own:
             own = pathlib.Path(own)
@@ -48,12 +54,12 @@ class Bench:
             path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = dict(os.environ, YOKE_TEST_DEVICE="cuda", YOKE_CUDA_LIB_PATH=str(driver), PYTHONPATH=path,
                                YOKE_MUTANTS=f"{own}/state", YOKE_MUTANTS_PLAN=f"{own}/plan.json", OMP_NUM_THREADS="1",
-                               OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+                               OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", **variables)
             command = [self.build / "env", "env", f"LD_LIBRARY_PATH={library}:{driver}", sys.executable, "-m", "pytest",
                        "-q", "--tb=line", "--capture=sys", "-p", "no:cacheprovider", "-p", "mutant_runner", *tests]
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
             lines = [json.loads(line) for line in (own / "result").read_text().splitlines()]
-            if not lines and done.returncode not in (0, 5):
+            if done.returncode not in (0, 1):  # 1: a test fails, which the lines tell
                 raise SystemExit(f"the tests did not run:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
             return lines
 
@@ -104,13 +110,28 @@ class Judge:
         self.verdicts[mutant.number] = verdict
         print(f"{verdict:16} {mutant}" + (f"  [{by}]" if by else ""), flush=True)
 
+    def meet(self, jobs, library):
+        """Each job's mutant meets its tests: those that survive meet some of them again on the next device."""
+        for files, variables in PASSES:
+            if files:
+                names = {f"tests/python/test_{name}.py" for name in ("optim", *(f"ops_{file}" for file in files))}
+                jobs = [dict(job, tests=[t for t in job["tests"] if t[0].split("::")[0] in names]) for job in jobs]
+            jobs = [job for job in jobs if job["tests"]]
+            if not jobs:
+                return
+            tests = sorted({test.split("::")[0] for job in jobs for test, _ in job["tests"]})
+            survivors = set()
+            for line in self.bench.run(tests, library, variables, jobs=jobs, **self.limits):
+                mutant = self.mutants[line.pop("number")]
+                self.end(mutant, **line)
+                if line["verdict"] == "survived":
+                    survivors.add(mutant.number)
+            jobs = [job for job in jobs if job["number"] in survivors]
+
     def together(self, mutants):
         """Mutants of the module that holds all of them."""
-        jobs = [dict(number=m.number, file=m.path.name, tests=self.of_place[m.number]) for m in mutants]
-        if jobs:
-            files = sorted({test.split("::")[0] for job in jobs for test, _ in job["tests"]})
-            for line in self.bench.run(files, self.bench.folder, jobs=jobs, **self.limits):
-                self.end(self.mutants[line.pop("number")], **line)
+        self.meet([dict(number=m.number, file=m.path.name, tests=self.of_place[m.number]) for m in mutants],
+                  self.bench.folder)
 
     def alone(self, mutant):
         users = self.module.users(mutant.path)
@@ -121,11 +142,8 @@ class Judge:
             folder = pathlib.Path(folder)
             if not self.module.build_alone(mutant, folder):
                 return self.end(mutant, "does not compile")
-            job = dict(number=mutant.number, file=mutant.path.name, tests=list(tests.items()))
-            files = sorted({test.split("::")[0] for test in tests})
-            for line in self.bench.run(files, folder, jobs=[job], **self.limits):
-                line.pop("number")
-                self.end(mutant, **line)
+            self.verdicts[mutant.number] = "survived"  # unless a test says otherwise
+            self.meet([dict(number=mutant.number, file=mutant.path.name, tests=list(tests.items()))], folder)
 
     def judge(self, chosen):
         self.until = time.time() + 60 * self.options.minutes

@@ -118,3 +118,10 @@ def test_a_k_out_of_range_names_it_the_axis_and_the_shape(k, shape):
 def test_an_axis_out_of_range_is_an_index_error(name):
     with pytest.raises(yoke.IndexError, match=f"{name}.*2"):
         getattr(yoke, name)(yoke.ones((3, 4)), 2)
+
+
+def test_more_rows_than_blocks_are_sorted_and_selected_from():
+    x = np.random.default_rng(0).permutation(40 * 1000).reshape(40, 1000).astype("float32")
+    np.testing.assert_array_equal(to_numpy(yoke.sort(to_yoke(x), -1)[0]), np.sort(x, -1))
+    x = np.random.default_rng(0).permutation(20 * 5000).reshape(20, 5000).astype("float32")
+    np.testing.assert_array_equal(to_numpy(yoke.topk(to_yoke(x), 7)[0]), -np.sort(-x, -1)[:, :7])

@@ -242,6 +242,7 @@ ERRORS = {
     "too much smoothing": (lambda: yoke.cross_entropy(yoke.ones((1, 2)), yoke.tensor([0]), label_smoothing=2.0),
                            yoke.ValueError, "'label_smoothing' is 2"),
     "a class beyond": (lambda: yoke.one_hot(yoke.tensor([0, 5]), 3), yoke.IndexError, "element 1 of x is 5"),
+    "the class behind the last": (lambda: yoke.one_hot(yoke.tensor([0, 3]), 3), yoke.IndexError, "element 1 of x is 3"),
     "a class below": (lambda: yoke.one_hot(yoke.tensor([0, -1])), yoke.IndexError, "element 1 of x is -1"),
     "no classes to count": (lambda: yoke.one_hot(yoke.zeros(0, dtype=yoke.int64)), yoke.ValueError, "give num_classes"),
     "an unknown approximation": (lambda: yoke.gelu(yoke.ones(2), "fast"), yoke.ValueError, '"fast"; it is "none" or "tanh"'),

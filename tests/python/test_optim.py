@@ -43,6 +43,19 @@ def test_adam_follows_its_definition(kind, decoupled, decay):
     np.testing.assert_allclose(p.detach().numpy(), q, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("momentum, nesterov", [(0.0, False), (0.9, False), (0.9, True)])
+@pytest.mark.parametrize("dtype", [yoke.float32, yoke.float64], ids=str)
+def test_sgd_follows_its_definition(momentum, nesterov, dtype):
+    start = np.linspace(-1, 1, 5)
+    p, q, b = parameter(start.tolist(), dtype), start.copy(), np.zeros(5)
+    train(p, optim.SGD([p], lr=0.01, momentum=momentum, weight_decay=0.1, nesterov=nesterov), gradients(20))
+    for g in gradients(20).astype(np.float64):
+        g = g + 0.1 * q
+        b = momentum * b + g
+        q -= 0.01 * (g + momentum * b if nesterov else b)
+    np.testing.assert_allclose(p.detach().numpy(), q, rtol=1e-13 if dtype == yoke.float64 else 1e-5)
+
+
 def test_the_defaults_are_those_of_torch():
     p = parameter([1.0])
     want = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "master_weights": False}

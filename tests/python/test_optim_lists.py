@@ -73,3 +73,18 @@ def test_a_long_list_is_clipped_as_one_vector():
     clipped = np.concatenate([yoke.cast(p.grad, yoke.float64).numpy().ravel() for p in params])
     np.testing.assert_allclose(clipped, flat / np.linalg.norm(flat), rtol=1e-2, atol=1e-6)
     assert yoke.clip_grad_norm_(params, 5.0).item() == yoke.clip_grad_norm_(params, 5.0).item()
+
+
+@pytest.mark.parametrize("count", [499, 500, 501])
+def test_lists_about_as_long_as_a_launch_takes_step_as_one_tensor_does(count):
+    values = np.random.default_rng(0).normal(size=(2, count)).astype(np.float32)
+    params = [nn.Parameter(yoke.tensor([value])) for value in values[0].tolist()]
+    whole = nn.Parameter(yoke.tensor(values[0].tolist()))
+    many, one = optim.AdamW(params, lr=0.1), optim.AdamW([whole], lr=0.1)
+    whole.grad = yoke.tensor(values[1].tolist())
+    for p, g in zip(params, values[1].tolist()):
+        p.grad = yoke.tensor([g])
+    for _ in range(3):
+        many.step()
+        one.step()
+    np.testing.assert_array_equal(yoke.cat([p.detach() for p in params]).numpy(), whole.detach().numpy())

@@ -1,7 +1,7 @@
 """A pytest plugin that runs tests on the module with all mutants: which places a test runs, which mutants it notices.
 
-YOKE_MUTANTS_PLAN names a JSON file: {"state": the file that the module maps, "result": where lines go, "jobs": …, "until":
-when to stop, "seconds": of tests for one mutant}.
+YOKE_MUTANTS_PLAN names a JSON file: {"state": the file that the module maps, "result": where lines go, "jobs": …,
+"until": when to stop, "seconds": of tests for one mutant}.
 Without jobs, every test runs once: a line tells what it ran and how long. A job {"number", "file", "tests": [[test,
 seconds]…]} is a process of its own, forked with all tests collected, which is that mutant until a test fails.
 """
@@ -11,15 +11,13 @@ import json
 import mmap
 import os
 import platform
+import random
 import signal
 import time
 
 HEADER = 4  # bytes of the state before a byte for each place
 PLACES = 4092  # kMost of mutants.h
 WALL_SECONDS = 1200  # for a process that waits; one that computes is measured by its own clock
-BLOCKS = ("64", "512")  # YOKE_EMU_THREADS, as in CMakeLists.txt
-BLOCK_TESTS = tuple(f"test_{name}.py" for name in (
-    "ops_index ops_loss ops_matmul ops_norm ops_pointwise ops_random ops_reduce ops_sort ops_values optim").split())
 
 
 def fork():
@@ -75,27 +73,23 @@ class Runner:
 
     def judge(self, job, items):
         caught_by = self.caught_by[job["file"]]
-        tests = [(items[test], seconds) for test, seconds in job["tests"] if test in items]
-        tests.sort(key=lambda test: (-caught_by[test[0].nodeid], test[1]))
+        tests = [(items[test], seconds) for test, seconds in mixed(job["tests"], job["number"]) if test in items]
+        tests.sort(key=lambda test: -caught_by[test[0].nodeid])
         began = time.time()
-        of_blocks = within(self.plan["seconds"] / 4, [test for test in tests if test[0].path.name in BLOCK_TESTS])
         tests = within(self.plan["seconds"], tests)
-        verdict, by = self.run_as(job, tests, None)
-        for threads in BLOCKS:
-            if verdict == "survived" and of_blocks:
-                verdict, by = self.run_as(job, of_blocks, threads)
+        verdict, by = self.run_as(job, tests)
         if by:
             caught_by[by] += 1
         self.tell(number=job["number"], verdict=verdict, by=by, tests=len(tests), seconds=round(time.time() - began, 2))
 
-    def run_as(self, job, tests, threads):
+    def run_as(self, job, tests):
         """(verdict, the test that noticed) of a process that is this mutant."""
         reading, writing = os.pipe()
         self.choose(job["number"])
         child = fork()
         if child == 0:
             try:
-                self.be_mutant(tests, threads, writing)
+                self.be_mutant(tests, writing)
             finally:
                 os._exit(3)
         os.close(writing)
@@ -108,9 +102,7 @@ class Runner:
         too_long = late or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
         return "too long" if too_long else "caught", *last
 
-    def be_mutant(self, tests, threads, told):
-        if threads:
-            os.environ["YOKE_EMU_THREADS"] = threads
+    def be_mutant(self, tests, told):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
@@ -120,6 +112,15 @@ class Runner:
             if not self.run(item):
                 os._exit(1)
         os._exit(0)
+
+
+def mixed(tests, seed):
+    """One of each test function, then another of each, and so on: what differs most comes first."""
+    of_function = collections.defaultdict(list)
+    for test in random.Random(seed).sample(tests, len(tests)):
+        of_function[test[0].split("[")[0]].append(test)
+    turns = [(turn, test) for own in of_function.values() for turn, test in enumerate(own)]
+    return [test for _, test in sorted(turns, key=lambda turn: turn[0])]
 
 
 def within(seconds, tests):

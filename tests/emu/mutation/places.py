@@ -72,13 +72,14 @@ def exchange_of(line, code):
 
 
 def mutants_of(path):
+    seen = collections.Counter()
     for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
         if line.lstrip().startswith(("#", "//", "template", "static_assert")):
             continue
-        seen = collections.Counter()
         for what, changed, edit in changes_of(line):
-            seen[what] += 1  # the second of its kind in a line is told from the first
-            name = what if seen[what] == 1 else f"{what} ({seen[what]})"
+            same = what, line.strip()
+            seen[same] += 1  # the second of its kind, in this line or another of the same text, is told from the first
+            name = what if seen[same] == 1 else f"{what} ({seen[same]})"
             yield Mutant(path, number, line, name, changed, None if "constexpr" in line else edit)
 
 

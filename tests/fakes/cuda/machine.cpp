@@ -73,7 +73,8 @@ EXPORT int fake_machine_device(int ordinal, fake_device *out)
     snprintf(out->name, sizeof out->name, "Fake GPU %d", ordinal);
     memset(out->uuid, 0xA0 + ordinal, sizeof out->uuid);
     out->bus = 0x65 + ordinal;
-    out->multiprocessors = 132;
+    const char *multiprocessors = getenv("FAKE_CUDA_MULTIPROCESSORS");
+    out->multiprocessors = multiprocessors ? atoi(multiprocessors) : 132;
     out->total = FAKE_MEMORY;
     return sscanf(list, "%d.%d", &out->major, &out->minor) == 2 ? 0 : 1;
 }
