@@ -45,13 +45,14 @@ print({machine.topology.links[0][other].label for other in range(1, 8)}, "NV18" 
 
 
 def test_what_is_not_known_is_none(tmp_path):
-    assert on("none", tmp_path, "print(yoke.inventory().cards, yoke.inventory().facts['driver'] == '')") == "[] True\n"
+    told = on("none", tmp_path, "card, = yoke.inventory().cards; print(card.memory_total, card.usable, card.vendor)")
+    assert told == "None False 1a03\n"
 
 
 def test_the_catalog_has_figures_with_sources():
     entries = yoke.catalog()
     assert len(entries) >= 24 and len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
-        assert entry.memory > 1 << 30 and entry.memory_bandwidth > 1e10, entry
+        assert (entry.memory == 0 or entry.memory > 1 << 30) and entry.memory_bandwidth > 1e10, entry
         assert entry.source and entry.match and entry.compute_capability >= (3, 0), entry
         assert entry.f16_rate == 0 or entry.f16_rate >= entry.f64_rate, entry
