@@ -1,10 +1,12 @@
 #include "tests/emu/untouched.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 
 #include "core/backend/backend.h"
+#include "tests/fakes/cuda/fake.h"
 
 namespace yoke::emu {
 
@@ -29,8 +31,10 @@ Untouched::Untouched(const yoke_launch *launch)
     for (int i = 0; i < launch->operand_count; i++) {
         const yoke_operand &operand = launch->operands[i];
         if (!is_written(operand)) continue;
+        // What lies behind the block itself is the host's heap.
         const uintptr_t begin = (uintptr_t)operand.begin + operand.bytes,
-                        end = (begin + kAlignment - 1) / kAlignment * kAlignment;
+                        block = (uintptr_t)fake_end_of_block(operand.begin),
+                        end = std::min(block, (begin + kAlignment - 1) / kAlignment * kAlignment);
         if (begin < end && !meets(begin, end))
             zones_.push_back({(const unsigned char *)begin, end - begin, i});
     }

@@ -15,7 +15,7 @@ describe("an inventory", function()
     it("takes no arguments", function()
         local ok, problem = pcall(yoke.inventory, 1)
         assert.is_false(ok)
-        assert.equal("type", problem.code)
+        assert.equal("value", problem.code)
     end)
 
     it("knows how cards are joined, as text too", function()

@@ -7,13 +7,20 @@
 #include <string>
 
 #include "core/backend/backend.h"
+#include "tests/fakes/cuda/fake.h"
+
+// Of the 512 bytes of the test's own memory.
+const void *fake_end_of_block(const void *place)
+{
+    return (const char *)((uintptr_t)place / 512 * 512 + 512);
+}
 
 namespace yoke::emu {
 
 namespace {
 
 struct Memory {
-    alignas(256) std::array<unsigned char, 512> bytes{};
+    alignas(512) std::array<unsigned char, 512> bytes{};
 
     yoke_operand operand(size_t first, size_t count, uint32_t flags)
     {

@@ -69,6 +69,9 @@ extern fake_enqueue_fn fake_runtime_enqueue;
 cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
                          void (*drop)(void *), void *context, const void *words, size_t bytes);
 
+/* The end of the block of device or pinned memory that a byte lies in; NULL for any other memory. */
+const void *fake_end_of_block(const void *place);
+
 #ifdef __cplusplus
 }
 #endif

@@ -78,6 +78,13 @@ bool is_inside(const void *place, size_t bytes, std::vector<const void *> &uses,
 
 extern "C" {
 
+const void *fake_end_of_block(const void *place)
+{
+    const std::lock_guard lock(state().mutex);
+    const auto block = find_block(place);
+    return block == state().blocks.end() ? nullptr : block->first + block->second.bytes;
+}
+
 // ---- errors and devices ----------------------------------------------------------------------------------------------
 
 const char *cudaGetErrorName(cudaError_t error)
