@@ -8,6 +8,7 @@
 #include "core/tensor/tensor.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_backend.h"
+#include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
 
 #include <thread>
@@ -18,30 +19,7 @@ namespace {
 using test::expect_error;
 using test::fake;
 using test::in_fresh_process;
-
-// A CPU for programs that are linked without the library's own; it takes no orders.
-yoke_status get_fake_cpu(const yoke_host *, const yoke_backend **out)
-{
-    static yoke_backend table = test::fake_table("cpu");
-    table.device_count = [](int32_t *count) {
-        *count = 1;
-        return YOKE_OK;
-    };
-    table.device_open = [](int32_t, void **device) {
-        *device = &table;
-        return YOKE_OK;
-    };
-    table.after_fork = [] {};
-    *out = &table;
-    return YOKE_OK;
-}
-
-// The fake beside the library's own CPU backend.
-void prepare()
-{
-    register_backend("cpu", get_fake_cpu);
-    register_backend("fake", test::get_fake);
-}
+using test::prepare;
 
 std::string logged;
 void remember(void *, int32_t level, const char *message)
