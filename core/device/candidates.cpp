@@ -33,6 +33,16 @@ bool is_card_of(const Card &card, const Device &device)
            normal_pci(device.info.pci) == normal_pci(info.pci);
 }
 
+// Whether a reason against a card is refuted by its having been opened, which makes no context: one that the bus alone gave
+// for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
+bool is_refuted(const yoke_card_info &info, const Device &device)
+{
+    if (info.present == 0) return false;
+    const bool by_bus = info.nvml_index < 0 && std::string_view(info.driver) != "nvidia";
+    const bool by_library = std::string_view(info.reason).rfind("NVML does not start", 0) == 0;
+    return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus || by_library;
+}
+
 // What nobody has told of a card so far, from its backend.
 void complete(Card &card, Device &device)
 {
@@ -50,7 +60,7 @@ void complete(Card &card, Device &device)
         device.backend->mem_info(device.handle, &free_now, &total) == YOKE_OK)
         info.memory_free = static_cast<int64_t>(free_now);
     info.visible = device.index;
-    if (info.present != 0) info.reason[0] = '\0';  // it was opened: nothing speaks against it
+    if (is_refuted(info, device)) info.reason[0] = '\0';
 }
 
 // A card that the inventory did not know of: nothing is known of its links either.

@@ -1,0 +1,59 @@
+"""Choosing among the cards of scenarios: the emulated CUDA module over the fake driver, beside the fake NVML."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", "/nowhere"))
+DRIVER = BUILD / "tests" / "fakes" / "cuda" / "driver"
+MODULE = BUILD / "tests" / "emu" / "lib"
+NVML = BUILD / "tests" / "fakes" / "edge" / "libnvidia-ml.so.1"
+BEGIN = """
+import ctypes, yoke
+def contexts(): return ctypes.CDLL("libcuda.so.1").fake_held(0)
+def error_of(call, *args, **constraints):
+    try:
+        call(*args, **constraints)
+    except yoke.Error as error:
+        return type(error).__name__, str(error)
+    raise SystemExit("nothing was raised")
+"""
+
+pytestmark = pytest.mark.skipif(not ((MODULE / "libyoke_cuda.so").is_file() and NVML.is_file()),
+                                reason="no emulated CUDA module or no fake NVML was built")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """machine(scenario) gives the environment of a process on it; with nvml=False there is no NVML."""
+    def machine(scenario, nvml=True, **variables):
+        subprocess.run([sys.executable, "-B", ROOT / "tests" / "fakes" / "edge" / "render.py", scenario, tmp_path,
+                        "--nvml", NVML if nvml else "none"], check=True, capture_output=True)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "YOKE_"))}
+        lines = (tmp_path / "environment").read_text(encoding="utf-8").splitlines()
+        return {**clean, **dict(line.split("=", 1) for line in lines), "YOKE_CUDA_LIB_PATH": str(DRIVER),
+                "YOKE_LEASE_DIR": str(tmp_path / "leases"),
+                "LD_LIBRARY_PATH": f"{MODULE}:{DRIVER}:{os.environ.get('LD_LIBRARY_PATH', '')}", **variables}
+    return machine
+
+
+def run(environment, script):
+    """What a script says there, line by line, and its log."""
+    done = subprocess.run([sys.executable, "-c", BEGIN + script], capture_output=True, text=True, check=False,
+                          env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr
+
+
+def test_a_card_whose_mode_lets_nobody_in_is_not_chosen_though_it_can_be_opened(machine):
+    (verdicts, error), _ = run(machine("exclusive-mode"), """
+print([(v.device, v.accepted) for v in yoke.explain("auto:kind=cuda")])
+assert [str(d) for d in yoke.select(kind="cuda")] == ["cuda:2"]
+print(*error_of(yoke.select, 2, kind="cuda"))
+""")
+    assert all(verdict in verdicts for verdict in ("('cuda:2', True)", "('cuda:0', False)", "('cuda:1', False)"))
+    assert error.startswith("DeviceUnavailableError ") and "only 1 of the 2" in error
+    assert "process 8123 (tritonserver) has it" in error and "'prohibited'" in error
