@@ -57,3 +57,28 @@ print(*error_of(yoke.select, 2, kind="cuda"))
     assert all(verdict in verdicts for verdict in ("('cuda:2', True)", "('cuda:0', False)", "('cuda:1', False)"))
     assert error.startswith("DeviceUnavailableError ") and "only 1 of the 2" in error
     assert "process 8123 (tritonserver) has it" in error and "'prohibited'" in error
+
+
+def test_choosing_makes_a_context_on_no_card_but_the_chosen_one(machine):
+    run(machine("8xH100-nvlink", nvml=False), """
+yoke.devices()
+assert [d.total_memory >> 20 for d in yoke.devices("cuda")] == [81559] * 8 and contexts() == 0
+yoke.explain("auto:min_free=8GiB")
+assert contexts() == 0
+yoke.select(kind="cuda", name="H100")
+assert contexts() == 1, contexts()
+yoke.ones(3, device="cuda:0")
+before = contexts()
+yoke.explain("cuda")
+assert contexts() == before
+yoke.select(kind="cuda", min_free="8GiB")  # nobody else tells how much is free
+assert contexts() == 8, contexts()
+""")
+
+
+def test_a_card_that_does_not_tell_its_free_memory_says_why(machine):
+    (said,), _ = run(machine("8xH100-nvlink", nvml=False, FAKE_CUDA_FAIL="cuDevicePrimaryCtxRetain=46"), """
+print(*error_of(yoke.select, kind="cuda", min_free="8GiB"))
+""")
+    assert said.startswith("DeviceUnavailableError ")
+    assert "it does not tell its memory" in said and "cuDevicePrimaryCtxRetain" in said

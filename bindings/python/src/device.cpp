@@ -4,6 +4,7 @@
 
 #include "yoke/amp.h"
 #include "yoke/device.h"
+#include "yoke/select.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -59,8 +60,22 @@ void leave(const Device &, const py::args &)
 std::pair<int64_t, int64_t> memory_of(yoke_device *device)
 {
     int64_t free_bytes = 0, total_bytes = 0;
-    check(yoke_device_memory(device, &free_bytes, &total_bytes));
+    yoke_status status;
+    {
+        const ReleaseGil release;  // the first use of a device makes its context
+        status = yoke_device_memory(device, &free_bytes, &total_bytes);
+    }
+    check(status);
     return {free_bytes, total_bytes};
+}
+
+// What the device was opened with: to read an attribute must cost no context.
+int64_t total_memory_of(yoke_device *device)
+{
+    yoke_card_info card{};
+    card.struct_size = sizeof card;
+    check(yoke_device_card(device, &card));
+    return card.memory_total;
 }
 
 void synchronize(yoke_device *device)
@@ -138,7 +153,7 @@ void bind_class(py::module_ &module)
             "free_memory", [](const Device &d) { return memory_of(handle(d)).first; },
             "Bytes free now, as the driver tells it.")
         .def_property_readonly(
-            "total_memory", [](const Device &d) { return memory_of(handle(d)).second; },
+            "total_memory", [](const Device &d) { return total_memory_of(handle(d)); },
             "Bytes in all.")
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
