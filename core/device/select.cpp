@@ -19,6 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::atomic<Device *> process_default{nullptr};
+Once default_once;
 
 struct Told {
     Mutex mutex{LockRank::kOther};
@@ -103,14 +104,13 @@ class Leases {
 public:
     ~Leases()
     {
-        for (const std::string &key : taken_) drop_lease(key);
+        for (const std::string &key : taken_) return_lease(key);
     }
     // In one order everywhere, so that of two that want the same cards one gets them all. False: another was faster.
     bool take(std::vector<std::string> keys)
     {
         std::sort(keys.begin(), keys.end());
         for (const std::string &key : keys) {
-            if (holds_lease(key)) continue;
             if (!take_lease(key)) return false;
             taken_.push_back(key);
         }
@@ -265,25 +265,32 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     return select(spec, wanted);
 }
 
-Device &current_device()
+// What the configuration says now. Only looked at, so that a host may still choose another after a failure.
+static Device &open_configured()
 {
-    if (Device *device = thread_state().device) return *device;
-    Device *known = process_default.load(std::memory_order_acquire);
-    if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
-    // Only looked at, so that a host may still choose another after a failure.
     const char *spec = peek_config("YOKE_DEVICE");
-    Device *found = nullptr;
     try {
-        found = &open_device(spec ? spec : "auto");
+        return open_device(spec ? spec : "auto");
     } catch (const Error &error) {
         if (!spec) throw;
         throw Error(error.status(), format("YOKE_DEVICE is '%s': %s", spec, error.what()),
                     error.native_code());
     }
-    if (known) return *found;  // for as long as the default's kind is switched off
-    config("YOKE_DEVICE");
-    Device *first = nullptr;
-    return process_default.compare_exchange_strong(first, found) ? *found : *first;
+}
+
+Device &current_device()
+{
+    if (Device *device = thread_state().device) return *device;
+    Device *known = process_default.load(std::memory_order_acquire);
+    if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
+    if (known) return open_configured();  // for as long as the default's kind is switched off
+    // By one thread: of two that lease different devices one would keep a lease that nobody uses.
+    default_once.run("the default device", [] {
+        Device &found = open_configured();
+        config("YOKE_DEVICE");
+        process_default.store(&found, std::memory_order_release);
+    });
+    return *process_default.load(std::memory_order_acquire);
 }
 
 void set_current_device(Device &device)

@@ -9,6 +9,10 @@
 #include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
 
+#include <unistd.h>
+#include <atomic>
+#include <thread>
+
 namespace yoke {
 namespace {
 
@@ -65,6 +69,36 @@ TEST(DeviceKinds, ATensorOfAKindThatWasJustSwitchedOffIsRefusedBeforeItHasMemory
         expect_error(YOKE_E_UNAVAILABLE, {"fake:0", "disabled"},
                      [&] { make_layout(device, YOKE_F32, shape, nullptr, "test"); });
         disable("fake");  // nothing was left behind
+    });
+}
+
+// A fake whose memory is asked for slowly, and counted: each choice among devices asks.
+std::atomic<int> looks{0};
+yoke_status get_slow(const yoke_host *host, const yoke_backend **out)
+{
+    static yoke_backend table = test::fake_table("fake");
+    fake.host = host;
+    table.mem_info = [](void *device, uint64_t *free_bytes, uint64_t *total) {
+        ++looks;
+        usleep(20'000);
+        return test::fake_entries::mem_info(device, free_bytes, total);
+    };
+    *out = &table;
+    return YOKE_OK;
+}
+
+TEST(DeviceKinds, TheDefaultDeviceIsChosenByOneThreadForAll)
+{
+    in_fresh_process([] {
+        register_backend("fake", get_slow);
+        register_backend("cpu", test::get_fake_cpu);
+        fake.devices = 2;
+        set_config("YOKE_DEVICE", "auto:kind=fake,min_free=1KiB");
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; ++i)
+            threads.emplace_back([] { EXPECT_EQ(current_device().name, "fake:1"); });
+        for (std::thread &thread : threads) thread.join();
+        EXPECT_EQ(looks, 3);  // at both, and whether the chosen one is still there
     });
 }
 
