@@ -106,15 +106,16 @@ public:
     {
         for (const std::string &key : taken_) return_lease(key);
     }
-    // In one order everywhere, so that of two that want the same cards one gets them all. False: another was faster.
-    bool take(std::vector<std::string> keys)
+    // In one order everywhere, so that of two that want the same cards one gets them all. Gives the one that another has;
+    // "" for none.
+    std::string take(std::vector<std::string> keys)
     {
         std::sort(keys.begin(), keys.end());
         for (const std::string &key : keys) {
-            if (!take_lease(key)) return false;
+            if (!take_lease(key)) return key;
             taken_.push_back(key);
         }
-        return true;
+        return "";
     }
     void keep() { taken_.clear(); }
 
@@ -122,8 +123,17 @@ private:
     std::vector<std::string> taken_;
 };
 
-// The devices of a choice, leased where that was asked for; empty if another process was faster.
-std::vector<Device *> settle(const Spec &spec, const Candidates &all, const Choice &choice)
+// A lease that could not be taken counts as held, whatever a look at it says: a lock that is shared shows to no look.
+void mark_held(Candidates &all, const std::string &key)
+{
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        int32_t &holder = all.situation.seats[i].holder;
+        if (lease_key(all.machine.cards[i].info) == key && !holder) holder = -1;
+    }
+}
+
+// The devices of a choice, leased where that was asked for; empty if another process was faster, which `all` says then.
+std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &choice)
 {
     Leases leases;
     std::vector<Device *> devices;
@@ -138,7 +148,10 @@ std::vector<Device *> settle(const Spec &spec, const Candidates &all, const Choi
     }
     if (spec.lease) {
         warn_of_private_leases(all.machine.fact("container"));
-        if (!leases.take(keys)) return {};
+        if (const std::string taken = leases.take(keys); !taken.empty()) {
+            mark_held(all, taken);
+            return {};
+        }
     }
     for (size_t i = 0; i < devices.size(); ++i)
         if (choice.chosen[i] != kCpuCandidate)
@@ -175,14 +188,14 @@ std::vector<Device *> select(const Spec &spec, int count)
     const auto wait = std::chrono::duration<double>(spec.wait);
     const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     for (int looks = 1;; ++looks) {
-        const Candidates all = find_candidates(spec, true);
-        const Choice choice = choose(all.machine, all.situation, spec, count);
-        const bool fits = choice.problem.empty() && choice.passed_over.empty();
+        Candidates all = find_candidates(spec, true);
+        Choice choice = choose(all.machine, all.situation, spec, count);
         const bool waits = Clock::now() < end;
-        if (fits || (choice.problem.empty() && !waits)) {
+        // Each time that another process was faster one card fewer fits.
+        while (choice.problem.empty() && (choice.passed_over.empty() || !waits)) {
             const std::vector<Device *> devices = settle(spec, all, choice);
             if (!devices.empty()) return devices;
-            continue;  // another process has its lease now, so the next choice is another one
+            choice = choose(all.machine, all.situation, spec, count);
         }
         if (!waits) fail_nothing_fits(spec, all, choice);
         pause(end, looks);

@@ -1,4 +1,5 @@
 """Choosing among the cards of scenarios: the emulated CUDA module over the fake driver, beside the fake NVML."""
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -67,7 +68,7 @@ yoke.explain("auto:min_free=8GiB")
 assert contexts() == 0
 yoke.select(kind="cuda", name="H100")
 assert contexts() == 1, contexts()
-yoke.ones(3, device="cuda:0")
+assert yoke.device("cuda:0").free_memory > 0
 before = contexts()
 yoke.explain("cuda")
 assert contexts() == before
@@ -82,3 +83,26 @@ print(*error_of(yoke.select, kind="cuda", min_free="8GiB"))
 """)
     assert said.startswith("DeviceUnavailableError ")
     assert "it does not tell its memory" in said and "cuDevicePrimaryCtxRetain" in said
+
+
+def test_a_lease_file_that_somebody_locked_otherwise_is_no_endless_loop(machine, tmp_path):
+    environment = machine("A100+T4")
+    (uuids,), _ = run(environment, """
+first, second = yoke.select(2, kind="cuda", lease=True)
+print(first.uuid[4:].lower(), second.uuid[4:].lower())
+""")
+    files = [open(tmp_path / "leases" / f"{uuid}.lease", encoding="utf-8") for uuid in uuids.split()]
+    for locked, file in enumerate(files, 1):
+        fcntl.flock(file, fcntl.LOCK_SH)
+        (said,), _ = run(environment, f"""
+import time
+begin = time.monotonic()
+if {locked} == 1:
+    assert [d.uuid[4:].lower() for d in yoke.select(kind="cuda", lease=True)] == ["{uuids.split()[1]}"]
+    print("the other one")
+else:
+    kind, text = error_of(yoke.select, kind="cuda", lease=True, wait=0.3)
+    assert time.monotonic() - begin < 20
+    print(kind, text)
+""")
+    assert said.startswith("TimeoutError ") and "another process holds its lease" in said
