@@ -169,6 +169,7 @@ void look_up_leases(Candidates &all, const Spec &spec)
 void look_at_cpu(Situation &situation)
 {
     situation.cpu_problem = why_unavailable(kHostKind);
+    situation.cpu_first = platforms().kinds.front() == kHostKind;
     if (!situation.cpu_problem.empty()) return;
     for (Device *cpu : opened_devices_of(kHostKind)) {
         uint64_t free_now = 0, total = 0;

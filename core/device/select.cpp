@@ -275,6 +275,8 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     check_named_platforms();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
     if (is_plain && wanted == 1) return {&open_auto(spec)};
+    // Whoever opens "cuda" gets the first one, and means the same here.
+    if (spec.form == Spec::Form::kKind && wanted == 1) return {devices_of(spec.kind).front()};
     return select(spec, wanted);
 }
 

@@ -29,6 +29,7 @@ struct Situation {
     std::string gpu_problem;  // why CUDA cannot be used; "" for nothing, or when it is not known
     std::string cpu_problem;  // why the CPU may not be used; "" for nothing
     int64_t cpu_free = -1, cpu_total = -1;  // bytes, -1: not known
+    bool cpu_first = false;                 // YOKE_PLATFORMS names it before any other kind
 };
 
 inline constexpr int kCpuCandidate = -1;

@@ -39,7 +39,36 @@ Machine a100_and_t4()
 TEST(DeviceSelection, OfEqualCardsTheLastIsTakenSoThatTheFirstStaysFree)
 {
     EXPECT_EQ(choice_for(eight(), "auto").chosen, Cards{7});
-    EXPECT_EQ(choice_for(eight(), "cuda").chosen, Cards{7});
+    EXPECT_EQ(choice_for(eight(), "auto:kind=cuda").chosen, Cards{7});
+}
+
+TEST(DeviceSelection, AKindAloneMeansItsFirstDeviceAsInOpeningIt)
+{
+    EXPECT_EQ(choice_for(eight(), "cuda").chosen, Cards{0});
+    EXPECT_EQ(choice_for(eight(), "cuda", 2).chosen.size(), 2u);
+    Machine machine = eight();
+    put(machine.cards[0].info.reason, "it is on fire");
+    EXPECT_EQ(choice_for(machine, "cuda").chosen, Cards{7});
+}
+
+TEST(DeviceSelection, WhereTheUserNamesTheCpuFirstItIsTakenUnlessTheSpecNeedsAGpu)
+{
+    const Machine machine = eight();
+    Situation situation = situation_of(machine);
+    situation.cpu_first = true;
+    const auto chosen = [&](const char *text, int count = 1) {
+        return choose(machine, situation, parse_spec(text), count);
+    };
+    for (const char *open : {"auto", "auto:min_free=1MiB", "auto:fallback=error"}) {
+        EXPECT_EQ(chosen(open).chosen, Cards{kCpuCandidate}) << open;
+        EXPECT_EQ(chosen(open).passed_over, "") << open;
+    }
+    EXPECT_EQ(reason_of(chosen("auto"), kCpuCandidate),
+              "yes: the host's processor, which YOKE_PLATFORMS names first");
+    for (const char *gpu : {"auto:kind=cuda", "auto:min_cc=8.0", "auto:lease"})
+        EXPECT_EQ(chosen(gpu).chosen, Cards{7}) << gpu;
+    EXPECT_EQ(chosen("auto:min_free=1TiB,kind=cuda").chosen, Cards{});
+    EXPECT_EQ(chosen("auto", 2).chosen.size(), 2u);
 }
 
 TEST(DeviceSelection, LeasesThenLinksThenMemoryThenLoadDecide)

@@ -106,3 +106,20 @@ else:
     print(kind, text)
 """)
     assert said.startswith("TimeoutError ") and "another process holds its lease" in said
+
+
+def test_the_order_of_platforms_holds_for_every_spec(machine):
+    run(machine("A100+T4", YOKE_PLATFORMS="cpu,cuda"), """
+for spec in ("auto", "auto:min_free=1MiB"):
+    assert str(yoke.device(spec)) == "cpu", spec
+    assert yoke.explain(spec)[0].device == "cpu", spec
+assert str(yoke.select(min_free="1MiB", wait=5)[0]) == "cpu"
+assert yoke.select(lease=True)[0].kind == "cuda"
+""")
+
+
+def test_a_kind_alone_is_its_first_device_however_it_is_asked_for(machine):
+    run(machine("A100+T4", CUDA_VISIBLE_DEVICES="1,0"), """
+assert str(yoke.device("cuda")) == "cuda:0" == yoke.explain("cuda")[0].device
+assert yoke.select(kind="cuda")[0].name == "NVIDIA A100-PCIE-40GB"
+""")
