@@ -54,14 +54,16 @@ std::string look_for_check()
 }
 
 // Says once for each kind why it is not used: aloud where a device of it was to be expected.
-void tell_skipped(const std::string &kind, const char *reason)
+void tell_skipped(const std::string &kind, const std::string &reason)
 {
-    if (!is_new("kind " + kind)) return;
+    if (!is_new("kind " + kind + ": " + reason)) return;
     const std::string check =
         kind == "cuda" && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
-    const bool expected = is_defect(kind) || !check.empty();
+    const bool has_devices = why_unavailable(kind)[0] == '\0';
+    const bool expected = has_devices || is_defect(kind) || !check.empty();
+    const bool names_check = reason.find("yoke doctor") != std::string::npos;
     log(expected ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s%s",
-        kind.c_str(), reason, doctor_text(check).c_str());
+        kind.c_str(), reason.c_str(), names_check ? "" : doctor_text(check).c_str());
 }
 
 Device &cpu_device()
@@ -202,19 +204,31 @@ std::vector<Device *> select(const Spec &spec, int count)
     }
 }
 
+// The best device of a kind, or nullptr and why there is none. A kind that the user named must serve.
+Device *best_of_kind(const Spec &spec, const std::string &kind, std::string &reason)
+{
+    reason = why_unavailable(kind);
+    if (!reason.empty()) return nullptr;
+    if (kind == kHostKind) return &cpu_device();
+    Spec of_kind = spec;
+    of_kind.kind = kind;
+    try {
+        return select(of_kind, 1).front();
+    } catch (const Error &error) {
+        const bool is_state =
+            error.status() == YOKE_E_UNAVAILABLE || error.status() == YOKE_E_DEVICE_LOST;
+        if (!is_state || platforms().named) throw;
+        reason = error.what();
+        return nullptr;
+    }
+}
+
 // The first kind that works, and of its devices the best one.
 Device &open_auto(const Spec &spec)
 {
-    std::string reasons;
+    std::string reasons, reason;
     for (const std::string &kind : platforms().kinds) {
-        const char *reason = why_unavailable(kind);
-        if (!*reason) {
-            const std::vector<Device *> &devices = devices_of(kind);
-            if (devices.size() == 1) return *devices.front();
-            Spec of_kind = spec;
-            of_kind.kind = kind;
-            return *select(of_kind, 1).front();
-        }
+        if (Device *device = best_of_kind(spec, kind, reason)) return *device;
         tell_skipped(kind, reason);
         reasons += (reasons.empty() ? "" : "; ") + kind + ": " + reason;
     }

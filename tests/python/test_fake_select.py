@@ -123,3 +123,19 @@ def test_a_kind_alone_is_its_first_device_however_it_is_asked_for(machine):
 assert str(yoke.device("cuda")) == "cuda:0" == yoke.explain("cuda")[0].device
 assert yoke.select(kind="cuda")[0].name == "NVIDIA A100-PCIE-40GB"
 """)
+
+
+@pytest.mark.parametrize("cards", ["1,0", "0"])
+def test_auto_takes_the_cpu_with_one_warning_where_no_card_can_be_used(machine, cards):
+    environment = machine("exclusive-mode", CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=cards)
+    _, log = run(environment, """
+for _ in range(2):
+    assert str(yoke.device("auto")) == "cpu" and str(yoke.select()[0]) == "cpu"
+assert yoke.ones(3).sum().item() == 3
+""")
+    assert log.count("device 'auto' does not use cuda: ") == 1, log
+    assert log.count("yoke doctor") == 1, log
+    (said,), _ = run({**environment, "YOKE_PLATFORMS": "cuda,cpu"}, """
+print(*error_of(yoke.device, "auto"))
+""")
+    assert said.startswith("DeviceUnavailableError ")
