@@ -307,12 +307,21 @@ static Device &open_configured()
     }
 }
 
+// Whether a kind that could be used is switched off, so that what is found now is no default for the time after.
+static bool lacks_kind()
+{
+    const std::vector<std::string> kinds = platforms().kinds;
+    return std::any_of(kinds.begin(), kinds.end(),
+                       [](const std::string &kind) { return is_disabled(kind); });
+}
+
 Device &current_device()
 {
     if (Device *device = thread_state().device) return *device;
     Device *known = process_default.load(std::memory_order_acquire);
     if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
-    if (known) return open_configured();  // for as long as the default's kind is switched off
+    // For as long as the default's kind is switched off, or one that might have given the default.
+    if (known || lacks_kind()) return open_configured();
     // By one thread: of two that lease different devices one would keep a lease that nobody uses.
     default_once.run("the default device", [] {
         Device &found = open_configured();

@@ -110,6 +110,15 @@ needs_cuda = pytest.mark.skipif(not yoke.is_available("cuda"), reason="there is 
 
 
 @needs_cuda
+def test_a_first_use_without_a_kind_decides_nothing_for_the_time_after():
+    run("""
+with yoke.disabled("cuda"):
+    assert str(yoke.ones(3).device) == "cpu"
+assert yoke.current_device() is yoke.device("auto") is not yoke.device("cpu")
+""", YOKE_DEVICE="auto", YOKE_PLATFORMS="")
+
+
+@needs_cuda
 def test_live_tensors_keep_their_kind_from_being_disabled_by_name():
     run("""
 x = yoke.ones((2, 3), device="cuda")

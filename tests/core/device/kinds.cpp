@@ -72,6 +72,44 @@ TEST(DeviceKinds, ATensorOfAKindThatWasJustSwitchedOffIsRefusedBeforeItHasMemory
     });
 }
 
+std::string logged;
+void remember(void *, int32_t level, const char *message)
+{
+    logged += std::to_string(level) + " " + message + "\n";
+}
+
+TEST(DeviceKinds, AFirstUseWhileAKindIsOffDecidesNothingForTheTimeAfter)
+{
+    in_fresh_process([] {
+        prepare();
+        disable("fake");
+        EXPECT_EQ(current_device().name, "cpu");
+        set_config("YOKE_DEVICE", "cpu");  // nothing was used up either
+        set_config("YOKE_DEVICE", "");
+        enable("fake");
+        EXPECT_EQ(current_device().name, "fake:0");
+        disable("fake");
+        EXPECT_EQ(current_device().name, "cpu");
+        enable("fake");
+        EXPECT_EQ(current_device().name, "fake:0");
+    });
+}
+
+TEST(DeviceKinds, AFaultIsWarnedOfThoughTheKindWasSwitchedOffBefore)
+{
+    in_fresh_process([] {
+        prepare();
+        fake.open_status = YOKE_E_DEVICE_LOST;
+        set_log_callback(remember, nullptr, nullptr);
+        disable("fake");
+        EXPECT_EQ(open_device("auto").name, "cpu");
+        EXPECT_EQ(logged, "");
+        enable("fake");
+        EXPECT_EQ(open_device("auto").name, "cpu");
+        EXPECT_NE(logged.find("1 device 'auto' does not use fake: "), std::string::npos) << logged;
+    });
+}
+
 // A fake whose memory is asked for slowly, and counted: each choice among devices asks.
 std::atomic<int> looks{0};
 yoke_status get_slow(const yoke_host *host, const yoke_backend **out)
