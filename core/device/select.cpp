@@ -21,6 +21,32 @@ using Clock = std::chrono::steady_clock;
 std::atomic<Device *> process_default{nullptr};
 Once default_once;
 
+// What stands in for the default while a kind is switched off: chosen once, not for each tensor.
+struct StandIn {
+    Mutex mutex{LockRank::kOther};
+    Device *device = nullptr;
+    const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
+    uint64_t changes = 0;        // disabled_changes() before it was chosen
+};
+// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+StandIn &now = *new StandIn;
+
+// The one that was chosen under the same conditions, or nullptr.
+Device *stand_in_for(const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    return now.spec == spec && now.changes == changes ? now.device : nullptr;
+}
+
+Device &stand_in(Device &device, const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    now.device = &device;
+    now.spec = spec;
+    now.changes = changes;
+    return device;
+}
+
 struct Told {
     Mutex mutex{LockRank::kOther};
     std::vector<std::string> all;
@@ -320,8 +346,13 @@ Device &current_device()
     if (Device *device = thread_state().device) return *device;
     Device *known = process_default.load(std::memory_order_acquire);
     if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
-    // For as long as the default's kind is switched off, or one that might have given the default.
-    if (known || lacks_kind()) return open_configured();
+    const uint64_t changes = disabled_changes();
+    if (changes > 0) {
+        const char *spec = peek_config("YOKE_DEVICE");
+        if (Device *device = stand_in_for(spec, changes)) return *device;
+        // For as long as the default's kind is switched off, or one that might have given the default.
+        if (known || lacks_kind()) return stand_in(open_configured(), spec, changes);
+    }
     // By one thread: of two that lease different devices one would keep a lease that nobody uses.
     default_once.run("the default device", [] {
         Device &found = open_configured();

@@ -110,16 +110,36 @@ TEST(DeviceKinds, AFaultIsWarnedOfThoughTheKindWasSwitchedOffBefore)
     });
 }
 
-// A fake whose memory is asked for slowly, and counted: each choice among devices asks.
+// Backends whose memory is asked for slowly, and counted: each choice among devices asks.
 std::atomic<int> looks{0};
+yoke_status look_slowly(void *device, uint64_t *free_bytes, uint64_t *total)
+{
+    ++looks;
+    usleep(20'000);
+    return test::fake_entries::mem_info(device, free_bytes, total);
+}
+
 yoke_status get_slow(const yoke_host *host, const yoke_backend **out)
 {
     static yoke_backend table = test::fake_table("fake");
     fake.host = host;
-    table.mem_info = [](void *device, uint64_t *free_bytes, uint64_t *total) {
+    table.mem_info = look_slowly;
+    *out = &table;
+    return YOKE_OK;
+}
+
+// Another kind, with less memory.
+yoke_status get_other(const yoke_host *, const yoke_backend **out)
+{
+    static yoke_backend table = test::fake_table("other");
+    table.device_open = [](int32_t, void **device) {
+        *device = &table;
+        return YOKE_OK;
+    };
+    table.mem_info = [](void *, uint64_t *free_bytes, uint64_t *total) {
         ++looks;
-        usleep(20'000);
-        return test::fake_entries::mem_info(device, free_bytes, total);
+        *free_bytes = *total = 1 << 20;
+        return YOKE_OK;
     };
     *out = &table;
     return YOKE_OK;
@@ -137,6 +157,27 @@ TEST(DeviceKinds, TheDefaultDeviceIsChosenByOneThreadForAll)
             threads.emplace_back([] { EXPECT_EQ(current_device().name, "fake:1"); });
         for (std::thread &thread : threads) thread.join();
         EXPECT_EQ(looks, 3);  // at both, and whether the chosen one is still there
+    });
+}
+
+TEST(DeviceKinds, WhatStandsInForADefaultThatIsOffIsChosenOnceNotForEachTensor)
+{
+    in_fresh_process([] {
+        prepare();
+        register_backend("other", get_other);
+        set_config("YOKE_DEVICE", "auto:min_free=1KiB");
+        EXPECT_EQ(current_device().name, "fake:0");
+        for (int round = 0; round < 2; ++round) {
+            disable("fake");
+            looks = 0;
+            EXPECT_EQ(current_device().name, "other:0");
+            const int first = looks;
+            EXPECT_GT(first, 0);
+            for (int i = 0; i < 100; ++i) EXPECT_EQ(current_device().name, "other:0");
+            EXPECT_EQ(looks, first);
+            enable("fake");
+            EXPECT_EQ(current_device().name, "fake:0");
+        }
     });
 }
 
