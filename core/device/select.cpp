@@ -194,11 +194,11 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
     const std::string doctor = doctor_text(doctor_check(all.machine));
     if (is_forked_child() && spec.kind != kHostKind)
         fail(YOKE_E_FORKED, "device spec '%s': %s", spec.text.c_str(), choice.problem.c_str());
-    if (spec.wait > 0)
+    if (spec.wait > 0 && choice.may_change)
         fail(YOKE_E_TIMEOUT, "device spec '%s': nothing fitted within %g s: %s%s",
              spec.text.c_str(), spec.wait, choice.problem.c_str(), doctor.c_str());
-    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s", spec.text.c_str(), choice.problem.c_str(),
-         doctor.c_str());
+    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s%s", spec.text.c_str(), choice.problem.c_str(),
+         spec.wait > 0 ? "; no waiting changes that" : "", doctor.c_str());
 }
 
 // Between two looks: seldom enough to cost nothing, in steps that a signal or the end of the wait cuts short.
@@ -218,14 +218,15 @@ std::vector<Device *> select(const Spec &spec, int count)
     for (int looks = 1;; ++looks) {
         Candidates all = find_candidates(spec, true);
         Choice choice = choose(all.machine, all.situation, spec, count);
-        const bool waits = Clock::now() < end;
+        const bool in_time = Clock::now() < end;
+        const auto waits = [&] { return in_time && choice.may_change; };
         // Each time that another process was faster one card fewer fits.
-        while (choice.problem.empty() && (choice.passed_over.empty() || !waits)) {
+        while (choice.problem.empty() && (choice.passed_over.empty() || !waits())) {
             const std::vector<Device *> devices = settle(spec, all, choice);
             if (!devices.empty()) return devices;
             choice = choose(all.machine, all.situation, spec, count);
         }
-        if (!waits) fail_nothing_fits(spec, all, choice);
+        if (!waits()) fail_nothing_fits(spec, all, choice);
         pause(end, looks);
     }
 }

@@ -78,13 +78,16 @@ Against against_card(const Machine &machine, int index, const Situation &situati
 {
     const Card &card = machine.cards[static_cast<size_t>(index)];
     const Seat &seat = situation.seats[static_cast<size_t>(index)];
+    Against wishes;
+    check_identity(card, seat, spec, wishes);
+    check_wishes(card, seat, spec, wishes);
+    const std::string why = unusable(machine, card, seat);
+    if (why.empty()) return wishes;
     Against against;
-    if (const std::string why = unusable(machine, card, seat); !why.empty()) {
-        against.add(why, kUnusable);
-        return against;
-    }
-    check_identity(card, seat, spec, against);
-    check_wishes(card, seat, spec, against);
+    // Who has it alone may end; that helps if the card would do then.
+    const bool is_taken = info_of(machine, index).compute_mode == YOKE_COMPUTE_EXCLUSIVE &&
+                          why == card.info.reason && !seat.device.empty();
+    against.add(why, kUnusable, is_taken && wishes.passing == wishes.count);
     return against;
 }
 
@@ -128,6 +131,7 @@ void judge_cards(const Machine &machine, const Situation &situation, const Spec 
         verdict.card = i;
         verdict.accepted = against.count == 0;
         verdict.broken = against.count;
+        verdict.may_pass = against.may_pass();
         verdict.device = seat.device;
         verdict.reason =
             verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], seat) : against.text;
@@ -205,8 +209,10 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
     for (int i = 0; i < 2; ++i)
         if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
             against.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
-                        bytes_text(wanted[i]) + " was asked for");
+                            bytes_text(wanted[i]) + " was asked for",
+                        1, i == 0 && wanted[i] <= situation.cpu_total);
     verdict.accepted = against.count == 0;
+    verdict.may_pass = against.may_pass();
     verdict.broken = against.count;
     verdict.reason = !verdict.accepted        ? against.text
                      : spec.kind == kHostKind ? "the host's processor"
@@ -266,6 +272,18 @@ std::string too_few(const Machine &machine, const Situation &situation, const Ch
     return text + (rejected.empty() ? "" : ": " + rejected);
 }
 
+// Whether enough of them fit already, or may fit once what is in their way has passed.
+bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
+{
+    size_t fitting = 0, passing = 0;
+    for (const Verdict &verdict : choice.verdicts) {
+        if (verdict.card == kCpuCandidate) continue;
+        fitting += verdict.accepted;
+        passing += verdict.may_pass;
+    }
+    return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
+}
+
 void put_in_order(Choice &choice, const std::vector<Contender> &fitting)
 {
     for (size_t i = 0; i < choice.chosen.size(); ++i)
@@ -314,6 +332,7 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
             choice.problem = why;
         }
     }
+    choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
     put_in_order(choice, fitting);
     return choice;
 }

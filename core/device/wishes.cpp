@@ -25,16 +25,14 @@ namespace {
 using detail::capability, detail::lease_text;
 
 void check_memory(const yoke_card_info &info, const char *what, int64_t has, int64_t wanted,
-                  Against &against)
+                  bool passes, Against &against)
 {
     if (wanted < 0 || has >= wanted) return;
-    if (has < 0)
-        against.add(std::string("its ") + what + " memory is not known" +
-                    (info.asleep == 1 ? " while it is asleep" : "") + ", " + bytes_text(wanted) +
-                    " was asked for");
-    else
-        against.add(bytes_text(has) + " of " + what + " memory, " + bytes_text(wanted) +
-                    " was asked for");
+    const std::string asked = ", " + bytes_text(wanted) + " was asked for";
+    const std::string reason = has < 0 ? std::string("its ") + what + " memory is not known" +
+                                             (info.asleep == 1 ? " while it is asleep" : "") + asked
+                                       : bytes_text(has) + " of " + what + " memory" + asked;
+    against.add(reason, 1, passes);
 }
 
 void check_capability(const yoke_card_info &info, const Spec &spec, Against &against)
@@ -56,7 +54,7 @@ void check_load(const yoke_card_info &info, const Spec &spec, Against &against)
         // Nobody can work on a card that is asleep.
         if (info.asleep != 1) against.add("its utilization is not known, " + wanted);
     } else {
-        against.add(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
+        against.add_passing(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
     }
 }
 
@@ -80,19 +78,23 @@ void check_excluded(const Card &card, const Seat &seat, const Spec &spec, Agains
     if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
         against.add("it is part of the processor's chip, and exclude=integrated");
     if (excluded(Spec::kBusy) && computing_processes(card) > 0)
-        against.add(
+        against.add_passing(
             format("%d processes compute on it, and exclude=busy", computing_processes(card)));
     if ((excluded(Spec::kLeased) || spec.lease) && seat.holder)
-        against.add(lease_text(seat.holder) +
-                    (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
+        against.add_passing(lease_text(seat.holder) +
+                            (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
 }
 
 }  // namespace
 
 void detail::check_wishes(const Card &card, const Seat &seat, const Spec &spec, Against &against)
 {
-    check_memory(card.info, "free", card.info.memory_free, spec.min_free, against);
-    check_memory(card.info, "total", card.info.memory_total, spec.min_memory, against);
+    const yoke_card_info &info = card.info;
+    // Others may free some, and a card may wake up; more than there is in all will never be free.
+    const bool could_have = info.memory_total < 0 || spec.min_free <= info.memory_total;
+    const bool passes = info.memory_free < 0 ? info.asleep == 1 : could_have;
+    check_memory(info, "free", info.memory_free, spec.min_free, passes, against);
+    check_memory(info, "total", info.memory_total, spec.min_memory, false, against);
     check_capability(card.info, spec, against);
     check_load(card.info, spec, against);
     check_excluded(card, seat, spec, against);

@@ -13,11 +13,15 @@ inline constexpr int kUnusable = 1000;  // broken wishes of a card that no wish 
 struct Against {
     std::string text;
     int count = 0;
-    void add(const std::string &reason, int weight = 1)
+    int passing = 0;  // of these, what may pass while one waits
+    void add(const std::string &reason, int weight = 1, bool passes = false)
     {
         text += (text.empty() ? "" : "; ") + reason;
         count += weight;
+        passing += passes ? weight : 0;
     }
+    void add_passing(const std::string &reason, int weight = 1) { add(reason, weight, true); }
+    bool may_pass() const { return count > 0 && passing == count; }
 };
 
 // Adds what the card lacks.

@@ -221,12 +221,32 @@ TEST(DeviceSelect, AutoWithConstraintsGivesADeviceOrSaysWhyNot)
         expect_error(YOKE_E_VALUE, {"n=2", "3 devices"}, [] { select_devices("auto:n=2", 3); });
         expect_error(YOKE_E_UNAVAILABLE, {"min_cc=99", "fake:1", "not known", "no CPU can meet"},
                      [] { open_device("auto:min_cc=99"); });
-        expect_error(YOKE_E_TIMEOUT, {"0.25 s", "min_cc"},
-                     [] { open_device("auto:min_cc=99,wait=250ms"); });
+        expect_error(YOKE_E_UNAVAILABLE, {"min_cc", "no waiting changes that"},
+                     [] { open_device("auto:min_cc=99,wait=24h"); });
         EXPECT_EQ(open_device("auto:name=other,kind=cpu").name, "cpu");
         EXPECT_EQ(logged, "");
         EXPECT_EQ(open_device("auto:max_util=50,fallback=silent").name, "cpu");
         EXPECT_EQ(logged, "");
+    });
+}
+
+TEST(DeviceSelect, WaitingIsForWhatMayPassAlone)
+{
+    in_fresh_process([] {
+        prepare();
+        fake.capacity = 4096;
+        fake.held = 4000;
+        expect_error(YOKE_E_TIMEOUT, {"0.25 s", "96 B of free memory, 1 KiB was asked for"},
+                     [] { open_device("auto:kind=fake,min_free=1KiB,wait=250ms"); });
+        for (const char *never : {"min_free=8KiB", "min_free=1KiB,min_cc=9.0", "max_util=0"})
+            expect_error(YOKE_E_UNAVAILABLE, {"no waiting changes that"},
+                         [&] { open_device("auto:kind=fake,wait=24h," + std::string(never)); });
+        std::thread other([] {
+            usleep(200'000);
+            fake.held = 0;
+        });
+        EXPECT_EQ(open_device("auto:min_free=1KiB,wait=30s").name, "fake:0");
+        other.join();
     });
 }
 

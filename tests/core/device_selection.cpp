@@ -51,6 +51,33 @@ TEST(DeviceSelection, AKindAloneMeansItsFirstDeviceAsInOpeningIt)
     EXPECT_EQ(choice_for(machine, "cuda").chosen, Cards{7});
 }
 
+TEST(DeviceSelection, WaitingMayHelpIfEnoughCardsFitOnceWhatPassesHasPassed)
+{
+    Machine machine = a100_and_t4();
+    Situation situation = situation_of(machine);
+    const auto may_change = [&](const char *text, int count = 1) {
+        return choose(machine, situation, parse_spec(text), count).may_change;
+    };
+    EXPECT_FALSE(may_change("auto:min_cc=9.0"));
+    situation.seats[0].holder = situation.seats[1].holder = 77;
+    machine.cards[2].info.memory_free = 0;
+    EXPECT_TRUE(may_change("auto:lease,min_free=1GiB"));
+    EXPECT_TRUE(may_change("auto:lease,min_free=1GiB,n=3", 3));
+    EXPECT_FALSE(may_change("auto:lease,min_free=100GiB"));
+    EXPECT_FALSE(may_change("auto:lease,min_cc=8.0,n=3", 3));
+    EXPECT_FALSE(may_change("auto:kind=cuda,name=H100,exclude=leased"));
+    for (Card &each : machine.cards) {
+        put(each.info.reason, "its compute mode is 'exclusive' and process 7 (a) has it");
+        each.info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
+    }
+    EXPECT_TRUE(may_change("auto:kind=cuda"));
+    EXPECT_FALSE(may_change("auto:kind=cuda,min_cc=9.0"));
+    for (Card &each : machine.cards) each.info.compute_mode = YOKE_COMPUTE_PROHIBITED;
+    EXPECT_FALSE(may_change("auto:kind=cuda"));
+    EXPECT_TRUE(may_change("auto:kind=cpu,min_free=33GiB"));
+    EXPECT_FALSE(may_change("auto:kind=cpu,min_free=65GiB"));
+}
+
 TEST(DeviceSelection, WhereTheUserNamesTheCpuFirstItIsTakenUnlessTheSpecNeedsAGpu)
 {
     const Machine machine = eight();
