@@ -33,6 +33,16 @@ bool is_card_of(const Card &card, const Device &device)
            normal_pci(device.info.pci) == normal_pci(info.pci);
 }
 
+// Whether a reason against a card is refuted by its having been opened, which makes no context: one that the bus alone gave
+// for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
+bool is_refuted(const yoke_card_info &info, const Device &device)
+{
+    if (info.present == 0) return false;
+    const bool by_bus = info.nvml_index < 0 && std::string_view(info.driver) != "nvidia";
+    const bool by_library = std::string_view(info.reason).rfind("NVML does not start", 0) == 0;
+    return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus || by_library;
+}
+
 // What nobody has told of a card so far, from its backend.
 void complete(Card &card, Device &device)
 {
@@ -45,12 +55,23 @@ void complete(Card &card, Device &device)
         info.cc_major = told.cc_major, info.cc_minor = told.cc_minor;
     if (info.multiprocessors < 0) info.multiprocessors = told.multiprocessors;
     if (info.memory_total < 0) info.memory_total = static_cast<int64_t>(told.total_memory);
-    uint64_t free_now = 0, total = 0;
-    if (info.memory_free < 0 && !device.disabled.load() &&
-        device.backend->mem_info(device.handle, &free_now, &total) == YOKE_OK)
-        info.memory_free = static_cast<int64_t>(free_now);
     info.visible = device.index;
-    if (info.present != 0) info.reason[0] = '\0';  // it was opened: nothing speaks against it
+    if (is_refuted(info, device)) info.reason[0] = '\0';
+}
+
+// How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if its
+// answer is needed or it is in use anyway. What the backend says in place of an answer speaks against the card.
+void ask_free_memory(Card &card, Seat &seat, Device &device, bool needed)
+{
+    yoke_card_info &info = card.info;
+    if (info.memory_free >= 0 || *info.reason || device.disabled.load()) return;
+    if (!needed && !device.memory.load()) return;
+    uint64_t free_now = 0, total = 0;
+    const yoke_status status = device.backend->mem_info(device.handle, &free_now, &total);
+    if (status == YOKE_OK)
+        info.memory_free = static_cast<int64_t>(free_now);
+    else
+        seat.problem = "it does not tell its memory: " + take_backend_error(status, "mem_info");
 }
 
 // A card that the inventory did not know of: nothing is known of its links either.
@@ -106,13 +127,17 @@ void bar_kind(Candidates &all, const std::string &kind, const std::string &probl
     all.situation.gpu_problem = problem;
 }
 
-void join_kind(Candidates &all, const std::string &kind, bool open)
+void join_kind(Candidates &all, const std::string &kind, bool open, bool needs_free)
 {
     const char *problem = open ? why_unavailable(kind) : known_problem(kind);
     if (*problem) return bar_kind(all, kind, problem);
     const std::vector<Device *> devices = open ? devices_of(kind) : opened_devices_of(kind);
     if (devices.empty()) return;
     detail::join_devices(devices, all);
+    for (size_t i = 0; i < all.devices.size(); ++i)
+        if (all.devices[i] && all.devices[i]->kind() == kind)
+            ask_free_memory(all.machine.cards[i], all.situation.seats[i], *all.devices[i],
+                            needs_free);
     // A number that CUDA did not give is no number of a device.
     for (size_t i = 0; i < all.devices.size(); ++i) {
         Seat &seat = all.situation.seats[i];
@@ -144,6 +169,7 @@ void look_up_leases(Candidates &all, const Spec &spec)
 void look_at_cpu(Situation &situation)
 {
     situation.cpu_problem = why_unavailable(kHostKind);
+    situation.cpu_first = platforms().kinds.front() == kHostKind;
     if (!situation.cpu_problem.empty()) return;
     for (Device *cpu : opened_devices_of(kHostKind)) {
         uint64_t free_now = 0, total = 0;
@@ -174,9 +200,10 @@ Candidates find_candidates(const Spec &spec, bool open)
     Candidates all;
     all.machine = take_inventory();
     seat_cards(all);
-    const bool wants_gpu = spec.kind != kHostKind;
+    const bool opens = open && spec.kind != kHostKind;
+    const bool needs_free = opens && spec.min_free >= 0;
     for (const std::string &kind : known_kinds())
-        if (kind != kHostKind) join_kind(all, kind, open && wants_gpu);
+        if (kind != kHostKind) join_kind(all, kind, opens, needs_free);
     look_up_leases(all, spec);
     look_at_cpu(all.situation);
     return all;

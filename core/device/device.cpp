@@ -32,6 +32,7 @@ struct State {
 // Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
 // outlive static destructors.
 State &state = *new State;
+std::atomic<uint64_t> changes{0};  // of what is switched off
 
 Kind &entry_of(std::string_view name)
 {
@@ -223,8 +224,14 @@ bool count_disabled(std::string_view name, int32_t change)
     const std::lock_guard lock(state.mutex);
     if (kind.disabled + change < 0) return false;
     kind.disabled += change;
+    changes.fetch_add(1);
     for (Device *device : kind.devices) device->disabled.store(kind.disabled > 0);
     return true;
+}
+
+uint64_t disabled_changes() noexcept
+{
+    return changes.load();
 }
 
 std::vector<Device *> opened_devices()

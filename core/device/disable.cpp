@@ -51,24 +51,29 @@ void check_kind(std::string_view kind, const char *call)
              call);
 }
 
+void check_unused(std::string_view kind)
+{
+    const std::string text = living(kind);
+    if (!text.empty())
+        fail(YOKE_E_STATE, "disable: %s is in use: %s; drop them, or move them to the cpu, first",
+             std::string(kind).c_str(), text.c_str());
+}
+
 }  // namespace
 
 void disable(std::string_view kind)
 {
     check_kind(kind, "disable");
-    // First, so that nothing new comes to life while we look.
+    // Before anything is switched off: who works on what lives must not notice a call that fails.
+    check_unused(kind);
     count_disabled(kind, 1);
-    std::string text;
+    // Once more, for what came to life between the two.
     try {
-        text = living(kind);
+        check_unused(kind);
     } catch (...) {
         count_disabled(kind, -1);
         throw;
     }
-    if (text.empty()) return;
-    count_disabled(kind, -1);
-    fail(YOKE_E_STATE, "disable: %s is in use: %s; drop them, or move them to the cpu, first",
-         std::string(kind).c_str(), text.c_str());
 }
 
 void enable(std::string_view kind)

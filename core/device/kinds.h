@@ -26,6 +26,9 @@ std::string disabled_text(const std::string &kind);
 // One time more or less that the kind is switched off; false if there is no time less.
 bool count_disabled(std::string_view kind, int32_t change);
 
+// How often a kind was switched off or on so far: what was found out at one count holds at the same.
+uint64_t disabled_changes() noexcept;
+
 namespace detail {
 
 // What lives on devices, told by the floors that keep it: each puts itself here while the library is loaded. Adds the names

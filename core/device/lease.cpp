@@ -28,6 +28,7 @@ namespace {
 struct Held {
     std::string name;
     int file;
+    int count = 1;  // how often it was taken
 };
 
 struct State {
@@ -188,13 +189,13 @@ int32_t holder_of(int file)
 bool take_now(const std::string &name, const std::string &path)
 {
     const std::lock_guard lock(state.mutex);
-    for (const Held &each : state.held)
-        if (each.name == name) return true;
+    for (Held &each : state.held)
+        if (each.name == name) return ++each.count, true;
     File file(open_lease(path));
     check_file(path, file.get());
     if (!lock_now(file.get(), path)) return false;
     write_pid(file.get());
-    state.held.push_back({name, file.get()});
+    state.held.push_back({name, file.get(), 1});
     static_cast<void>(file.detach());
     return true;
 }
@@ -237,7 +238,8 @@ bool take_lease(std::string_view card)
     return false;
 }
 
-void drop_lease(std::string_view card) noexcept
+// One time fewer, or at once.
+static void give_up(std::string_view card, bool at_once) noexcept
 {
     int file = -1;
     try {
@@ -245,6 +247,7 @@ void drop_lease(std::string_view card) noexcept
         const std::lock_guard lock(state.mutex);
         for (auto at = state.held.begin(); at != state.held.end(); ++at)
             if (at->name == name) {
+                if (!at_once && --at->count > 0) return;
                 file = at->file;
                 state.held.erase(at);
                 break;
@@ -257,6 +260,16 @@ void drop_lease(std::string_view card) noexcept
     // At once, should a process that was started without exec() still have a copy of it.
     flock(file, LOCK_UN);
     close(file);
+}
+
+void drop_lease(std::string_view card) noexcept
+{
+    give_up(card, true);
+}
+
+void return_lease(std::string_view card) noexcept
+{
+    give_up(card, false);
 }
 
 bool holds_lease(std::string_view card) noexcept

@@ -22,8 +22,12 @@ std::string lease_folder();
 // Raises YOKE_E_IO as above, YOKE_E_VALUE for a name that is none.
 bool take_lease(std::string_view card);
 
-// Gives it up; without one nothing happens.
+// Gives it up, however often it was taken; without one nothing happens.
 void drop_lease(std::string_view card) noexcept;
+
+// Takes one take_lease() back: the lease ends with the last of them, so that who needs it after all does not lose it to
+// another thread that changes its mind.
+void return_lease(std::string_view card) noexcept;
 
 bool holds_lease(std::string_view card) noexcept;
 

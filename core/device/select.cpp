@@ -19,6 +19,33 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::atomic<Device *> process_default{nullptr};
+Once default_once;
+
+// What stands in for the default while a kind is switched off: chosen once, not for each tensor.
+struct StandIn {
+    Mutex mutex{LockRank::kOther};
+    Device *device = nullptr;
+    const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
+    uint64_t changes = 0;        // disabled_changes() before it was chosen
+};
+// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+StandIn &now = *new StandIn;
+
+// The one that was chosen under the same conditions, or nullptr.
+Device *stand_in_for(const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    return now.spec == spec && now.changes == changes ? now.device : nullptr;
+}
+
+Device &stand_in(Device &device, const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    now.device = &device;
+    now.spec = spec;
+    now.changes = changes;
+    return device;
+}
 
 struct Told {
     Mutex mutex{LockRank::kOther};
@@ -53,14 +80,16 @@ std::string look_for_check()
 }
 
 // Says once for each kind why it is not used: aloud where a device of it was to be expected.
-void tell_skipped(const std::string &kind, const char *reason)
+void tell_skipped(const std::string &kind, const std::string &reason)
 {
-    if (!is_new("kind " + kind)) return;
+    if (!is_new("kind " + kind + ": " + reason)) return;
     const std::string check =
         kind == "cuda" && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
-    const bool expected = is_defect(kind) || !check.empty();
+    const bool has_devices = why_unavailable(kind)[0] == '\0';
+    const bool expected = has_devices || is_defect(kind) || !check.empty();
+    const bool names_check = reason.find("yoke doctor") != std::string::npos;
     log(expected ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s%s",
-        kind.c_str(), reason, doctor_text(check).c_str());
+        kind.c_str(), reason.c_str(), names_check ? "" : doctor_text(check).c_str());
 }
 
 Device &cpu_device()
@@ -103,18 +132,18 @@ class Leases {
 public:
     ~Leases()
     {
-        for (const std::string &key : taken_) drop_lease(key);
+        for (const std::string &key : taken_) return_lease(key);
     }
-    // In one order everywhere, so that of two that want the same cards one gets them all. False: another was faster.
-    bool take(std::vector<std::string> keys)
+    // In one order everywhere, so that of two that want the same cards one gets them all. Gives the one that another has;
+    // "" for none.
+    std::string take(std::vector<std::string> keys)
     {
         std::sort(keys.begin(), keys.end());
         for (const std::string &key : keys) {
-            if (holds_lease(key)) continue;
-            if (!take_lease(key)) return false;
+            if (!take_lease(key)) return key;
             taken_.push_back(key);
         }
-        return true;
+        return "";
     }
     void keep() { taken_.clear(); }
 
@@ -122,8 +151,17 @@ private:
     std::vector<std::string> taken_;
 };
 
-// The devices of a choice, leased where that was asked for; empty if another process was faster.
-std::vector<Device *> settle(const Spec &spec, const Candidates &all, const Choice &choice)
+// A lease that could not be taken counts as held, whatever a look at it says: a lock that is shared shows to no look.
+void mark_held(Candidates &all, const std::string &key)
+{
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        int32_t &holder = all.situation.seats[i].holder;
+        if (lease_key(all.machine.cards[i].info) == key && !holder) holder = -1;
+    }
+}
+
+// The devices of a choice, leased where that was asked for; empty if another process was faster, which `all` says then.
+std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &choice)
 {
     Leases leases;
     std::vector<Device *> devices;
@@ -138,7 +176,10 @@ std::vector<Device *> settle(const Spec &spec, const Candidates &all, const Choi
     }
     if (spec.lease) {
         warn_of_private_leases(all.machine.fact("container"));
-        if (!leases.take(keys)) return {};
+        if (const std::string taken = leases.take(keys); !taken.empty()) {
+            mark_held(all, taken);
+            return {};
+        }
     }
     for (size_t i = 0; i < devices.size(); ++i)
         if (choice.chosen[i] != kCpuCandidate)
@@ -153,11 +194,11 @@ std::vector<Device *> settle(const Spec &spec, const Candidates &all, const Choi
     const std::string doctor = doctor_text(doctor_check(all.machine));
     if (is_forked_child() && spec.kind != kHostKind)
         fail(YOKE_E_FORKED, "device spec '%s': %s", spec.text.c_str(), choice.problem.c_str());
-    if (spec.wait > 0)
+    if (spec.wait > 0 && choice.may_change)
         fail(YOKE_E_TIMEOUT, "device spec '%s': nothing fitted within %g s: %s%s",
              spec.text.c_str(), spec.wait, choice.problem.c_str(), doctor.c_str());
-    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s", spec.text.c_str(), choice.problem.c_str(),
-         doctor.c_str());
+    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s%s", spec.text.c_str(), choice.problem.c_str(),
+         spec.wait > 0 ? "; no waiting changes that" : "", doctor.c_str());
 }
 
 // Between two looks: seldom enough to cost nothing, in steps that a signal or the end of the wait cuts short.
@@ -175,33 +216,46 @@ std::vector<Device *> select(const Spec &spec, int count)
     const auto wait = std::chrono::duration<double>(spec.wait);
     const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     for (int looks = 1;; ++looks) {
-        const Candidates all = find_candidates(spec, true);
-        const Choice choice = choose(all.machine, all.situation, spec, count);
-        const bool fits = choice.problem.empty() && choice.passed_over.empty();
-        const bool waits = Clock::now() < end;
-        if (fits || (choice.problem.empty() && !waits)) {
+        Candidates all = find_candidates(spec, true);
+        Choice choice = choose(all.machine, all.situation, spec, count);
+        const bool in_time = Clock::now() < end;
+        const auto waits = [&] { return in_time && choice.may_change; };
+        // Each time that another process was faster one card fewer fits.
+        while (choice.problem.empty() && (choice.passed_over.empty() || !waits())) {
             const std::vector<Device *> devices = settle(spec, all, choice);
             if (!devices.empty()) return devices;
-            continue;  // another process has its lease now, so the next choice is another one
+            choice = choose(all.machine, all.situation, spec, count);
         }
-        if (!waits) fail_nothing_fits(spec, all, choice);
+        if (!waits()) fail_nothing_fits(spec, all, choice);
         pause(end, looks);
+    }
+}
+
+// The best device of a kind, or nullptr and why there is none. A kind that the user named must serve.
+Device *best_of_kind(const Spec &spec, const std::string &kind, std::string &reason)
+{
+    reason = why_unavailable(kind);
+    if (!reason.empty()) return nullptr;
+    if (kind == kHostKind) return &cpu_device();
+    Spec of_kind = spec;
+    of_kind.kind = kind;
+    try {
+        return select(of_kind, 1).front();
+    } catch (const Error &error) {
+        const bool is_state =
+            error.status() == YOKE_E_UNAVAILABLE || error.status() == YOKE_E_DEVICE_LOST;
+        if (!is_state || platforms().named) throw;
+        reason = error.what();
+        return nullptr;
     }
 }
 
 // The first kind that works, and of its devices the best one.
 Device &open_auto(const Spec &spec)
 {
-    std::string reasons;
+    std::string reasons, reason;
     for (const std::string &kind : platforms().kinds) {
-        const char *reason = why_unavailable(kind);
-        if (!*reason) {
-            const std::vector<Device *> &devices = devices_of(kind);
-            if (devices.size() == 1) return *devices.front();
-            Spec of_kind = spec;
-            of_kind.kind = kind;
-            return *select(of_kind, 1).front();
-        }
+        if (Device *device = best_of_kind(spec, kind, reason)) return *device;
         tell_skipped(kind, reason);
         reasons += (reasons.empty() ? "" : "; ") + kind + ": " + reason;
     }
@@ -262,7 +316,30 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     check_named_platforms();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
     if (is_plain && wanted == 1) return {&open_auto(spec)};
+    // Whoever opens "cuda" gets the first one, and means the same here.
+    if (spec.form == Spec::Form::kKind && wanted == 1) return {devices_of(spec.kind).front()};
     return select(spec, wanted);
+}
+
+// What the configuration says now. Only looked at, so that a host may still choose another after a failure.
+static Device &open_configured()
+{
+    const char *spec = peek_config("YOKE_DEVICE");
+    try {
+        return open_device(spec ? spec : "auto");
+    } catch (const Error &error) {
+        if (!spec) throw;
+        throw Error(error.status(), format("YOKE_DEVICE is '%s': %s", spec, error.what()),
+                    error.native_code());
+    }
+}
+
+// Whether a kind that could be used is switched off, so that what is found now is no default for the time after.
+static bool lacks_kind()
+{
+    const std::vector<std::string> kinds = platforms().kinds;
+    return std::any_of(kinds.begin(), kinds.end(),
+                       [](const std::string &kind) { return is_disabled(kind); });
 }
 
 Device &current_device()
@@ -270,20 +347,20 @@ Device &current_device()
     if (Device *device = thread_state().device) return *device;
     Device *known = process_default.load(std::memory_order_acquire);
     if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
-    // Only looked at, so that a host may still choose another after a failure.
-    const char *spec = peek_config("YOKE_DEVICE");
-    Device *found = nullptr;
-    try {
-        found = &open_device(spec ? spec : "auto");
-    } catch (const Error &error) {
-        if (!spec) throw;
-        throw Error(error.status(), format("YOKE_DEVICE is '%s': %s", spec, error.what()),
-                    error.native_code());
+    const uint64_t changes = disabled_changes();
+    if (changes > 0) {
+        const char *spec = peek_config("YOKE_DEVICE");
+        if (Device *device = stand_in_for(spec, changes)) return *device;
+        // For as long as the default's kind is switched off, or one that might have given the default.
+        if (known || lacks_kind()) return stand_in(open_configured(), spec, changes);
     }
-    if (known) return *found;  // for as long as the default's kind is switched off
-    config("YOKE_DEVICE");
-    Device *first = nullptr;
-    return process_default.compare_exchange_strong(first, found) ? *found : *first;
+    // By one thread: of two that lease different devices one would keep a lease that nobody uses.
+    default_once.run("the default device", [] {
+        Device &found = open_configured();
+        config("YOKE_DEVICE");
+        process_default.store(&found, std::memory_order_release);
+    });
+    return *process_default.load(std::memory_order_acquire);
 }
 
 void set_current_device(Device &device)

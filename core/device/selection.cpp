@@ -2,6 +2,7 @@
 
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/device/wishes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,20 +11,9 @@ namespace yoke {
 
 namespace {
 
+using detail::Against, detail::capability, detail::check_wishes, detail::kUnusable,
+    detail::lease_text;
 using detail::Contender;
-
-constexpr int kUnusable = 1000;  // broken wishes of a card that no wish could save
-
-// The reasons against a card, gathered.
-struct Against {
-    std::string text;
-    int count = 0;
-    void add(const std::string &reason, int weight = 1)
-    {
-        text += (text.empty() ? "" : "; ") + reason;
-        count += weight;
-    }
-};
 
 std::string lower(std::string_view text)
 {
@@ -48,11 +38,6 @@ std::string named(const Machine &machine, const Situation &situation, int card)
     return mark.empty() ? name : name + " (" + mark + ")";
 }
 
-std::string capability(const yoke_card_info &info)
-{
-    return format("%d.%d", info.cc_major, info.cc_minor);
-}
-
 // Why a card serves nobody here, whatever the spec; "" for nothing.
 std::string unusable(const Machine &machine, const Card &card, const Seat &seat)
 {
@@ -68,75 +53,6 @@ std::string unusable(const Machine &machine, const Card &card, const Seat &seat)
     if (!seat.device.empty()) return "";
     const std::string why = machine.fact("visible_devices");
     return "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why);
-}
-
-std::string lease_text(int32_t holder)
-{
-    return holder > 0 ? format("process %d holds its lease", holder)
-                      : std::string("another process holds its lease");
-}
-
-void check_memory(const yoke_card_info &info, const char *what, int64_t has, int64_t wanted,
-                  Against &against)
-{
-    if (wanted < 0 || has >= wanted) return;
-    if (has < 0)
-        against.add(std::string("its ") + what + " memory is not known" +
-                    (info.asleep == 1 ? " while it is asleep" : "") + ", " + bytes_text(wanted) +
-                    " was asked for");
-    else
-        against.add(bytes_text(has) + " of " + what + " memory, " + bytes_text(wanted) +
-                    " was asked for");
-}
-
-void check_capability(const yoke_card_info &info, const Spec &spec, Against &against)
-{
-    if (spec.min_cc < 0 || 10 * info.cc_major + info.cc_minor >= spec.min_cc) return;
-    const std::string wanted = format("%d.%d", spec.min_cc / 10, spec.min_cc % 10);
-    if (info.cc_major < 0)
-        against.add("its compute capability is not known, at least " + wanted + " was asked for");
-    else
-        against.add("compute capability " + capability(info) + ", at least " + wanted +
-                    " was asked for");
-}
-
-void check_load(const yoke_card_info &info, const Spec &spec, Against &against)
-{
-    if (spec.max_util < 0 || info.utilization <= spec.max_util) return;
-    const std::string wanted = format("at most %g %% was asked for", 100 * spec.max_util);
-    if (std::isnan(info.utilization)) {
-        // Nobody can work on a card that is asleep.
-        if (info.asleep != 1) against.add("its utilization is not known, " + wanted);
-    } else {
-        against.add(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
-    }
-}
-
-int computing_processes(const Card &card)
-{
-    int count = 0;
-    for (const yoke_card_process &process : card.processes) count += process.compute == 1;
-    return std::max(count, std::max(0, card.info.hidden_processes));
-}
-
-void check_excluded(const Card &card, const Seat &seat, const Spec &spec, Against &against)
-{
-    const yoke_card_info &info = card.info;
-    const auto excluded = [&](Spec::Exclude what) { return (spec.exclude & what) != 0; };
-    if (excluded(Spec::kEgpu) && info.is_egpu == 1)
-        against.add("it is an external GPU, and exclude=egpu");
-    if (excluded(Spec::kDisplay) && info.display == 1)
-        against.add("a display is attached to it, and exclude=display");
-    if (excluded(Spec::kMig) && info.kind == YOKE_CARD_MIG)
-        against.add("it is a MIG instance, and exclude=mig");
-    if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
-        against.add("it is part of the processor's chip, and exclude=integrated");
-    if (excluded(Spec::kBusy) && computing_processes(card) > 0)
-        against.add(
-            format("%d processes compute on it, and exclude=busy", computing_processes(card)));
-    if ((excluded(Spec::kLeased) || spec.lease) && seat.holder)
-        against.add(lease_text(seat.holder) +
-                    (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
 }
 
 // Whether it is a card that the spec means at all.
@@ -162,17 +78,16 @@ Against against_card(const Machine &machine, int index, const Situation &situati
 {
     const Card &card = machine.cards[static_cast<size_t>(index)];
     const Seat &seat = situation.seats[static_cast<size_t>(index)];
+    Against wishes;
+    check_identity(card, seat, spec, wishes);
+    check_wishes(card, seat, spec, wishes);
+    const std::string why = unusable(machine, card, seat);
+    if (why.empty()) return wishes;
     Against against;
-    if (const std::string why = unusable(machine, card, seat); !why.empty()) {
-        against.add(why, kUnusable);
-        return against;
-    }
-    check_identity(card, seat, spec, against);
-    check_memory(card.info, "free", card.info.memory_free, spec.min_free, against);
-    check_memory(card.info, "total", card.info.memory_total, spec.min_memory, against);
-    check_capability(card.info, spec, against);
-    check_load(card.info, spec, against);
-    check_excluded(card, seat, spec, against);
+    // Who has it alone may end; that helps if the card would do then.
+    const bool is_taken = info_of(machine, index).compute_mode == YOKE_COMPUTE_EXCLUSIVE &&
+                          why == card.info.reason && !seat.device.empty();
+    against.add(why, kUnusable, is_taken && wishes.passing == wishes.count);
     return against;
 }
 
@@ -216,6 +131,7 @@ void judge_cards(const Machine &machine, const Situation &situation, const Spec 
         verdict.card = i;
         verdict.accepted = against.count == 0;
         verdict.broken = against.count;
+        verdict.may_pass = against.may_pass();
         verdict.device = seat.device;
         verdict.reason =
             verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], seat) : against.text;
@@ -248,6 +164,33 @@ void check_one(const Machine &machine, const Situation &situation, const Spec &s
              spec.text.c_str(), meant.size(), join(meant).c_str());
 }
 
+// Whether the CPU is no fallback: the user's order of kinds puts it before the others, and the spec is open to all.
+bool takes_cpu_first(const Situation &situation, const Spec &spec)
+{
+    return situation.cpu_first && spec.form == Spec::Form::kAuto && spec.kind.empty() &&
+           spec.needs_gpu_for().empty();
+}
+
+// The best set of those that fit; the CPU where it comes first, the kind's first device where the spec is no more than
+// its name, as in opening it.
+void take_best(const Machine &machine, const Situation &situation, const Spec &spec, int count,
+               const std::vector<Contender> &fitting, const Verdict &cpu, Choice &choice)
+{
+    if (count == 1 && cpu.accepted && takes_cpu_first(situation, spec)) {
+        choice.chosen.push_back(kCpuCandidate);
+        return;
+    }
+    if (count == 1 && spec.form == Spec::Form::kKind)
+        for (const Contender &each : fitting)
+            if (situation.seats[static_cast<size_t>(each.card)].device == spec.kind + ":0") {
+                choice.chosen.push_back(each.card);
+                return;
+            }
+    for (const Contender &each :
+         detail::best_set(machine, spec, fitting, static_cast<size_t>(count)))
+        choice.chosen.push_back(each.card);
+}
+
 // Whether the CPU may be taken, and a word on it.
 Verdict judge_cpu(const Situation &situation, const Spec &spec)
 {
@@ -261,17 +204,21 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
         against.add("no CPU can meet " + spec.needs_gpu_for());
     else if (!spec.kind.empty() && spec.kind != kHostKind)
         against.add("the spec wants kind " + spec.kind, kUnusable / 2);
-    else if (!spec.allows_cpu())
+    else if (!spec.allows_cpu() && !takes_cpu_first(situation, spec))
         against.add("fallback=error");
     for (int i = 0; i < 2; ++i)
         if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
             against.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
-                        bytes_text(wanted[i]) + " was asked for");
+                            bytes_text(wanted[i]) + " was asked for",
+                        1, i == 0 && wanted[i] <= situation.cpu_total);
     verdict.accepted = against.count == 0;
+    verdict.may_pass = against.may_pass();
     verdict.broken = against.count;
     verdict.reason = !verdict.accepted        ? against.text
                      : spec.kind == kHostKind ? "the host's processor"
-                                              : "the host's processor, where no GPU fits";
+                     : takes_cpu_first(situation, spec)
+                         ? "the host's processor, which YOKE_PLATFORMS names first"
+                         : "the host's processor, where no GPU fits";
     return verdict;
 }
 
@@ -325,6 +272,18 @@ std::string too_few(const Machine &machine, const Situation &situation, const Ch
     return text + (rejected.empty() ? "" : ": " + rejected);
 }
 
+// Whether enough of them fit already, or may fit once what is in their way has passed.
+bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
+{
+    size_t fitting = 0, passing = 0;
+    for (const Verdict &verdict : choice.verdicts) {
+        if (verdict.card == kCpuCandidate) continue;
+        fitting += verdict.accepted;
+        passing += verdict.may_pass;
+    }
+    return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
+}
+
 void put_in_order(Choice &choice, const std::vector<Contender> &fitting)
 {
     for (size_t i = 0; i < choice.chosen.size(); ++i)
@@ -358,11 +317,9 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
     Choice choice;
     std::vector<Contender> fitting;
     judge_cards(machine, situation, spec, choice, fitting);
-    for (const Contender &each :
-         detail::best_set(machine, spec, fitting, static_cast<size_t>(count)))
-        choice.chosen.push_back(each.card);
     const Verdict cpu = judge_cpu(situation, spec);
     choice.verdicts.push_back(cpu);
+    take_best(machine, situation, spec, count, fitting, cpu, choice);
     if (choice.chosen.empty()) {
         const bool lacks_set = fitting.size() >= static_cast<size_t>(count);
         const std::string why = lacks_set
@@ -375,6 +332,7 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
             choice.problem = why;
         }
     }
+    choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
     put_in_order(choice, fitting);
     return choice;
 }

@@ -29,6 +29,7 @@ struct Situation {
     std::string gpu_problem;  // why CUDA cannot be used; "" for nothing, or when it is not known
     std::string cpu_problem;  // why the CPU may not be used; "" for nothing
     int64_t cpu_free = -1, cpu_total = -1;  // bytes, -1: not known
+    bool cpu_first = false;                 // YOKE_PLATFORMS names it before any other kind
 };
 
 inline constexpr int kCpuCandidate = -1;
@@ -36,8 +37,9 @@ inline constexpr int kCpuCandidate = -1;
 struct Verdict {
     int card = kCpuCandidate;  // index into Machine::cards
     bool accepted = false;
-    int place = -1;  // among the chosen; -1: not one of them
-    int broken = 0;  // wishes that it does not meet
+    int place = -1;         // among the chosen; -1: not one of them
+    int broken = 0;         // wishes that it does not meet
+    bool may_pass = false;  // all that is in its way may pass while one waits
     std::string device;
     std::string reason;  // why it was rejected, or what it has
 };
@@ -47,6 +49,7 @@ struct Choice {
     std::vector<int> chosen;        // cards in order, kCpuCandidate for the CPU
     std::string problem;            // why nothing, or not enough, fits; "" if it does
     std::string passed_over;        // why no GPU fits where the CPU was chosen in its place
+    bool may_change = false;        // enough may fit later: memory, load, leases, who has it alone
 };
 
 // The best `count` devices. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for more

@@ -29,7 +29,10 @@ Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_
     } else {
         contiguous_strides(shape, t->strides_);
     }
-    if (!device.host) detail::note_live(t.get());
+    if (device.host) return t;
+    detail::note_live(t.get());
+    // Either disable() sees this tensor, or it is seen here.
+    if (device.disabled.load(std::memory_order_relaxed)) detail::fail_unusable(device);
     return t;
 }
 

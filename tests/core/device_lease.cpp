@@ -73,10 +73,25 @@ TEST(DeviceLease, OneProcessHoldsACardUntilItGivesItUp)
         EXPECT_TRUE(holds_lease("gpu-8932f937-0000-1111-2222-333344445555"));
         EXPECT_EQ(lease_holder(kCard), getpid());
         EXPECT_FALSE(holds_lease("GPU-1"));
-        drop_lease(kCard);
+        drop_lease(kCard);  // however often it was taken
         drop_lease(kCard);
         EXPECT_FALSE(holds_lease(kCard));
         EXPECT_EQ(lease_holder(kCard), 0);
+    });
+}
+
+TEST(DeviceLease, WhoTakesBackALeaseDoesNotTakeItFromAnotherThread)
+{
+    in_fresh_process([] {
+        const Folder folder;
+        EXPECT_TRUE(take_lease(kCard));  // one thread
+        EXPECT_TRUE(take_lease(kCard));  // another one, which then does not get all that it wants
+        return_lease(kCard);
+        EXPECT_TRUE(holds_lease(kCard));
+        EXPECT_EQ(lease_holder(kCard), getpid());
+        return_lease(kCard);
+        EXPECT_FALSE(holds_lease(kCard));
+        return_lease(kCard);
     });
 }
 

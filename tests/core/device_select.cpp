@@ -8,6 +8,7 @@
 #include "core/tensor/tensor.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_backend.h"
+#include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
 
 #include <thread>
@@ -18,30 +19,7 @@ namespace {
 using test::expect_error;
 using test::fake;
 using test::in_fresh_process;
-
-// A CPU for programs that are linked without the library's own; it takes no orders.
-yoke_status get_fake_cpu(const yoke_host *, const yoke_backend **out)
-{
-    static yoke_backend table = test::fake_table("cpu");
-    table.device_count = [](int32_t *count) {
-        *count = 1;
-        return YOKE_OK;
-    };
-    table.device_open = [](int32_t, void **device) {
-        *device = &table;
-        return YOKE_OK;
-    };
-    table.after_fork = [] {};
-    *out = &table;
-    return YOKE_OK;
-}
-
-// The fake beside the library's own CPU backend.
-void prepare()
-{
-    register_backend("cpu", get_fake_cpu);
-    register_backend("fake", test::get_fake);
-}
+using test::prepare;
 
 std::string logged;
 void remember(void *, int32_t level, const char *message)
@@ -243,12 +221,32 @@ TEST(DeviceSelect, AutoWithConstraintsGivesADeviceOrSaysWhyNot)
         expect_error(YOKE_E_VALUE, {"n=2", "3 devices"}, [] { select_devices("auto:n=2", 3); });
         expect_error(YOKE_E_UNAVAILABLE, {"min_cc=99", "fake:1", "not known", "no CPU can meet"},
                      [] { open_device("auto:min_cc=99"); });
-        expect_error(YOKE_E_TIMEOUT, {"0.25 s", "min_cc"},
-                     [] { open_device("auto:min_cc=99,wait=250ms"); });
+        expect_error(YOKE_E_UNAVAILABLE, {"min_cc", "no waiting changes that"},
+                     [] { open_device("auto:min_cc=99,wait=24h"); });
         EXPECT_EQ(open_device("auto:name=other,kind=cpu").name, "cpu");
         EXPECT_EQ(logged, "");
         EXPECT_EQ(open_device("auto:max_util=50,fallback=silent").name, "cpu");
         EXPECT_EQ(logged, "");
+    });
+}
+
+TEST(DeviceSelect, WaitingIsForWhatMayPassAlone)
+{
+    in_fresh_process([] {
+        prepare();
+        fake.capacity = 4096;
+        fake.held = 4000;
+        expect_error(YOKE_E_TIMEOUT, {"0.25 s", "96 B of free memory, 1 KiB was asked for"},
+                     [] { open_device("auto:kind=fake,min_free=1KiB,wait=250ms"); });
+        for (const char *never : {"min_free=8KiB", "min_free=1KiB,min_cc=9.0", "max_util=0"})
+            expect_error(YOKE_E_UNAVAILABLE, {"no waiting changes that"},
+                         [&] { open_device("auto:kind=fake,wait=24h," + std::string(never)); });
+        std::thread other([] {
+            usleep(200'000);
+            fake.held = 0;
+        });
+        EXPECT_EQ(open_device("auto:min_free=1KiB,wait=30s").name, "fake:0");
+        other.join();
     });
 }
 

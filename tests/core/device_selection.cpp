@@ -39,7 +39,63 @@ Machine a100_and_t4()
 TEST(DeviceSelection, OfEqualCardsTheLastIsTakenSoThatTheFirstStaysFree)
 {
     EXPECT_EQ(choice_for(eight(), "auto").chosen, Cards{7});
-    EXPECT_EQ(choice_for(eight(), "cuda").chosen, Cards{7});
+    EXPECT_EQ(choice_for(eight(), "auto:kind=cuda").chosen, Cards{7});
+}
+
+TEST(DeviceSelection, AKindAloneMeansItsFirstDeviceAsInOpeningIt)
+{
+    EXPECT_EQ(choice_for(eight(), "cuda").chosen, Cards{0});
+    EXPECT_EQ(choice_for(eight(), "cuda", 2).chosen.size(), 2u);
+    Machine machine = eight();
+    put(machine.cards[0].info.reason, "it is on fire");
+    EXPECT_EQ(choice_for(machine, "cuda").chosen, Cards{7});
+}
+
+TEST(DeviceSelection, WaitingMayHelpIfEnoughCardsFitOnceWhatPassesHasPassed)
+{
+    Machine machine = a100_and_t4();
+    Situation situation = situation_of(machine);
+    const auto may_change = [&](const char *text, int count = 1) {
+        return choose(machine, situation, parse_spec(text), count).may_change;
+    };
+    EXPECT_FALSE(may_change("auto:min_cc=9.0"));
+    situation.seats[0].holder = situation.seats[1].holder = 77;
+    machine.cards[2].info.memory_free = 0;
+    EXPECT_TRUE(may_change("auto:lease,min_free=1GiB"));
+    EXPECT_TRUE(may_change("auto:lease,min_free=1GiB,n=3", 3));
+    EXPECT_FALSE(may_change("auto:lease,min_free=100GiB"));
+    EXPECT_FALSE(may_change("auto:lease,min_cc=8.0,n=3", 3));
+    EXPECT_FALSE(may_change("auto:kind=cuda,name=H100,exclude=leased"));
+    for (Card &each : machine.cards) {
+        put(each.info.reason, "its compute mode is 'exclusive' and process 7 (a) has it");
+        each.info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
+    }
+    EXPECT_TRUE(may_change("auto:kind=cuda"));
+    EXPECT_FALSE(may_change("auto:kind=cuda,min_cc=9.0"));
+    for (Card &each : machine.cards) each.info.compute_mode = YOKE_COMPUTE_PROHIBITED;
+    EXPECT_FALSE(may_change("auto:kind=cuda"));
+    EXPECT_TRUE(may_change("auto:kind=cpu,min_free=33GiB"));
+    EXPECT_FALSE(may_change("auto:kind=cpu,min_free=65GiB"));
+}
+
+TEST(DeviceSelection, WhereTheUserNamesTheCpuFirstItIsTakenUnlessTheSpecNeedsAGpu)
+{
+    const Machine machine = eight();
+    Situation situation = situation_of(machine);
+    situation.cpu_first = true;
+    const auto chosen = [&](const char *text, int count = 1) {
+        return choose(machine, situation, parse_spec(text), count);
+    };
+    for (const char *open : {"auto", "auto:min_free=1MiB", "auto:fallback=error"}) {
+        EXPECT_EQ(chosen(open).chosen, Cards{kCpuCandidate}) << open;
+        EXPECT_EQ(chosen(open).passed_over, "") << open;
+    }
+    EXPECT_EQ(reason_of(chosen("auto"), kCpuCandidate),
+              "yes: the host's processor, which YOKE_PLATFORMS names first");
+    for (const char *gpu : {"auto:kind=cuda", "auto:min_cc=8.0", "auto:lease"})
+        EXPECT_EQ(chosen(gpu).chosen, Cards{7}) << gpu;
+    EXPECT_EQ(chosen("auto:min_free=1TiB,kind=cuda").chosen, Cards{});
+    EXPECT_EQ(chosen("auto", 2).chosen.size(), 2u);
 }
 
 TEST(DeviceSelection, LeasesThenLinksThenMemoryThenLoadDecide)

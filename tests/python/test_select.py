@@ -1,5 +1,6 @@
 """Choosing devices, leases and switching off, from a script; runs on any machine, and on the emulated CUDA device."""
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,11 +47,57 @@ def test_what_no_device_meets_names_each_with_its_reason():
         yoke.device("uuid:GPU-ffffffff-no-such")
 
 
-def test_waiting_ends_after_its_time_and_raises_timeout():
+# More than is free, and no more than there is: what waiting may change.
+NEARLY_ALL = "{}MiB".format((yoke.mem_get_info("cpu")[1] >> 20) - 1)
+
+
+@pytest.mark.parametrize("wait, least", [(0.3, 0.25), ("300ms", 0.25), (0.01, 0.005)])
+def test_waiting_ends_after_its_time_and_raises_timeout(wait, least):
     begin = time.monotonic()
-    with pytest.raises(yoke.TimeoutError, match="min_cc"):
-        yoke.select(min_cc=99, wait=0.3)
+    with pytest.raises(yoke.TimeoutError, match=r"within 0\.\d+ s.* of free memory") as late:
+        yoke.select(kind="cpu", min_free=NEARLY_ALL, wait=wait)
+    assert least < time.monotonic() - begin < 20
+    assert late.value.call == "select"
+
+
+def test_opening_a_device_waits_as_selecting_one_does():
+    begin = time.monotonic()
+    with pytest.raises(yoke.TimeoutError, match=r"within 0\.3 s"):
+        yoke.device(f"auto:kind=cpu, min_free={NEARLY_ALL}, wait=300ms")
     assert 0.25 < time.monotonic() - begin < 20
+    assert yoke.device("auto:kind=cpu,wait=1h") is yoke.device("cpu")
+
+
+def test_what_no_waiting_changes_is_not_waited_for():
+    begin = time.monotonic()
+    for ask in (lambda: yoke.select(min_cc=99, wait="24h"), lambda: yoke.device("auto:min_cc=99,wait=24h"),
+                lambda: yoke.select(kind="cpu", min_free="900TiB", wait="24h")):
+        with pytest.raises(yoke.DeviceUnavailableError, match="min_cc|of free memory"):
+            ask()
+    assert time.monotonic() - begin < 60
+
+
+def test_a_time_to_wait_that_is_none_is_refused():
+    for wait in (-5, float("inf"), float("nan"), "-5s", True):
+        with pytest.raises(yoke.ValueError, match="wait"):
+            yoke.select(kind="cpu", wait=wait)
+    with pytest.raises(yoke.ValueError, match="wait"):
+        yoke.device("auto:wait=soon")
+
+
+@pytest.mark.parametrize("ask", [
+    "yoke.select(kind='cpu', min_free='{}', wait='1h')", "yoke.device('auto:kind=cpu,min_free={},wait=1h')"])
+def test_an_interrupt_ends_waiting(ask):
+    script = "import yoke; print('waits', flush=True); " + ask.format(NEARLY_ALL)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as waiting:
+        assert waiting.stdout.readline() == "waits\n"
+        time.sleep(0.5)
+        assert waiting.poll() is None, waiting.stderr.read()
+        begin = time.monotonic()
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(60) == -signal.SIGINT and "KeyboardInterrupt" in waiting.stderr.read()
+        assert time.monotonic() - begin < 30
 
 
 def test_the_cpu_is_chosen_where_it_is_asked_for():
@@ -107,6 +154,15 @@ def test_disabling_counts_and_the_cpu_cannot_be_switched_off():
 
 
 needs_cuda = pytest.mark.skipif(not yoke.is_available("cuda"), reason="there is no CUDA device")
+
+
+@needs_cuda
+def test_a_first_use_without_a_kind_decides_nothing_for_the_time_after():
+    run("""
+with yoke.disabled("cuda"):
+    assert str(yoke.ones(3).device) == "cpu"
+assert yoke.current_device() is yoke.device("auto") is not yoke.device("cpu")
+""", YOKE_DEVICE="auto", YOKE_PLATFORMS="")
 
 
 @needs_cuda

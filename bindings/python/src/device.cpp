@@ -4,6 +4,7 @@
 
 #include "yoke/amp.h"
 #include "yoke/device.h"
+#include "yoke/select.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -59,8 +60,22 @@ void leave(const Device &, const py::args &)
 std::pair<int64_t, int64_t> memory_of(yoke_device *device)
 {
     int64_t free_bytes = 0, total_bytes = 0;
-    check(yoke_device_memory(device, &free_bytes, &total_bytes));
+    yoke_status status;
+    {
+        const ReleaseGil release;  // the first use of a device makes its context
+        status = yoke_device_memory(device, &free_bytes, &total_bytes);
+    }
+    check(status);
     return {free_bytes, total_bytes};
+}
+
+// What the device was opened with: to read an attribute must cost no context.
+int64_t total_memory_of(yoke_device *device)
+{
+    yoke_card_info card{};
+    card.struct_size = sizeof card;
+    check(yoke_device_card(device, &card));
+    return card.memory_total;
 }
 
 void synchronize(yoke_device *device)
@@ -138,7 +153,7 @@ void bind_class(py::module_ &module)
             "free_memory", [](const Device &d) { return memory_of(handle(d)).first; },
             "Bytes free now, as the driver tells it.")
         .def_property_readonly(
-            "total_memory", [](const Device &d) { return memory_of(handle(d)).second; },
+            "total_memory", [](const Device &d) { return total_memory_of(handle(d)); },
             "Bytes in all.")
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
@@ -214,14 +229,34 @@ PyObject *device_object(yoke_device *device)
     }
 }
 
+// A spec that waits: _devices.py does, between looks, so that Ctrl-C ends it.
+static bool does_wait(PyObject *spec)
+{
+    if (!PyUnicode_Check(spec)) return false;
+    Py_ssize_t length = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(spec, &length);
+    if (!text) PyErr_Clear();  // said in the terms of the argument by whoever reads it next
+    return text && std::string_view(text, static_cast<size_t>(length)).find("wait") !=
+                       std::string_view::npos;
+}
+
+static PyObject *waiting_device(PyObject *spec)
+{
+    PyObject *module = PyImport_ImportModule("yoke._devices");
+    if (!module) return nullptr;
+    PyObject *device = PyObject_CallMethod(module, "_device", "O", spec);
+    Py_DECREF(module);
+    return device;
+}
+
 PyObject *device_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     static const char *const kNames[] = {"spec"};
     PyObject *spec = nullptr;
     yoke_device *device = nullptr;
-    if (!read_parameters("device", kNames, 1, 0, args, count, keywords, &spec) ||
-        !to_device_or_current(spec, {"device", "spec"}, &device))
-        return nullptr;
+    if (!read_parameters("device", kNames, 1, 0, args, count, keywords, &spec)) return nullptr;
+    if (does_wait(spec)) return waiting_device(spec);
+    if (!to_device_or_current(spec, {"device", "spec"}, &device)) return nullptr;
     return device_object(device);
 }
 
@@ -239,6 +274,8 @@ void bind_devices(py::module_ &module)
     bind_backends(module);
     const py::arg_v kind_or_none("kind", py::none());
     const py::arg_v device_or_none("device", py::none());
+    module.def("_open",
+               [](const py::object &spec) { return object_of(need_device(spec, "device")); });
     module.def("devices", devices, kind_or_none, "Usable devices, of one kind or all, in order.");
     module.def(
         "device_count",

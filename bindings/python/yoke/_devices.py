@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import math
 import re
 import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from yoke import _yoke
-from yoke._yoke import Device, _explain, _select
+from yoke._yoke import Device, _explain, _open, _select
 
+_T = TypeVar("_T")
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -90,10 +92,12 @@ def _spec(constraints: dict[str, Any]) -> str:
 
 def _seconds(wait: Any) -> float | None:
     """How long to wait, None if there is nothing to wait for or the library must say what is wrong with it."""
+    seconds = 0.0
     if isinstance(wait, (builtins.int, builtins.float)) and not isinstance(wait, builtins.bool):
-        return builtins.float(wait)
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", wait) if isinstance(wait, str) else None
-    return builtins.float(found[1]) * _UNITS[found[2]] if found else None
+        seconds = builtins.float(wait)
+    elif isinstance(wait, str) and (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", wait)):
+        seconds = builtins.float(found[1]) * _UNITS[found[2]]
+    return seconds if 0 < seconds < math.inf else None
 
 
 def select(n: int = 1, **constraints: Any) -> list[Device]:
@@ -102,18 +106,49 @@ def select(n: int = 1, **constraints: Any) -> list[Device]:
     The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
     DeviceUnavailableError names each rejected device with its reason; TimeoutError comes after wait.
     """
-    end = time.monotonic() + (_seconds(constraints.get("wait")) or 0.0)
-    strict = {**constraints, "wait": None, "fallback": "error"}
-    # The waiting is done here, so that Ctrl-C ends it.
-    while (left := end - time.monotonic()) > 0.1:
-        _explain(_spec(constraints))  # what is wrong with the spec is told at once
+    wait = _seconds(constraints.get("wait"))
+    if wait is None:
+        return _select(_spec(constraints), n)
+    return _waiting(wait, _spec(constraints), lambda spec: _select(spec, n))
+
+
+def _waiting(wait: float, spec: str, choose: Callable[[str], _T]) -> _T:
+    """choose(spec) as soon as something fits, within so many seconds: waited for here, so that Ctrl-C ends it."""
+    _explain(spec)  # what is wrong with the spec is told at once
+    end, pause, in_time = time.monotonic() + wait, 0.1, True
+    while in_time:
         try:
-            return _select(_spec(strict), n)
+            return choose(_changed(spec, wait="1ms", fallback="error"))
+        except _yoke.TimeoutError:
+            left = end - time.monotonic()
+            in_time = left > 0
+            time.sleep(builtins.max(0.0, builtins.min(left, pause)))
+            pause = builtins.min(2 * pause, 1.0)
         except _yoke.DeviceUnavailableError:
-            time.sleep(builtins.min(left - 0.05, 0.1))
-    if _seconds(constraints.get("wait")):
-        constraints = {**constraints, "wait": "50ms"}
-    return _select(_spec(constraints), n)
+            break  # no waiting changes that
+    try:
+        return choose(_changed(spec, wait=None))
+    except _yoke.DeviceUnavailableError as error:
+        if in_time:
+            raise
+        late = _yoke.TimeoutError(f"nothing fitted within {wait:g} s: {error}")
+        late.call = error.call
+        raise late from None
+
+
+def _changed(spec: str, **changes: str | None) -> str:
+    """A spec of constraints with others in place of these; None leaves one out."""
+    items = [item.strip() for item in spec.partition(":")[2].split(",")]
+    items = [item for item in items if item.partition("=")[0].strip() not in changes]
+    items += [f"{key}={value}" for key, value in changes.items() if value is not None]
+    return "auto:" + ",".join(items) if items else "auto"
+
+
+def _device(spec: str) -> Device:
+    """yoke.device() of a spec that says wait=."""
+    found = re.search(r"[:,]\s*wait\s*=([^,]*)", spec)
+    wait = _seconds(found[1].strip()) if found and spec.startswith("auto:") else None
+    return _waiting(wait, spec, _open) if wait is not None else _open(spec)
 
 
 def explain(spec: str = "auto") -> Explanation:
