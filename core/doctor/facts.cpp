@@ -76,7 +76,6 @@ void read_modules(Root &root, Facts &facts)
         if (colon != line.npos)
             facts.driver_parameters[line.substr(0, colon)] = stripped(line.substr(colon + 1));
     }
-    facts.command_line = root.line("/proc/cmdline");
     facts.kernel = root.line("/proc/sys/kernel/osrelease");
     facts.dkms = root.list("/var/lib/dkms/nvidia");
     for (const char *flavor : {"nvidia-current", "nvidia-open"})

@@ -77,7 +77,7 @@ struct Facts {
     // Of the kernel and its driver.
     std::set<std::string> modules;
     std::map<std::string, std::string> driver_parameters;
-    std::string command_line, kernel;
+    std::string kernel;
     bool secure_boot = false;
     std::vector<std::string> dkms;
     std::map<std::string, Root::Node> nodes;  // /dev/nvidia*

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 namespace yoke::doctor {
 
@@ -40,12 +41,15 @@ long long size_of(const std::string &text)
 
 void read_shared_memory(Root &root, Facts &facts)
 {
+    std::string kept;  // a list of mounts names servers and folders that are nobody's business
     for (const std::string &line : lines_of(root.text("/proc/self/mounts").value_or(""))) {
         if (line.find(" /dev/shm ") == line.npos) continue;
+        kept += line + "\n";
         const size_t size = line.find("size=");
         facts.mount_options = line;
         if (size != line.npos) facts.shared_memory = size_of(line.substr(size + 5));
     }
+    root.note("/proc/self/mounts", kept);
     struct statvfs space {};
     if (facts.shared_memory < 0 && !Root::is_foreign() && statvfs("/dev/shm", &space) == 0)
         facts.shared_memory = static_cast<long long>(space.f_blocks * space.f_frsize);
@@ -88,6 +92,18 @@ std::string chosen_folder()
     return folders[0];
 }
 
+// The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and folders.
+std::string mount_above(const std::string &line, const std::string &folder)
+{
+    std::istringstream words(line);
+    std::string id, parent, device, root, point;
+    words >> id >> parent >> device >> root >> point;
+    const bool above = point == "/" || folder == point || folder.rfind(point + "/", 0) == 0;
+    return above ? id + " " + parent + " " + device + " " + (root == "/" ? "/" : "/part") + " " +
+                       point + "\n"
+                 : "";
+}
+
 void read_leases(Root &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
@@ -98,6 +114,9 @@ void read_leases(Root &root, Facts &facts)
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
     const std::string mounts = root.text("/proc/self/mountinfo").value_or("");
     leases.shared = !yoke::detail::is_private_mount(mounts, leases.path);
+    std::string kept;
+    for (const std::string &line : lines_of(mounts)) kept += mount_above(line, leases.path);
+    root.note("/proc/self/mountinfo", kept);
 }
 
 // What no file of a recording tells stands in one of its own, "shared_memory 67108864", and counts instead.

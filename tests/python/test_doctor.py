@@ -145,6 +145,26 @@ def test_a_recording_that_cannot_be_written_says_where(tmp_path):
         yoke.doctor_record("")
 
 
+def test_a_recording_writes_nothing_outside_its_folder(tmp_path):
+    # From the folder of a recording's files, tmp_path/record/root, this leads to tmp_path/lib.
+    victim = tmp_path / "lib" / "libcudnn.so.9"
+    victim.parent.mkdir()
+    victim.write_text("whole")
+    variables = rendered(patched({}, {"environment": {"LD_LIBRARY_PATH": "/../../lib"}}), tmp_path / "case")
+    (tmp_path / "case" / "lib").mkdir()
+    (tmp_path / "case" / "lib" / "libcudnn.so.9").write_text("of the machine")
+    examined(variables, tmp_path / "record")
+    assert victim.read_text() == "whole"
+
+
+def test_a_recording_goes_into_a_folder_that_is_empty(tmp_path):
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "report.json").write_text("older")
+    with pytest.raises(yoke.IOError, match="older is not empty; name a new one"):
+        yoke.doctor_record(tmp_path / "older")
+    assert (tmp_path / "older" / "report.json").read_text() == "older"
+
+
 def test_what_cannot_be_meant_is_refused():
     with pytest.raises(yoke.ValueError, match="'deadline' is -1"):
         yoke.doctor(deadline=-1)
