@@ -92,12 +92,14 @@ bool Root::is_foreign()
 std::optional<std::string> Root::text(const std::string &path, size_t limit)
 {
     const File file(path);
+    problem_ = file < 0 ? errno : 0;
     if (file < 0) return std::nullopt;
     std::string all(limit, '\0');
     size_t used = 0;
     while (used < limit) {
         const ssize_t size = read(file, all.data() + used, limit - used);
         if (size < 0 && errno == EINTR) continue;
+        if (size < 0) problem_ = errno;
         if (size < 0 && used == 0) return std::nullopt;
         if (size <= 0) break;
         used += static_cast<size_t>(size);
@@ -180,7 +182,7 @@ std::optional<Root::Node> Root::node(const std::string &path)
 {
     struct stat status {};
     const std::string place = under_sysroot(path);
-    if (stat(place.c_str(), &status) != 0) return std::nullopt;
+    if (stat(place.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return std::nullopt;
     char mode[16];
     snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777u);
     Node node{mode, true};
@@ -197,7 +199,8 @@ std::optional<Root::Node> Root::node(const std::string &path)
     return node;
 }
 
-std::string Root::text_behind(const std::string &path, const std::string &marker, size_t length)
+std::string Root::text_behind(const std::string &path, const std::string &marker, size_t length,
+                              const std::string &word)
 {
     const File file(path);
     struct stat status {};
@@ -208,15 +211,14 @@ std::string Root::text_behind(const std::string &path, const std::string &marker
     if (mapped == MAP_FAILED) return "";
     const std::string_view all(static_cast<const char *>(mapped), size);
     std::string found;
-    const void *place = memmem(all.data(), all.size(), marker.data(), marker.size());
-    if (place) {
-        const size_t at =
-            static_cast<size_t>(static_cast<const char *>(place) - all.data()) + marker.size();
-        found = all.substr(at, length);
+    for (size_t at = 0; found.empty() && (at = all.find(marker, at)) != all.npos;) {
+        at += marker.size();
+        std::string text(all.substr(at, length));
         const auto is_end = [](unsigned char c) { return c < ' '; };
-        found.erase(std::find_if(found.begin(), found.end(), is_end), found.end());
-        texts_[path] = marker + found + "\n";
+        text.erase(std::find_if(text.begin(), text.end(), is_end), text.end());
+        if (text.find(word) != text.npos) found = text;
     }
+    if (!found.empty()) texts_[path] = marker + found + "\n";
     munmap(mapped, size);
     return found;
 }

@@ -41,7 +41,6 @@ constexpr const char *kAttributes[] = {
     "device_name",
     "authorized",
     "generation",
-    "nvm_version",
     "nvm_authenticate",
     "rx_speed",
     "tx_speed",
