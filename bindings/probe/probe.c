@@ -1,26 +1,52 @@
 /*
  * yoke-probe: measures one device, or a pair of them, for the doctor.
  *
- *   yoke-probe cuda:0            copies between host and device, a launch, a kernel whose result is checked
- *   yoke-probe cuda:0 cuda:1     a copy from the first to the second, checked
+ *   yoke-probe [--deadline SECONDS] cuda:0           copies between host and device, a launch, a kernel whose result is
+ *                                                    checked
+ *   yoke-probe [--deadline SECONDS] cuda:0 cuda:1    a copy from the first to the second, checked
  *
- * Prints a line a figure, "h2d 2.3e10" (bytes per second; seconds of a launch), and "done" at the end. A program of its own,
- * because what it tries may hang or crash: the doctor ends it at a deadline. Exit 1: the last line says why.
+ * Prints a line a figure, "h2d 2.3e10" (bytes per second; seconds of a launch), "broken TEXT" for wrong bytes, and "done" at the
+ * end. A program of its own, because what it tries may hang or crash: the doctor ends it at a deadline, and should the doctor
+ * end before, it ends itself. Exit 1: something failed, and the last line says what. Exit 3: it could not be tried, for reasons
+ * that do not blame the device ("untried TEXT"): it cannot be opened, its memory is full, a library is missing.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "yoke/yoke.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { kElements = 16 << 20 }; /* of float32: 64 MiB, so that a copy's start does not count */
 
+enum { kFailed = 1, kUsage = 2, kUntried = 3 };
+
+static int untried(const char *what)
+{
+    printf("untried %s: %s\n", what, yoke_last_error()->message);
+    return kUntried;
+}
+
 static int failed(const char *what)
 {
-    printf("%s: %s\n", what, yoke_last_error()->message);
-    return 1;
+    switch (yoke_last_error()->status) {
+        case YOKE_E_OOM:
+        case YOKE_E_UNAVAILABLE:
+        case YOKE_E_UNSUPPORTED:
+            return untried(what);
+        default:
+            printf("%s: %s\n", what, yoke_last_error()->message);
+            return kFailed;
+    }
+}
+
+static int no_memory(void)
+{
+    printf("untried memory: the host has none for a copy\n");
+    return kUntried;
 }
 
 static double now(void)
@@ -74,13 +100,13 @@ static int copies(yoke_device *device, yoke_device *cpu)
     const int64_t count = elements_for(device);
     float *values = malloc((size_t)count * sizeof *values);
     yoke_tensor *host = NULL, *pinned = NULL, *there = NULL;
-    int status = 1;
-    if (!values) return failed("memory");
+    int status = 0;
+    if (!values) return no_memory();
     fill(values, count);
     const double bytes = (double)count * sizeof *values;
     if (yoke_tensor_from_data(values, count * 4, &count, 1, YOKE_F32, cpu, &host) ||
         yoke_tensor_pin_memory(host, &pinned) || yoke_tensor_to(host, device, YOKE_NONE, &there)) {
-        failed("copies");
+        status = failed("copies");
         goto end;
     }
     const double to = time_copy(pinned, device, device, 1), from = time_copy(there, cpu, device, 1);
@@ -88,12 +114,11 @@ static int copies(yoke_device *device, yoke_device *cpu)
     memset(values, 0, (size_t)count * sizeof *values);
     if (to <= 0 || from <= 0 || pageable <= 0 ||
         yoke_tensor_copy_to_host(there, values, count * 4)) {
-        failed("copies");
+        status = failed("copies");
         goto end;
     }
     printf("h2d %.6g\nd2h %.6g\nh2d_pageable %.6g\n", bytes / to, bytes / from, bytes / pageable);
-    status = !same(values, count);
-    if (status) printf("a copy to the device and back gave other bytes\n");
+    if (!same(values, count)) printf("broken a copy to the device and back gave other bytes\n");
 end:
     yoke_tensor_release(host);
     yoke_tensor_release(pinned);
@@ -141,18 +166,16 @@ static int smoke(yoke_device *device)
     const yoke_scalar two = {YOKE_ARG_FLOAT, 0, {.f = 2}}, three = {YOKE_ARG_FLOAT, 0, {.f = 3}};
     yoke_tensor *x = NULL, *y = NULL, *product = NULL, *sum = NULL;
     double value = 0;
-    int status = 1;
+    int status = 0;
     if (yoke_full(shape, 2, &two, YOKE_F32, device, &x) ||
         yoke_full(shape, 2, &three, YOKE_F32, device, &y) || yoke_matmul(x, y, &product) ||
         yoke_sum(product, NULL, 0, 0, YOKE_NONE, &sum) || yoke_tensor_item_f64(sum, &value)) {
-        failed("smoke");
+        status = failed("smoke");
     } else if (value != 6.0 * kRows * kRows * kRows) {
         printf("smoke wrong: a product's sum is %.17g, it must be %.17g\n", value,
                6.0 * kRows * kRows * kRows);
-        status = 0;
     } else {
         printf("smoke ok\n");
-        status = 0;
     }
     yoke_tensor_release(x);
     yoke_tensor_release(y);
@@ -166,23 +189,22 @@ static int peers(yoke_device *from, yoke_device *to)
     const int64_t count = elements_for(to);
     float *values = malloc((size_t)count * sizeof *values);
     yoke_tensor *here = NULL, *there = NULL;
-    int status = 1;
-    if (!values) return failed("memory");
+    int status = 0;
+    if (!values) return no_memory();
     fill(values, count);
     if (yoke_tensor_from_data(values, count * 4, &count, 1, YOKE_F32, from, &here)) {
-        failed("peer");
+        status = failed("peer");
         goto end;
     }
     const double took = time_copy(here, to, to, 0);
     memset(values, 0, (size_t)count * sizeof *values);
     if (took <= 0 || yoke_tensor_to(here, to, YOKE_NONE, &there) ||
         yoke_tensor_copy_to_host(there, values, count * 4)) {
-        failed("peer");
+        status = failed("peer");
         goto end;
     }
     const double rate = same(values, count) ? (double)count * sizeof *values / took : 0;
     printf("peer.%d %.6g\n", yoke_device_index(to), rate);
-    status = 0;
 end:
     yoke_tensor_release(here);
     yoke_tensor_release(there);
@@ -190,27 +212,50 @@ end:
     return status;
 }
 
-int main(int argc, char **argv)
+/* Ends this process a second after its deadline, whatever it waits for and whoever started it. */
+static void end_after(const char *seconds)
 {
-    if (argc < 2 || argc > 3 || argv[1][0] == '-') {
-        fprintf(stderr,
-                "usage: yoke-probe DEVICE [OTHER]\n"
-                "Measures a device for `yoke doctor --probe`, or copies from it to another.\n");
-        return 2;
-    }
+    const int limit = atoi(seconds);
+    signal(SIGALRM, SIG_DFL);
+    alarm((unsigned)(limit > 0 ? limit : 1) + 1);
+}
+
+/* The devices named here, and no variable, are what is tried. */
+static int tried(const char *one, const char *two)
+{
     yoke_device *device = NULL, *other = NULL, *cpu = NULL;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured before a hang is not lost */
-    int status = yoke_device_open("cpu", &cpu) || yoke_device_open(argv[1], &device) ||
-                 (argc == 3 && yoke_device_open(argv[2], &other));
-    if (status)
-        failed("device");
-    else if (argc == 3)
+    int status = 0;
+    if (yoke_config_set("YOKE_PLATFORMS", "") || yoke_config_set("YOKE_DEVICE", "") ||
+        yoke_device_open("cpu", &cpu) || yoke_device_open(one, &device) ||
+        (two && yoke_device_open(two, &other)) || yoke_set_device(device))
+        status = untried("device");
+    else if (two)
         status = peers(device, other);
     else
-        status = smoke(device) || copies(device, cpu) || launches(device);
+        status = smoke(device);
+    if (!status && !two) status = copies(device, cpu);
+    if (!status && !two) status = launches(device);
     yoke_device_release(device);
     yoke_device_release(other);
     yoke_device_release(cpu);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "--deadline") == 0) {
+        end_after(argv[2]);
+        argc -= 2;
+        argv += 2;
+    }
+    if (argc < 2 || argc > 3 || argv[1][0] == '-') {
+        fprintf(stderr,
+                "usage: yoke-probe [--deadline SECONDS] DEVICE [OTHER]\n"
+                "Measures a device for `yoke doctor --probe`, or copies from it to another.\n");
+        return kUsage;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured before a hang is not lost */
+    const int status = tried(argv[1], argc == 3 ? argv[2] : NULL);
     if (!status) printf("done\n");
     return status;
 }

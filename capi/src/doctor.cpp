@@ -36,7 +36,7 @@ doctor::Report examined(const doctor::Options &options)
     const doctor::Facts facts = doctor::gather(root, options);
     doctor::Report report = doctor::examine(facts);
     if (options.redact) {
-        doctor::Redactor redactor(facts.machine, root.line("/proc/sys/kernel/hostname"));
+        doctor::Redactor redactor = doctor::redactor_of(facts.machine, root);
         doctor::redact(report, redactor);
     }
     return report;

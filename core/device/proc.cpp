@@ -99,10 +99,13 @@ void read_process(const Place &place, yoke_card_process &process)
     const Folder folder(place.proc, format("%d", process.pid));
     process.visible = folder.is_open() && !(place.own_namespace && is_stranger(folder));
     if (!process.visible) return;
-    const std::string command = folder.text("cmdline", 512);
+    const std::string status = folder.text("status");
+    // Reading the arguments of a process that waits in the kernel may wait as long as it does.
+    const bool waits = field_of(status, "State").rfind("D", 0) == 0;
+    const std::string command = waits ? "" : folder.text("cmdline", 512);
     const std::string program = command.substr(0, command.find('\0'));
     put(process.name, program.empty() ? folder.text("comm", 64) : base_name(program));
-    const std::string user = field_of(folder.text("status"), "Uid");
+    const std::string user = field_of(status, "Uid");
     if (!user.empty()) put(process.user, user_name(place.passwd, atoll(user.c_str())));
     put(process.container, container_of(folder.text("cgroup")));
 }

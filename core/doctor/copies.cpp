@@ -48,13 +48,15 @@ std::string without_iommu(const Facts &facts)
 void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
 {
     const yoke_card_link &link = facts.machine.link(a, b);
-    if (link.peer == 0) return;  // copies between these go through the host, as the driver says
     const std::string pair = label(facts, a) + " to " + label(facts, b);
     if (rate <= 0) {
-        all.add(kFail, pair + ": peer copies are claimed, but wrong bytes arrive",
+        all.add(kFail,
+                pair + (link.peer == 1 ? ": peer copies are claimed, but wrong bytes arrive"
+                                       : ": wrong bytes arrive"),
                 without_iommu(facts), a);
         return;
     }
+    if (link.peer == 0) return;  // copies between these go through the host, as the driver says
     const double link_best =
         link_rate(card(facts, b).link_generation_max, card(facts, b).link_width_max);
     if (link.nvlinks <= 0 && link_best > 0 && rate < 0.3 * link_best)
@@ -103,11 +105,18 @@ Finding check_peer_copies(const Facts &facts)
     int pairs = 0;
     for (const auto &[a, probe] : facts.probes)
         for (const auto &[b, rate] : probe.peers) {
+            if (std::isnan(rate)) continue;
             ++pairs;
             check_pair(facts, a, b, rate, all);
         }
-    return pairs ? all.or_ok(format("%d pairs of GPUs copy right and fast", pairs))
-                 : skip("there is no pair of GPUs to copy between");
+    std::string missed;
+    for (const auto &[a, probe] : facts.probes)
+        if (!probe.unmeasured.empty()) missed = label(facts, a) + ": " + probe.unmeasured;
+    if (pairs)
+        return all.or_ok(format("%d pairs of GPUs copy right and fast", pairs) +
+                         (missed.empty() ? "" : "; not all were measured, of " + missed));
+    return skip(missed.empty() ? "there is no pair of GPUs to copy between"
+                               : "no pair was measured, of " + missed);
 }
 
 Finding check_smoke(const Facts &facts)
@@ -116,17 +125,26 @@ Finding check_smoke(const Facts &facts)
     Findings all;
     int tried = 0;
     for (const auto &[i, probe] : facts.probes) {
-        if (probe.smoke.empty()) continue;
-        ++tried;
-        if (probe.smoke == "ok") continue;
-        all.add(kFail, label(facts, i) + ": " + probe.smoke,
-                format("sudo nvidia-smi -i %s --gpu-reset # no process may use it\n"
-                       "dcgmi diag -r 3 # if it fails again: the card is broken",
-                       card(facts, i).pci),
-                i);
+        const char *pci = card(facts, i).pci;
+        const std::string wrong = probe.smoke == "ok" ? "" : probe.smoke;
+        tried += probe.smoke == "ok";
+        // A reset takes the card from everyone: only what the card itself may have done asks for one.
+        for (const std::string &fault : {wrong, probe.broken})
+            if (!fault.empty())
+                all.add(kFail, label(facts, i) + ": " + fault,
+                        format("sudo nvidia-smi -i %s --gpu-reset # no process may use it\n"
+                               "dcgmi diag -r 3 # if it fails again: the card is broken",
+                               pci),
+                        i);
+        if (!probe.failed.empty())
+            all.add(kFail, label(facts, i) + ": " + probe.failed,
+                    "sudo dmesg | grep -e NVRM -e nvidia # what the driver says of it", i);
+        if (!probe.untried.empty())
+            all.add(kWarn, label(facts, i) + " could not be tried: " + probe.untried,
+                    format("nvidia-smi -i %s # who uses it; then yoke doctor --probe", pci), i);
     }
-    return tried ? all.or_ok(format("kernels ran on %d GPUs and their results are right", tried))
-                 : skip("no kernel was tried");
+    if (!tried && all.empty()) return skip("no kernel was tried");
+    return all.or_ok(format("kernels ran on %d GPUs and their results are right", tried));
 }
 
 }  // namespace yoke::doctor

@@ -76,9 +76,11 @@ Finding check_driver_bound(const Facts &facts)
                     i);
         else if (driver == "vfio-pci")
             all.add(kWarn, label(facts, i) + " is held by vfio-pci, for a virtual machine",
-                    format("echo %s | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind\n"
+                    format("echo | sudo tee /sys/bus/pci/devices/%s/driver_override # else "
+                           "vfio-pci takes it back\n"
+                           "echo %s | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind\n"
                            "echo %s | sudo tee /sys/bus/pci/drivers/nvidia/bind",
-                           info.pci, info.pci),
+                           info.pci, info.pci, info.pci),
                     i);
     }
     return all.or_ok("no GPU is held by nouveau or vfio-pci");
@@ -102,8 +104,10 @@ Finding check_module_loaded(const Facts &facts)
                      "the module nvidia is not loaded; Secure Boot is on and takes signed modules "
                      "alone; DKMS has nvidia " +
                          facts.dkms.back(),
-                     "sudo mokutil --import /var/lib/dkms/mok.pub\n"
-                     "sudo reboot # choose \"Enroll MOK\" on the way up");
+                     std::string("sudo mokutil --import ") +
+                         (family_of(facts) == Family::kUbuntu ? "/var/lib/shim-signed/mok/MOK.der"
+                                                              : "/var/lib/dkms/mok.pub") +
+                         "\nsudo reboot # choose \"Enroll MOK\" on the way up");
     return found(kFail,
                  "the module nvidia is not loaded; DKMS has nvidia " + facts.dkms.back() +
                      ", the kernel is " + facts.kernel,

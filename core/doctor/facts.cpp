@@ -76,12 +76,11 @@ void read_modules(Root &root, Facts &facts)
         if (colon != line.npos)
             facts.driver_parameters[line.substr(0, colon)] = stripped(line.substr(colon + 1));
     }
-    facts.command_line = root.line("/proc/cmdline");
     facts.kernel = root.line("/proc/sys/kernel/osrelease");
-    facts.dkms = root.list("/var/lib/dkms/nvidia");
-    for (const char *flavor : {"nvidia-current", "nvidia-open"})
+    // "580.82.07"; "kernel-6.1.0-39-amd64-x86_64" beside it is a link to what was built.
+    for (const char *flavor : {"nvidia", "nvidia-current", "nvidia-open"})
         for (const std::string &version : root.list(std::string("/var/lib/dkms/") + flavor))
-            facts.dkms.push_back(version);
+            if (isdigit(static_cast<unsigned char>(version[0]))) facts.dkms.push_back(version);
     const std::string secure = root.text(
                                        "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-"
                                        "aa0d-00e098032b8c")
@@ -137,11 +136,12 @@ std::string Facts::variable(const std::string &name) const
     return found == variables.end() ? "" : found->second;
 }
 
-const LibraryCopy *Facts::library(const std::string &name) const
+const LibraryCopy *Facts::library(const std::string &name, int major) const
 {
     for (const bool mapped : {true, false})
         for (const LibraryCopy &copy : libraries)
-            if (copy.name == name && copy.mapped == mapped) return &copy;
+            if (copy.name == name && copy.mapped == mapped && (!major || copy.major() == major))
+                return &copy;
     return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include "core/device/visibility.h"
 #include "core/doctor/root.h"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,9 +56,14 @@ struct StuckProcess {
 
 // What a probe measured on one card. Rates in bytes per second, NaN for what was not measured.
 struct ProbeResult {
-    double host_to_device, device_to_host, pageable, launch;
-    std::map<int, double> peers;  // by card; 0: wrong bytes arrived
-    std::string smoke;            // "ok", or what went wrong; "": not tried
+    static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    double host_to_device = kNone, device_to_host = kNone, pageable = kNone, launch = kNone;
+    std::map<int, double> peers;  // by card; 0: wrong bytes arrived; NaN: not measured
+    std::string smoke;            // "ok", or what its result was; "": not tried
+    std::string broken;           // a crash, a hang, wrong bytes: the card may be at fault
+    std::string failed;           // an error that the driver or a library named
+    std::string untried;          // why it could not be tried, which blames nobody
+    std::string unmeasured;       // why copies to another card were not measured
 };
 
 struct LeaseFolder {
@@ -77,7 +83,7 @@ struct Facts {
     // Of the kernel and its driver.
     std::set<std::string> modules;
     std::map<std::string, std::string> driver_parameters;
-    std::string command_line, kernel;
+    std::string kernel;
     bool secure_boot = false;
     std::vector<std::string> dkms;
     std::map<std::string, Root::Node> nodes;  // /dev/nvidia*
@@ -103,14 +109,16 @@ struct Facts {
     bool administrator = false;
     LeaseFolder leases;
 
+    bool cuda_opened = false;           // this process uses CUDA by way of this library
     std::map<int, ProbeResult> probes;  // by card
     std::string no_probes;              // why there are none
 
     std::string variable(const std::string &name) const;
     bool is_set(const std::string &name) const { return variables.count(name) != 0; }
     bool in_container() const { return !machine.fact("container").empty(); }
-    // The copy that counts: the first that is loaded, else the first that would be found.
-    const LibraryCopy *library(const std::string &name) const;
+    // The copy that counts: the first that is loaded, else the first that would be found. Of one major version where that
+    // is not 0: a process may hold several.
+    const LibraryCopy *library(const std::string &name, int major = 0) const;
 };
 
 // Reads everything but the probes.

@@ -1,5 +1,6 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/config.h"
+#include "core/device/kinds.h"
 #include "core/device/lease.h"
 #include "core/doctor/facts.h"
 
@@ -7,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 namespace yoke::doctor {
 
@@ -40,12 +43,15 @@ long long size_of(const std::string &text)
 
 void read_shared_memory(Root &root, Facts &facts)
 {
+    std::string kept;  // a list of mounts names servers and folders that are nobody's business
     for (const std::string &line : lines_of(root.text("/proc/self/mounts").value_or(""))) {
         if (line.find(" /dev/shm ") == line.npos) continue;
+        kept += line + "\n";
         const size_t size = line.find("size=");
         facts.mount_options = line;
         if (size != line.npos) facts.shared_memory = size_of(line.substr(size + 5));
     }
+    root.note("/proc/self/mounts", kept);
     struct statvfs space {};
     if (facts.shared_memory < 0 && !Root::is_foreign() && statvfs("/dev/shm", &space) == 0)
         facts.shared_memory = static_cast<long long>(space.f_blocks * space.f_frsize);
@@ -88,6 +94,18 @@ std::string chosen_folder()
     return folders[0];
 }
 
+// The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and folders.
+std::string mount_above(const std::string &line, const std::string &folder)
+{
+    std::istringstream words(line);
+    std::string id, parent, device, root, point;
+    words >> id >> parent >> device >> root >> point;
+    const bool above = point == "/" || folder == point || folder.rfind(point + "/", 0) == 0;
+    return above ? id + " " + parent + " " + device + " " + (root == "/" ? "/" : "/part") + " " +
+                       point + "\n"
+                 : "";
+}
+
 void read_leases(Root &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
@@ -98,6 +116,9 @@ void read_leases(Root &root, Facts &facts)
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
     const std::string mounts = root.text("/proc/self/mountinfo").value_or("");
     leases.shared = !yoke::detail::is_private_mount(mounts, leases.path);
+    std::string kept;
+    for (const std::string &line : lines_of(mounts)) kept += mount_above(line, leases.path);
+    root.note("/proc/self/mountinfo", kept);
 }
 
 // What no file of a recording tells stands in one of its own, "shared_memory 67108864", and counts instead.
@@ -105,11 +126,13 @@ void read_recorded(Root &root, Facts &facts)
 {
     if (!Root::is_foreign()) {
         const LeaseFolder &leases = facts.leases;
+        facts.cuda_opened = !opened_devices_of("cuda").empty();
         root.note("/yoke/host", "shared_memory " + std::to_string(facts.shared_memory) +
                                     "\nquota " + std::to_string(facts.quota) + "\nlease_exists " +
                                     std::to_string(leases.exists) + "\nlease_writable " +
                                     std::to_string(leases.writable) + "\nlease_shared " +
-                                    std::to_string(leases.shared) + "\n");
+                                    std::to_string(leases.shared) + "\ncuda_opened " +
+                                    std::to_string(facts.cuda_opened) + "\n");
         return;
     }
     for (const std::string &line : lines_of(root.text("/yoke/host").value_or(""))) {
@@ -121,10 +144,21 @@ void read_recorded(Root &root, Facts &facts)
         if (key == "lease_exists") facts.leases.exists = value != 0;
         if (key == "lease_writable") facts.leases.writable = value != 0;
         if (key == "lease_shared") facts.leases.shared = value != 0;
+        if (key == "cuda_opened") facts.cuda_opened = value != 0;
     }
 }
 
 }  // namespace
+
+// In safe mode a device has no version (ENODATA); before it was read there is none yet (EAGAIN), which is no trouble. In a
+// recording the first is an empty file, and the second none.
+static bool is_safe_mode(Root &root, const std::string &path, const std::string &firmware)
+{
+    const int problem = root.problem();
+    const bool none =
+        problem == ENODATA || (problem == 0 && Root::is_foreign() && firmware.empty());
+    return none && root.exists(path);
+}
 
 void read_docks(Root &root, Facts &facts)
 {
@@ -147,10 +181,9 @@ void read_docks(Root &root, Facts &facts)
         if (!speed.empty()) dock.speed = atof(speed.c_str());
         const std::string lanes = root.line(place + "rx_lanes");
         if (!lanes.empty()) dock.lanes = atoi(lanes.c_str());
-        // Reading the version fails with EAGAIN in safe mode, though the file is there.
         const auto firmware = root.text(place + "nvm_version");
         dock.firmware = stripped(firmware.value_or(""));
-        dock.safe_mode = root.exists(place + "nvm_version") && dock.firmware.empty();
+        dock.safe_mode = is_safe_mode(root, place + "nvm_version", dock.firmware);
         dock.update_status = root.line(place + "nvm_authenticate");
         facts.docks.push_back(dock);
     }

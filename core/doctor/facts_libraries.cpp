@@ -39,19 +39,26 @@ std::vector<std::string> split_folders(const std::string &text)
     return folders;
 }
 
-// Of several names of one library in a folder, "libcuda.so.1" and "libcuda.so.580.82.07", the longest version tells most.
+// "libcublas.so" is for linking: a loader asks for "libcublas.so.13".
+bool is_for_linking(const LibraryCopy &copy)
+{
+    return copy.version.empty();
+}
+
+// Of several names of one library in a folder, "libcublas.so.13" and "libcublas.so.13.0.0.19", the longest version tells
+// most; other major versions are other libraries. The driver's own has one major version and its release as another name.
 void add_copies(Root &root, const std::string &folder, Facts &facts)
 {
-    std::map<std::string, LibraryCopy> best;
+    std::map<std::pair<std::string, int>, LibraryCopy> best;
     for (const std::string &file : root.list(folder)) {
         LibraryCopy copy;
-        if (!split_name(file, copy)) continue;
+        if (!split_name(file, copy) || is_for_linking(copy)) continue;
         copy.path = folder + "/" + file;
         root.exists(copy.path);
-        LibraryCopy &known = best[copy.name];
+        LibraryCopy &known = best[{copy.name, copy.name == "cuda" ? 1 : copy.major()}];
         if (known.path.empty() || copy.version.size() > known.version.size()) known = copy;
     }
-    for (const auto &[name, copy] : best) facts.libraries.push_back(copy);
+    for (const auto &[key, copy] : best) facts.libraries.push_back(copy);
 }
 
 void read_mapped(Root &root, Facts &facts)
@@ -150,8 +157,8 @@ void read_libraries(Root &root, Facts &facts)
     read_build(root, facts);
     read_packages(root, facts);
     if (const LibraryCopy *nccl = facts.library("nccl")) {
-        // "NCCL version 2.27.7+cuda12.9"
-        const std::string version = root.text_behind(nccl->path, "NCCL version ", 64);
+        // "NCCL version 2.27.7+cuda12.9"; the text of a message, "NCCL version %d.%d.%d%s", may stand before it.
+        const std::string version = root.text_behind(nccl->path, "NCCL version ", 64, "+cuda");
         const size_t cuda = version.find("+cuda");
         if (cuda != version.npos) facts.nccl_cuda = version.substr(cuda + 5);
     }

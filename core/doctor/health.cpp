@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
 
+#include <cmath>
 #include <cstdlib>
 
 namespace yoke::doctor {
@@ -90,6 +91,32 @@ int card_at(const Facts &facts, const std::string &pci)
     return -1;
 }
 
+// What a driver does not tell is NaN, and is not told of.
+std::string clocks_of(const yoke_card_info &info)
+{
+    if (std::isnan(info.sm_clock) || std::isnan(info.sm_clock_max)) return "";
+    return format(" at %.0f of %.0f MHz", info.sm_clock / 1e6, info.sm_clock_max / 1e6);
+}
+
+std::string heat_of(const yoke_card_info &info)
+{
+    std::string text;
+    if (!std::isnan(info.temperature)) text += format(", at %.0f °C", info.temperature);
+    if (!std::isnan(info.power) && !std::isnan(info.power_limit))
+        text += format("%s %.0f of %.0f W", text.empty() ? ", at" : " and", info.power,
+                       info.power_limit);
+    return text;
+}
+
+// The driver refuses a limit below the card's least, which only its own tool tells.
+std::string less_power(const yoke_card_info &info)
+{
+    const std::string look = format("nvidia-smi -i %s -q -d POWER # its limits", info.pci);
+    if (std::isnan(info.power_limit) || info.power_limit <= 0) return look;
+    return look + format("\nsudo nvidia-smi -i %s -pl %.0f # not below its Min Power Limit",
+                         info.pci, info.power_limit * 0.8);
+}
+
 }  // namespace
 
 Finding check_throttle(const Facts &facts)
@@ -108,18 +135,13 @@ Finding check_throttle(const Facts &facts)
         for (const auto &each : kReasons)
             if (info.throttle & each.bit) {
                 const bool brake = each.bit == YOKE_THROTTLE_POWER_BRAKE;
-                all.add(
-                    kWarn,
-                    format("%s is held at %.0f of %.0f MHz by %s, at %.0f °C and %.0f of %.0f W",
-                           label(facts, i).c_str(), info.sm_clock / 1e6, info.sm_clock_max / 1e6,
-                           each.reason, info.temperature, info.power, info.power_limit),
-                    brake ? format("check the power cables and supply; until then: sudo "
-                                   "nvidia-smi -i %s -pl %.0f",
-                                   info.pci, info.power_limit * 0.8)
-                          : format("clean fans and filters, check the airflow; until then: sudo "
-                                   "nvidia-smi -i %s -pl %.0f",
-                                   info.pci, info.power_limit * 0.8),
-                    i);
+                all.add(kWarn,
+                        label(facts, i) + " is held" + clocks_of(info) + " by " + each.reason +
+                            heat_of(info),
+                        (brake ? "check the power cables and supply; until then:\n"
+                               : "clean fans and filters, check the airflow; until then:\n") +
+                            less_power(info),
+                        i);
                 break;
             }
     }

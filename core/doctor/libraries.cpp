@@ -135,14 +135,16 @@ Finding check_cuda_libraries(const Facts &facts)
     Findings all;
     std::string present;
     for (const char *name : {"cublasLt", "cublas"}) {
-        const LibraryCopy *copy = facts.library(name);
-        if (copy && copy->major() == major) {
-            present += (present.empty() ? "" : ", ") + copy->path;
+        if (const LibraryCopy *right = facts.library(name, major)) {
+            present += (present.empty() ? "" : ", ") + right->path;
             continue;
         }
+        const LibraryCopy *copy = facts.library(name);
+        // The CUDA module opens cuBLASLt alone.
+        const bool needed = name == std::string_view("cublasLt");
         const std::string package = format("libcublas-%d-0", major);
         const std::string fedora = format("libcublas-%d-0", major);
-        all.add(copy && copy->major() ? kFail : kWarn,
+        all.add(needed && copy ? kFail : kWarn,
                 copy ? format("%s is of version %s, this build needs %d", copy->path.c_str(),
                               copy->version.c_str(), major)
                      : format("no folder of the loader has lib%s.so.%d", name, major),
@@ -151,7 +153,12 @@ Finding check_cuda_libraries(const Facts &facts)
                     "\nor: " +
                     install(facts, {package.c_str(), package.c_str(), fedora.c_str(), "cuda"}));
     }
-    const LibraryCopy *cudnn = facts.library("cudnn");
+    for (const LibraryCopy *copy : {facts.library("cudart", major), facts.library("nccl", 2)})
+        if (copy) present += (present.empty() ? "" : ", ") + copy->path;
+    const LibraryCopy *nccl = facts.library("nccl"), *cudnn = facts.library("cudnn");
+    if (nccl && nccl->major() != 2 && !facts.library("nccl", 2))
+        all.add(kWarn, nccl->path + " is of version " + nccl->version + ", not 2",
+                format("pip install nvidia-nccl-cu%d", major));
     if (cudnn && cudnn->major() != 0 && cudnn->major() < 9)
         all.add(kWarn, cudnn->path + " is of version " + cudnn->version + ", not 9",
                 format("pip install nvidia-cudnn-cu%d", major));
@@ -161,7 +168,9 @@ Finding check_cuda_libraries(const Facts &facts)
 Finding check_cublas_pair(const Facts &facts)
 {
     if (why_no_build(facts) != "") return skip(why_no_build(facts));
-    const LibraryCopy *cublas = facts.library("cublas"), *lt = facts.library("cublasLt");
+    const int major = facts.build.cuda / 1000;
+    const LibraryCopy *cublas = facts.library("cublas", major),
+                      *lt = facts.library("cublasLt", major);
     if (!cublas || !lt) return skip("one of the two is missing (check 15)");
     if (cublas->folder() == lt->folder()) return ok("both are in " + lt->folder());
     return found(cublas->mapped && lt->mapped ? kFail : kWarn,

@@ -17,7 +17,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
+#include <numeric>
 
 extern char **environ;
 
@@ -41,10 +41,14 @@ public:
         posix_spawn_file_actions_addclose(&actions_, other);
         posix_spawnattr_init(&attributes_);
         // A group of its own, so that what it starts ends with it; signals as any program expects them.
-        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-        sigset_t none;
+        posix_spawnattr_setflags(
+            &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        sigset_t none, usual;
         sigemptyset(&none);
+        sigemptyset(&usual);
+        for (const int each : {SIGALRM, SIGPIPE, SIGINT, SIGTERM}) sigaddset(&usual, each);
         posix_spawnattr_setsigmask(&attributes_, &none);
+        posix_spawnattr_setsigdefault(&attributes_, &usual);
     }
     ~Spawn()
     {
@@ -112,7 +116,10 @@ std::string why_failed(const Outcome &outcome, double deadline)
     return lines.empty() ? "it failed and said nothing" : lines.back();
 }
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNone = ProbeResult::kNone;
+
+// Probes of all cards and pairs together may take this long; one that has begun has its own deadline.
+constexpr std::chrono::seconds kAllProbes{60};
 
 bool succeeded(const Outcome &outcome)
 {
@@ -132,27 +139,110 @@ std::vector<int> cuda_order(const Facts &facts)
 
 std::string written(const Facts &facts)
 {
-    const std::vector<int> all = gpus(facts);
-    const auto number = [&](int card) {
-        return std::find(all.begin(), all.end(), card) - all.begin();
-    };
     std::string text;
     for (const auto &[i, probe] : facts.probes) {
-        const auto add = [&, at = number(i)](const std::string &key, double value) {
-            if (!std::isnan(value))
-                text += format("%d.%s %.17g\n", static_cast<int>(at), key.c_str(), value);
+        const auto add = [&, at = i](const std::string &key, double value) {
+            if (!std::isnan(value)) text += format("%d.%s %.17g\n", at, key.c_str(), value);
+        };
+        const auto say = [&, at = i](const char *key, const std::string &what) {
+            if (!what.empty()) text += format("%d.%s %s\n", at, key, what.c_str());
         };
         add("h2d", probe.host_to_device);
         add("d2h", probe.device_to_host);
         add("h2d_pageable", probe.pageable);
         add("launch", probe.launch);
-        for (const auto &[other, rate] : probe.peers)
-            add("peer." + std::to_string(number(other)), rate);
-        if (!probe.smoke.empty())
-            text += format("%d.smoke %s\n", static_cast<int>(number(i)), probe.smoke.c_str());
+        for (const auto &[other, rate] : probe.peers) add("peer." + std::to_string(other), rate);
+        say("smoke", probe.smoke);
+        say("broken", probe.broken);
+        say("failed", probe.failed);
+        say("untried", probe.untried);
+        say("unmeasured", probe.unmeasured);
     }
     return text;
 }
+
+// Why there is nothing to try, "" if there is.
+std::string why_none(const Facts &facts, const std::vector<int> &cards, const std::string &program)
+{
+    const std::string platforms = facts.variable("YOKE_PLATFORMS");
+    if (program.empty()) return "there is no yoke-probe, neither in YOKE_BIN nor beside libyoke";
+    if (!facts.build.present) return "this Yoke was built without its CUDA module";
+    if (!platforms.empty() && platforms.find("cuda") == platforms.npos)
+        return "YOKE_PLATFORMS is '" + platforms + "', which leaves out cuda";
+    return cards.empty() ? "CUDA shows no GPU to try" : "";
+}
+
+// One after the other, until all together have taken too long.
+class Prober {
+public:
+    Prober(std::string program, std::vector<int> cards, double deadline)
+        : program_(std::move(program)), cards_(std::move(cards)), deadline_(deadline)
+    {
+    }
+
+    ProbeResult try_card(size_t n)
+    {
+        ProbeResult result;
+        if (is_over()) {
+            result.untried = over();
+            return result;
+        }
+        const Outcome outcome = run({spec(n)});
+        for (const std::string &line : lines_of(outcome.output)) take_line(line, cards_, result);
+        const std::string why = succeeded(outcome) ? "" : why_failed(outcome, deadline_);
+        const bool ended = outcome.late || (outcome.status >= 0 && WIFSIGNALED(outcome.status));
+        if (why.empty()) {
+            try_pairs(n, result);
+        } else if (!outcome.problem.empty()) {
+            result.untried = why;
+        } else if (ended) {
+            result.broken = why;
+        } else if (result.untried.empty()) {
+            result.failed = why;
+        }
+        return result;
+    }
+
+private:
+    void try_pairs(size_t n, ProbeResult &result)
+    {
+        for (size_t other = 0; other < cards_.size(); ++other) {
+            if (other == n) continue;
+            result.peers[cards_[other]] = kNone;
+            if (is_over()) {
+                result.unmeasured = over();
+                continue;
+            }
+            ProbeResult pair;
+            const Outcome outcome = run({spec(n), spec(other)});
+            for (const std::string &line : lines_of(outcome.output)) take_line(line, cards_, pair);
+            if (succeeded(outcome) && pair.peers.count(cards_[other]))
+                result.peers[cards_[other]] = pair.peers[cards_[other]];
+            else
+                result.unmeasured =
+                    pair.untried.empty() ? why_failed(outcome, deadline_) : pair.untried;
+        }
+    }
+
+    Outcome run(const std::vector<std::string> &devices)
+    {
+        std::vector<std::string> command{program_, "--deadline",
+                                         format("%.0f", std::ceil(deadline_))};
+        command.insert(command.end(), devices.begin(), devices.end());
+        return run_bounded(command, deadline_);
+    }
+    bool is_over() const { return Clock::now() - start_ >= kAllProbes; }
+    static std::string over()
+    {
+        return format("the probes before it took %d s", static_cast<int>(kAllProbes.count()));
+    }
+    static std::string spec(size_t n) { return "cuda:" + std::to_string(n); }
+
+    std::string program_;
+    std::vector<int> cards_;
+    double deadline_;
+    Clock::time_point start_ = Clock::now();
+};
 
 }  // namespace
 
@@ -215,6 +305,14 @@ bool take_line(const std::string &line, const std::vector<int> &cards, ProbeResu
         result.launch = value;
     else if (key == "smoke")
         result.smoke = stripped(text);
+    else if (key == "broken")
+        result.broken = stripped(text);
+    else if (key == "failed")
+        result.failed = stripped(text);
+    else if (key == "untried")
+        result.untried = stripped(text);
+    else if (key == "unmeasured")
+        result.unmeasured = stripped(text);
     else if (key.compare(0, 5, "peer.") == 0) {
         const size_t other = static_cast<size_t>(atoi(key.c_str() + 5));
         if (other < cards.size()) result.peers[cards[other]] = value;
@@ -228,39 +326,25 @@ void run_probes(Root &root, Facts &facts, double deadline)
 {
     const std::string program = probe_program(facts);
     const std::vector<int> cards = cuda_order(facts);
-    facts.no_probes = cards.empty() ? "CUDA shows no GPU to try" : "";
-    if (program.empty())
-        facts.no_probes = "there is no yoke-probe, neither in YOKE_BIN nor beside libyoke";
+    facts.no_probes = why_none(facts, cards, program);
     if (!facts.no_probes.empty()) return;
-    const auto spec = [](size_t n) { return "cuda:" + std::to_string(n); };
-    for (size_t n = 0; n < cards.size(); ++n) {
-        ProbeResult result{kNone, kNone, kNone, kNone, {}, ""};
-        const Outcome outcome = run_bounded({program, spec(n)}, deadline);
-        for (const std::string &line : lines_of(outcome.output)) take_line(line, cards, result);
-        if (!succeeded(outcome)) result.smoke = why_failed(outcome, deadline);
-        for (size_t other = 0; other < cards.size() && succeeded(outcome); ++other) {
-            if (other == n) continue;
-            const Outcome pair = run_bounded({program, spec(n), spec(other)}, deadline);
-            for (const std::string &line : lines_of(pair.output)) take_line(line, cards, result);
-            if (!succeeded(pair)) result.peers[cards[other]] = 0;
-        }
-        facts.probes[cards[n]] = result;
-    }
+    Prober prober(program, cards, deadline);
+    for (size_t n = 0; n < cards.size(); ++n) facts.probes[cards[n]] = prober.try_card(n);
     root.note("/yoke/probes", written(facts));
 }
 
 void read_probes(Root &root, Facts &facts)
 {
-    const std::vector<int> all = gpus(facts);
+    // By the inventory's numbers, which instances of partitioned cards have, too.
+    std::vector<int> all(facts.machine.cards.size());
+    std::iota(all.begin(), all.end(), 0);
     const auto text = root.text("/yoke/probes");
     facts.no_probes = "no probe was run there: " + under_sysroot("/yoke/probes") + " is missing";
     for (const std::string &line : lines_of(text.value_or(""))) {
         const size_t dot = line.find('.');
         const size_t n = static_cast<size_t>(atoi(line.c_str()));
         if (dot == line.npos || n >= all.size()) continue;
-        const auto fresh =
-            facts.probes.emplace(all[n], ProbeResult{kNone, kNone, kNone, kNone, {}, ""});
-        take_line(line.substr(dot + 1), all, fresh.first->second);
+        take_line(line.substr(dot + 1), all, facts.probes[all[n]]);
     }
 }
 

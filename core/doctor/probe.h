@@ -25,10 +25,10 @@ Outcome run_bounded(const std::vector<std::string> &command, double seconds);
 // The program's path, "" if there is none.
 std::string probe_program(const Facts &facts);
 
-// Measures every card that CUDA shows; what it finds goes to facts.probes.
+// Measures every card that CUDA shows; what it finds goes to facts.probes. After a minute no further probe begins.
 void run_probes(Root &root, Facts &facts, double deadline);
 
-// Of another root: the figures stand in its file yoke/probes, lines "0.h2d 2.3e10".
+// Of another root: the figures stand in its file yoke/probes, lines "0.h2d 2.3e10", by the inventory's numbers.
 void read_probes(Root &root, Facts &facts);
 
 // One line of figures, "h2d 2.3e10" or "peer.1 2e10", taken over. False for any other line.

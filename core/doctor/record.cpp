@@ -16,7 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 namespace yoke::doctor {
 
@@ -59,64 +58,120 @@ ordered_json report_json(const Report &report)
     return {{"exit_code", report.exit_code}, {"checks", checks}};
 }
 
-// Values alone: a process may have the name of one of the keys.
-void redact_values(ordered_json &json, const std::function<std::string(std::string)> &show)
+// Values alone, and of those the ones that name somebody: other words ("driver": "nvidia") have a meaning.
+void redact_values(ordered_json &json, Redactor &redactor, bool is_name = false,
+                   bool of_process = false)
 {
-    if (json.is_string())
-        json = show(json.get<std::string>());
-    else if (json.is_structured())
-        for (ordered_json &part : json) redact_values(part, show);
+    if (json.is_string()) {
+        const std::string text = json.get<std::string>();
+        json = is_name ? redactor(text) : redactor.numbers(text);
+    }
+    if (json.is_array())
+        for (ordered_json &part : json) redact_values(part, redactor, is_name, of_process);
+    if (json.is_object())
+        for (auto &[key, part] : json.items())
+            redact_values(part, redactor, key == "user" || (of_process && key == "name"),
+                          key == "processes");
 }
 
-std::string environment_of(const Facts &facts, const std::function<std::string(std::string)> &show)
+std::string environment_of(const Facts &facts, Redactor *redactor)
 {
     std::string text;
-    for (const auto &[name, value] : facts.variables)
+    for (const auto &[name, value] : facts.variables) {
         // Of the machine that is recorded, not of how it was looked at.
-        if (name != "YOKE_SYSROOT" && name != "YOKE_NVML_PATH" && name != "YOKE_FAKE_SCENARIO")
-            text += name + "=" + show(value) + "\n";
+        if (name == "YOKE_SYSROOT" || name == "YOKE_NVML_PATH" || name == "YOKE_FAKE_SCENARIO")
+            continue;
+        // A path may name somebody, "cuda:0" does not, whatever a user is called.
+        const bool is_path = value.find('/') != value.npos;
+        text += name + "=" +
+                (!redactor ? value
+                 : is_path ? redactor->patterns(value)
+                           : redactor->numbers(value)) +
+                "\n";
+    }
     return text;
 }
 
-// Files and links under root/, redacted line by line where asked for.
-void write_root(const fs::path &folder, const Tree &tree,
-                const std::function<std::string(std::string)> &show)
+// The paths, too, as the texts that name them: what is found by LD_LIBRARY_PATH lies where that then leads.
+Tree redacted(const Tree &tree, Redactor &redactor)
+{
+    Tree made;
+    for (const std::string &path : tree.folders) made.folders.insert(redactor.patterns(path));
+    for (const auto &[path, text] : tree.texts)
+        made.texts[redactor.patterns(path)] = redacted_file(redactor, path, text);
+    for (const auto &[path, target] : tree.links)
+        made.links[redactor.patterns(path)] = redactor.patterns(target);
+    return made;
+}
+
+// Where a path lies in a recording. LD_LIBRARY_PATH may name "../../lib": nothing may be written outside the recording, and
+// what is relative to some folder is no file of the recorded root. "" for such a path.
+std::string place_in(const fs::path &folder, const std::string &path)
+{
+    const fs::path normal = fs::path(path).lexically_normal();
+    return normal.is_absolute() ? folder.string() + normal.string() : "";
+}
+
+void write_link(const std::string &place, const std::string &target)
+{
+    std::error_code problem;
+    fs::create_directories(fs::path(place).parent_path(), problem);
+    fs::remove(place, problem);
+    fs::create_symlink(target, place, problem);
+    if (problem)
+        fail(YOKE_E_IO, "doctor_record: the link %s cannot be made: %s", place.c_str(),
+             problem.message().c_str());
+}
+
+// Files and links under root/. Links come last: nothing is written through one.
+void write_root(const fs::path &folder, const Tree &tree)
 {
     for (const std::string &path : tree.folders) {
         std::error_code
             ignored;  // a file below it may stand there already; what lacks is told there
-        fs::create_directories(folder.string() + path, ignored);
+        const std::string place = place_in(folder, path);
+        if (!place.empty()) fs::create_directories(place, ignored);
     }
-    for (const auto &[path, text] : tree.texts) write_file(folder.string() + path, show(text));
+    for (const auto &[path, text] : tree.texts) {
+        const std::string place = place_in(folder, path);
+        if (!place.empty()) write_file(place, text);
+    }
     for (const auto &[path, target] : tree.links) {
-        std::error_code problem;
-        fs::create_directories(fs::path(folder.string() + path).parent_path(), problem);
-        fs::remove(folder.string() + path, problem);
-        fs::create_symlink(target, folder.string() + path, problem);
-        if (problem)
-            fail(YOKE_E_IO, "doctor_record: the link %s%s cannot be made: %s", folder.c_str(),
-                 path.c_str(), problem.message().c_str());
+        const std::string place = place_in(folder, path);
+        if (!place.empty()) write_link(place, target);
     }
+}
+
+// A recording goes into a folder of its own: over an older one, its links would lead what is written elsewhere.
+void need_empty(const fs::path &folder)
+{
+    std::error_code problem;
+    if (fs::is_directory(folder, problem) && !fs::is_empty(folder, problem) && !problem)
+        fail(YOKE_E_IO,
+             "doctor_record: the folder %s is not empty; name a new one, or an empty one",
+             folder.c_str());
 }
 
 }  // namespace
 
 void record(const std::string &folder, const Options &options)
 {
+    need_empty(folder);
     Root root;
     const Facts facts = gather(root, options);
     Report report = examine(facts);
-    Redactor redactor(facts.machine, root.line("/proc/sys/kernel/hostname"));
-    const std::function<std::string(std::string)> show = [&](const std::string &text) {
-        return options.redact ? redactor(text) : text;
-    };
-    if (options.redact) redact(report, redactor);
-    const fs::path place(folder);
-    write_root(place / "root", tree_of(facts, root), show);
+    Redactor redactor = redactor_of(facts.machine, root);
+    Tree tree = tree_of(facts, root);
     ordered_json scenario = scenario_of(facts);
-    redact_values(scenario, show);
+    if (options.redact) {
+        redact(report, redactor);
+        tree = redacted(tree, redactor);
+        redact_values(scenario, redactor);
+    }
+    const fs::path place(folder);
+    write_root(place / "root", tree);
     write_file(place / "scenario.json", dumped(scenario));
-    write_file(place / "environment", environment_of(facts, show));
+    write_file(place / "environment", environment_of(facts, options.redact ? &redactor : nullptr));
     write_file(place / "report.json", dumped(report_json(report)));
 }
 

@@ -15,23 +15,36 @@ namespace yoke::doctor {
 
 class Redactor {
 public:
-    // Names of users and processes come from the machine; `host` is its own name.
-    Redactor(const Machine &machine, const std::string &host);
+    // Names of users and processes come from the machine; `host` is its own name, `users` are more of them.
+    Redactor(const Machine &machine, const std::string &host,
+             const std::vector<std::string> &users = {});
 
     // Every name that is known, and what looks like a UUID, a container's id or a home folder.
     std::string operator()(const std::string &text);
-    // The same without the names of processes, which are words like others in a command.
+    // The same without the names of processes, which are words like others in a command or a path.
     std::string patterns(const std::string &text);
+    // UUIDs, ids and home folders alone: for text whose words have a meaning, "ID=ubuntu", that names must not change.
+    std::string numbers(const std::string &text);
 
 private:
-    std::string replace(const std::string &text, bool all);
-    size_t match(std::string_view rest, bool all, std::string &placeholder);
+    enum class Scope { kNumbers, kNames, kAll };
+    std::string replace(const std::string &text, Scope scope);
+    size_t match(std::string_view rest, Scope scope, std::string &placeholder);
+    size_t match_name(std::string_view rest, Scope scope, std::string &placeholder);
     size_t match_uuid(std::string_view rest, std::string &placeholder);
+    void add_user(const std::string &user);
     const std::string &numbered(const std::string &kind, const std::string &name);
 
     std::map<std::string, std::string> placeholders_;  // of everything met so far
     std::map<std::string, int> counts_;
     std::vector<std::string> names_, processes_;  // the longest first
 };
+
+// For the machine that is looked at: with its name, and the users whom the environment names.
+class Root;
+Redactor redactor_of(const Machine &machine, Root &root);
+
+// A file of a recording: what the checks and the inventory read as words of their own keeps its names.
+std::string redacted_file(Redactor &redactor, const std::string &path, const std::string &text);
 
 }  // namespace yoke::doctor

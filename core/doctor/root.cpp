@@ -1,6 +1,7 @@
 #include "core/doctor/root.h"
 
 #include "core/device/inventory.h"
+#include "core/doctor/log.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,37 +38,20 @@ private:
     int handle_;
 };
 
-// /dev/kmsg gives one record a read, "6,1234,5678,-;text" and lines of keys that begin with a blank.
+constexpr size_t kMostLog = 4 * 1024 * 1024;
+
+// /dev/kmsg gives one record a read.
 std::string records_of(int kmsg)
 {
-    constexpr size_t kMost = 4 * 1024 * 1024;
     std::string text;
     char record[8192];
-    while (text.size() < kMost) {
+    while (text.size() < kMostLog) {
         const ssize_t size = read(kmsg, record, sizeof record);
         if (size < 0 && errno == EPIPE) continue;  // overwritten while we read: go on with the next
         if (size <= 0) break;
-        const std::string_view whole(record, static_cast<size_t>(size));
-        const size_t start = whole.find(';');
-        if (start == whole.npos) continue;
-        text += whole.substr(start + 1, whole.find('\n', start) - start - 1);
-        text += '\n';
+        text += text_of_record(std::string(record, static_cast<size_t>(size)));
     }
     return text;
-}
-
-// Lines that a check may ask for; what else a kernel tells is nobody's business.
-std::string of_interest(const std::string &log)
-{
-    std::string kept;
-    for (const std::string &line : lines_of(log))
-        for (const char *word :
-             {"NVRM", "nvidia", "fallen off", "PM: suspend", "thunderbolt", "AER"})
-            if (line.find(word) != line.npos) {
-                kept += line + "\n";
-                break;
-            }
-    return kept;
 }
 
 std::string owner_of(const struct stat &status)
@@ -108,12 +92,14 @@ bool Root::is_foreign()
 std::optional<std::string> Root::text(const std::string &path, size_t limit)
 {
     const File file(path);
+    problem_ = file < 0 ? errno : 0;
     if (file < 0) return std::nullopt;
     std::string all(limit, '\0');
     size_t used = 0;
     while (used < limit) {
         const ssize_t size = read(file, all.data() + used, limit - used);
         if (size < 0 && errno == EINTR) continue;
+        if (size < 0) problem_ = errno;
         if (size < 0 && used == 0) return std::nullopt;
         if (size <= 0) break;
         used += static_cast<size_t>(size);
@@ -158,19 +144,35 @@ bool Root::exists(const std::string &path)
     return there;
 }
 
+std::string Root::end_of(const std::string &path, size_t limit)
+{
+    const File file(path);
+    struct stat status {};
+    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return "";
+    const off_t most = static_cast<off_t>(limit);
+    if (status.st_size > most && lseek(file, status.st_size - most, SEEK_SET) < 0) return "";
+    std::string all(limit, '\0');
+    size_t used = 0;
+    for (ssize_t size = 1; size > 0 && used < limit;
+         used += static_cast<size_t>(std::max<ssize_t>(size, 0)))
+        size = read(file, all.data() + used, limit - used);
+    all.resize(used);
+    return all;
+}
+
 std::optional<std::string> Root::kernel_log()
 {
-    constexpr size_t kMost = 4 * 1024 * 1024;
-    if (is_foreign()) return text("/dev/kmsg", kMost);
     std::string all;
-    const File kmsg("/dev/kmsg");
-    if (kmsg >= 0) all = records_of(kmsg);
-    for (const char *path : {"/var/log/kern.log", "/var/log/dmesg", "/var/log/messages"}) {
-        if (!all.empty()) break;
-        Root other;  // the log's text stands in for every place it came from
-        all = other.text(path, kMost).value_or("");
+    if (is_foreign()) {
+        all = end_of("/dev/kmsg", kMostLog);
+        if (all.empty() && !exists("/dev/kmsg")) return std::nullopt;
+    } else {
+        const File kmsg("/dev/kmsg");
+        if (kmsg >= 0) all = records_of(kmsg);
+        for (const char *path : {"/var/log/kern.log", "/var/log/dmesg", "/var/log/messages"})
+            if (all.empty()) all = since_start(end_of(path, kMostLog));
+        if (all.empty()) return std::nullopt;
     }
-    if (all.empty()) return std::nullopt;
     return texts_["/dev/kmsg"] = of_interest(all);
 }
 
@@ -180,7 +182,7 @@ std::optional<Root::Node> Root::node(const std::string &path)
 {
     struct stat status {};
     const std::string place = under_sysroot(path);
-    if (stat(place.c_str(), &status) != 0) return std::nullopt;
+    if (stat(place.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return std::nullopt;
     char mode[16];
     snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777u);
     Node node{mode, true};
@@ -197,7 +199,8 @@ std::optional<Root::Node> Root::node(const std::string &path)
     return node;
 }
 
-std::string Root::text_behind(const std::string &path, const std::string &marker, size_t length)
+std::string Root::text_behind(const std::string &path, const std::string &marker, size_t length,
+                              const std::string &word)
 {
     const File file(path);
     struct stat status {};
@@ -208,15 +211,14 @@ std::string Root::text_behind(const std::string &path, const std::string &marker
     if (mapped == MAP_FAILED) return "";
     const std::string_view all(static_cast<const char *>(mapped), size);
     std::string found;
-    const void *place = memmem(all.data(), all.size(), marker.data(), marker.size());
-    if (place) {
-        const size_t at =
-            static_cast<size_t>(static_cast<const char *>(place) - all.data()) + marker.size();
-        found = all.substr(at, length);
+    for (size_t at = 0; found.empty() && (at = all.find(marker, at)) != all.npos;) {
+        at += marker.size();
+        std::string text(all.substr(at, length));
         const auto is_end = [](unsigned char c) { return c < ' '; };
-        found.erase(std::find_if(found.begin(), found.end(), is_end), found.end());
-        texts_[path] = marker + found + "\n";
+        text.erase(std::find_if(text.begin(), text.end(), is_end), text.end());
+        if (text.find(word) != text.npos) found = text;
     }
+    if (!found.empty()) texts_[path] = marker + found + "\n";
     munmap(mapped, size);
     return found;
 }

@@ -26,17 +26,22 @@ public:
     // What a symbolic link points to, its last part; "" for none.
     std::string link(const std::string &path);
     bool exists(const std::string &path);
-    // The kernel's log, newest last, of which lines about GPUs, their bus and suspend: /dev/kmsg, else the log files.
-    // nullopt: none may be read.
+    // The last `limit` bytes of a file, "" when there are none. Not remembered.
+    static std::string end_of(const std::string &path, size_t limit);
+    // The kernel's log since it started, newest last, of which lines about GPUs, their bus and suspend: /dev/kmsg, else the
+    // log files. nullopt: none may be read.
     std::optional<std::string> kernel_log();
-    // How a device file may be used: nullopt when it is absent.
+    // How a device file may be used: nullopt when it is absent, or a folder.
     struct Node {
         std::string mode;  // "0660 root:video"
         bool granted;      // this process may read and write it
     };
     std::optional<Node> node(const std::string &path);
-    // The text behind a marker in a file, "" when it is not in the first 64 MiB.
-    std::string text_behind(const std::string &path, const std::string &marker, size_t length);
+    // The number of what went wrong with the last text(), 0 for nothing.
+    int problem() const { return problem_; }
+    // The text behind a marker in a file, the first that holds a word; "" when there is none in the first 64 MiB.
+    std::string text_behind(const std::string &path, const std::string &marker, size_t length,
+                            const std::string &word = "");
 
     // Has a recording hold this text for a path instead: less of what was read, or what no file tells.
     void note(const std::string &path, const std::string &text) { texts_[path] = text; }
@@ -52,6 +57,7 @@ public:
 private:
     std::map<std::string, std::string> texts_, links_;
     std::set<std::string> present_;
+    int problem_ = 0;
 };
 
 // Text without blanks and line ends around it.

@@ -56,6 +56,12 @@ ordered_json nvml_of(const Facts &facts)
     nvml["present"] = !facts.machine.fact("nvml").empty() || facts.machine.fact("nvml_path") != "";
     if (!facts.machine.fact("nvml").empty()) nvml["version"] = facts.machine.fact("nvml");
     if (nvml_code(facts) > 0) nvml["init_error"] = nvml_code(facts);
+    // "nvmlDeviceGetName for 0000:65:00.0 did not answer within 5 s: …": longer than any deadline.
+    const std::string problem = facts.machine.fact("nvml_problem");
+    if (const size_t start = problem.find("nvml");
+        start != problem.npos && problem.find("did not answer") != problem.npos)
+        nvml["hang"] = {{"call", problem.substr(start, problem.find(' ', start) - start)},
+                        {"seconds", 60}};
     return nvml;
 }
 
@@ -114,6 +120,13 @@ void put_state(ordered_json &gpu, const yoke_card_info &info)
     if (info.asleep >= 0) gpu["runtime_status"] = info.asleep ? "suspended" : "active";
 }
 
+// "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+std::string profile_of(const std::string &name)
+{
+    const size_t mark = name.rfind("MIG ");
+    return mark == name.npos ? name : name.substr(mark + 4);
+}
+
 ordered_json gpu_of(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
@@ -137,7 +150,7 @@ ordered_json gpu_of(const Machine &machine, const Card &card)
     for (const Card &part : machine.cards) {
         if (part.info.kind != YOKE_CARD_MIG || part.info.parent != info.index) continue;
         ordered_json instance{{"uuid", part.info.uuid},
-                              {"profile", part.info.name},
+                              {"profile", profile_of(part.info.name)},
                               {"memory", std::max<int64_t>(0, part.info.memory_total)}};
         put_count(instance, "multiprocessors", part.info.multiprocessors);
         gpu["mig_instances"].push_back(instance);

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 namespace yoke::doctor {
 
@@ -37,10 +39,8 @@ constexpr const char *kAttributes[] = {
     "security",
     "vendor_name",
     "device_name",
-    "unique_id",
     "authorized",
     "generation",
-    "nvm_version",
     "nvm_authenticate",
     "rx_speed",
     "tx_speed",
@@ -65,7 +65,6 @@ constexpr const char *kFiles[] = {
     "/proc/meminfo",
     "/proc/self/cgroup",
     "/proc/1/cgroup",
-    "/proc/1/environ",
     "/etc/nv_tegra_release",
     "/proc/device-tree/model",
     "/proc/device-tree/compatible",
@@ -137,6 +136,7 @@ public:
         for (const std::string &name : fresh.list(place)) {
             const std::string path = place + "/" + name;
             if (is_one_of(kAttributes, name)) file(path);
+            if (name == "unique_id" && is_on_thunderbolt(place)) file(path);
             const bool deeper = depth > 0 || is_one_of(kFolders, name);
             if (name == "driver" || (depth > 0 && name == "device"))
                 device_link(path);
@@ -166,6 +166,13 @@ private:
         return false;
     }
 
+    // Of a PCI device it is a serial number; of a dock, what authorizes it.
+    static bool is_on_thunderbolt(const std::string &place)
+    {
+        return place.compare(0, 20, "/sys/bus/thunderbolt") == 0 ||
+               place.find("/domain") != place.npos;
+    }
+
     static bool is_folder(const std::string &path)
     {
         struct stat status {};
@@ -183,12 +190,51 @@ private:
     size_t bytes_ = 0;
 };
 
-void collect_processes(const Facts &facts, Collector &collector)
+// Lines of a file that begin with one of some words.
+std::string lines_with(const std::string &path, std::initializer_list<const char *> words)
+{
+    std::string kept;
+    for (const std::string &line : lines_of(Root().text(path).value_or("")))
+        for (const char *word : words)
+            if (line.compare(0, strlen(word), word) == 0) kept += line + "\n";
+    return kept;
+}
+
+// What an inventory tells of a process and no more: its arguments may hold secrets.
+void collect_processes(const Facts &facts, Collector &collector, Tree &tree)
 {
     for (const Card &card : facts.machine.cards)
-        for (const yoke_card_process &process : card.processes)
-            for (const char *name : {"comm", "cmdline", "status", "cgroup"})
-                if (process.visible == 1) collector.file(format("/proc/%d/%s", process.pid, name));
+        for (const yoke_card_process &process : card.processes) {
+            if (process.visible != 1) continue;
+            const std::string place = format("/proc/%d", process.pid);
+            collector.file(place + "/cgroup");
+            tree.texts[place + "/comm"] = process.name + std::string("\n");
+            tree.texts[place + "/cmdline"] = std::string(process.name) + '\0';
+            tree.texts[place + "/status"] = lines_with(place + "/status", {"State:", "Uid:"});
+        }
+}
+
+// Of the first process's environment the line that tells of a container: the rest may hold secrets.
+void collect_container(Tree &tree)
+{
+    const std::string path = "/proc/1/environ";
+    Root fresh;
+    std::string all = fresh.text(path, 65536).value_or(""), kept;
+    std::replace(all.begin(), all.end(), '\0', '\n');
+    for (const std::string &entry : lines_of(all))
+        if (entry.compare(0, 10, "container=") == 0) kept += entry + '\0';
+    if (!kept.empty()) tree.texts[path] = kept;
+}
+
+// "name:x:1000:1000:::" of a line of /etc/passwd, which may also hold a password, a person's name and rooms.
+std::string without_person(const std::string &line)
+{
+    size_t end[4] = {};
+    for (size_t i = 0, from = 0; i < 4; ++i, from = end[i - 1] + 1) {
+        end[i] = line.find(':', from);
+        if (end[i] == line.npos) return "";
+    }
+    return line.substr(0, end[0]) + ":x" + line.substr(end[1], end[3] - end[1]) + ":::\n";
 }
 
 // Of /etc/passwd the users that own a process on a card, and root: nobody else's names.
@@ -201,7 +247,7 @@ std::string users_of(const Facts &facts)
         bool wanted = user == "root";
         for (const Card &card : facts.machine.cards)
             for (const yoke_card_process &process : card.processes) wanted |= user == process.user;
-        if (wanted) kept += line + "\n";
+        if (wanted) kept += without_person(line);
     }
     return kept;
 }
@@ -234,7 +280,8 @@ Tree tree_of(const Facts &facts, const Root &root)
     for (const std::string &pci : Root().list("/proc/driver/nvidia/gpus"))
         for (const char *name : {"/information", "/power"})
             collector.file("/proc/driver/nvidia/gpus/" + pci + name);
-    collect_processes(facts, collector);
+    collect_processes(facts, collector, tree);
+    collect_container(tree);
     const std::string users = users_of(facts);
     if (!users.empty()) tree.texts["/etc/passwd"] = users;
     return tree;

@@ -32,6 +32,27 @@ std::string newer_driver(const Facts &facts, const std::string &release)
            "\nsudo reboot";
 }
 
+// A GeForce or TITAN, which does not take a user-mode library that is newer than its kernel module; "": all take it, being
+// made for data centres.
+std::string barred_from_newer(const Facts &facts)
+{
+    for (const int i : gpus(facts)) {
+        const std::string name = card(facts, i).name;
+        if (name.find("GeForce") != name.npos || name.find("TITAN") != name.npos)
+            return label(facts, i);
+    }
+    return "";
+}
+
+// The compatibility library in whose place the driver's own need not be new; nullptr if there is none, or it does not count.
+const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
+{
+    const LibraryCopy *cuda = facts.library("cuda");
+    const bool counts = cuda && cuda->folder().find("/compat") != std::string::npos &&
+                        compare_versions(cuda->version, floor) >= 0;
+    return counts && barred_from_newer(facts).empty() ? cuda : nullptr;
+}
+
 }  // namespace
 
 Finding check_container_devices(const Facts &facts)
@@ -87,6 +108,9 @@ Finding check_driver_floor(const Facts &facts)
     if (compare_versions(driver, floor) >= 0)
         return ok(format("driver %s serves CUDA %d, which needs %s", driver.c_str(), major,
                          floor.c_str()));
+    if (const LibraryCopy *compat = stand_in(facts, floor))
+        return ok(format("%s serves CUDA %d in the place of driver %s", compat->path.c_str(), major,
+                         driver.c_str()));
     int served = 0;
     for (const auto &each : kFloors)
         if (compare_versions(driver, each.release) >= 0) served = each.major;
@@ -105,14 +129,7 @@ Finding check_forward_compatibility(const Facts &facts)
     if (!cuda) return skip("there is no libcuda.so.1 (check 5)");
     const std::string driver = facts.machine.fact("driver");
     if (cuda->folder().find("/compat") == std::string::npos) return ok("it is " + cuda->path);
-    // Only boards for data centres may run a newer user-mode library than their kernel module.
-    std::string barred;
-    for (const int i : gpus(facts)) {
-        const std::string name = card(facts, i).name;
-        if (barred.empty() &&
-            (name.find("GeForce") != name.npos || name.find("TITAN") != name.npos))
-            barred = label(facts, i);
-    }
+    const std::string barred = barred_from_newer(facts);
     const bool older = !driver.empty() && compare_versions(cuda->version, driver) < 0;
     if (barred.empty() && !older)
         return ok(cuda->path + " takes the place of driver " + driver + ", which this GPU allows");

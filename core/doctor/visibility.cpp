@@ -67,6 +67,8 @@ Finding check_late_variable(const Facts &facts)
 {
     const LibraryCopy *cuda = facts.library("cuda");
     if (!cuda || !cuda->mapped) return skip("CUDA is not loaded in this process");
+    // A program that sets the variable before it first uses CUDA does as it should.
+    if (!facts.cuda_opened) return skip("Yoke has not opened CUDA in this process");
     Findings all;
     for (const char *name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING"}) {
         const auto before = facts.first_variables.find(name);

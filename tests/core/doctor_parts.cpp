@@ -1,5 +1,4 @@
-// The doctor's parts by themselves: programs with a deadline, placeholders, versions, and the catalog of cards.
-#include "core/device/catalog.h"
+// The doctor's parts by themselves: programs with a deadline, placeholders, versions.
 #include "core/doctor/probe.h"
 #include "core/doctor/redact.h"
 #include "core/doctor/report.h"
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <set>
 #include <string>
 
 namespace yoke::doctor {
@@ -115,6 +113,7 @@ Facts one_card()
     facts.machine.cards.push_back(card);
     facts.machine.links.resize(1);
     facts.visible.cards = {0};
+    facts.build.present = true;
     return facts;
 }
 
@@ -164,11 +163,59 @@ TEST(DoctorProbe, ADeviceThatCrashesFailsWithTheSignal)
     EXPECT_NE(finding.evidence.find("Segmentation fault"), std::string::npos) << finding.evidence;
 }
 
-TEST(DoctorProbe, ADeviceThatCannotBeOpenedFailsWithTheLastWords)
+TEST(DoctorProbe, AnErrorThatTheDriverNamesFailsWithTheLastWordsAndAsksForNoReset)
 {
-    const Finding finding = smoke_with("echo device: no kernel image; exit 1", 10);
-    EXPECT_NE(finding.evidence.find("device: no kernel image"), std::string::npos);
-    EXPECT_NE(finding.remedy.find("nvidia-smi -i 0000:65:00.0"), std::string::npos);
+    const Finding finding = smoke_with("echo smoke ok; echo launch: no kernel image; exit 1", 10);
+    EXPECT_EQ(finding.status, kFail);
+    EXPECT_NE(finding.evidence.find("launch: no kernel image"), std::string::npos);
+    EXPECT_EQ(finding.remedy.find("reset"), std::string::npos) << finding.remedy;
+}
+
+TEST(DoctorProbe, ADeviceThatCouldNotBeTriedIsAWarning)
+{
+    const Finding finding = smoke_with("echo untried device: no memory is free; exit 3", 10);
+    EXPECT_EQ(finding.status, kWarn);
+    EXPECT_NE(finding.evidence.find("could not be tried: device: no memory is free"),
+              std::string::npos)
+        << finding.evidence;
+    EXPECT_EQ(finding.remedy.find("reset"), std::string::npos) << finding.remedy;
+}
+
+TEST(DoctorProbe, WrongBytesAskForAReset)
+{
+    const Finding finding = smoke_with("echo smoke ok; echo broken other bytes; echo done", 10);
+    EXPECT_EQ(finding.status, kFail);
+    EXPECT_NE(finding.remedy.find("nvidia-smi -i 0000:65:00.0 --gpu-reset"), std::string::npos);
+}
+
+TEST(DoctorProbe, ABuildWithoutCudaAndPlatformsWithoutItAreNotTried)
+{
+    Facts facts = one_card();
+    facts.variables["YOKE_BIN"] = "/bin";
+    Root root;
+    facts.variables["YOKE_PLATFORMS"] = "cpu";
+    run_probes(root, facts, 1);
+    EXPECT_TRUE(facts.probes.empty());
+    facts.build.present = false;
+    run_probes(root, facts, 1);
+    EXPECT_TRUE(facts.probes.empty());
+    EXPECT_EQ(check_smoke(facts).status, kSkip);
+}
+
+TEST(DoctorChecks, CopiesThatWereNotMeasuredBringNoWrongBytes)
+{
+    Facts facts = one_card();
+    facts.machine.cards.push_back(facts.machine.cards[0]);
+    facts.machine.links.resize(4);
+    facts.probes[0].peers[1] = ProbeResult::kNone;
+    facts.probes[0].unmeasured = "peer: no memory";
+    const Finding missed = check_peer_copies(facts);
+    EXPECT_EQ(missed.status, kSkip);
+    EXPECT_NE(missed.evidence.find("no memory"), std::string::npos) << missed.evidence;
+    facts.probes[0].peers[1] = 0;
+    const Finding wrong = check_peer_copies(facts);
+    EXPECT_EQ(wrong.status, kFail);
+    EXPECT_EQ(wrong.evidence.find("claimed"), std::string::npos) << wrong.evidence;
 }
 
 // ---- Placeholders
@@ -285,74 +332,6 @@ TEST(DoctorChecks, VersionsCompareByTheirNumbers)
     EXPECT_EQ(compare_versions("6.1.0-39-amd64", "5.12"), 1);
     EXPECT_EQ(compare_versions("450.80.02", "450.80.02"), 0);
     EXPECT_EQ(compare_versions("450.80.01", "450.80.02"), -1);
-}
-
-// ---- The catalog
-
-TEST(Catalog, EveryRowIsWhole)
-{
-    EXPECT_GE(catalog().size(), 24u);
-    std::set<std::string> names;
-    for (const yoke_catalog_card &card : catalog()) {
-        EXPECT_TRUE(names.insert(card.name).second) << card.name;
-        EXPECT_GT(card.multiprocessors, 0) << card.name;
-        EXPECT_GE(card.cc_major, 6) << card.name;
-        EXPECT_GT(card.memory_bandwidth, 1e11) << card.name;
-        EXPECT_LT(card.memory_bandwidth, 1e13) << card.name;
-        EXPECT_GT(card.f32_rate, 1e12) << card.name;
-        EXPECT_GT(card.power, 0) << card.name;
-        EXPECT_GT(std::string(card.source).size(), 10u) << card.name;
-        if (card.f16_rate > 0) {
-            EXPECT_GE(card.f16_rate, card.f32_rate) << card.name;
-        }
-        if (card.f8_rate > 0) {
-            EXPECT_GE(card.cc_major * 10 + card.cc_minor, 89) << card.name;
-        }
-        if (card.bf16_rate > 0) {
-            EXPECT_GE(card.cc_major, 8) << card.name;
-        }
-        const int found = find_model(card.match, card.memory);
-        ASSERT_GE(found, 0) << card.name;
-        EXPECT_STREQ(catalog()[static_cast<size_t>(found)].name, card.name);
-    }
-}
-
-TEST(Catalog, ModelsAreFoundByTheDriversNames)
-{
-    const auto name = [](const char *driver, int64_t mib) {
-        const int found = find_model(driver, mib << 20);
-        return found < 0 ? "" : catalog()[static_cast<size_t>(found)].name;
-    };
-    EXPECT_STREQ(name("NVIDIA H200", 143771), "H200 SXM");
-    EXPECT_STREQ(name("NVIDIA H200 NVL", 143771), "H200 NVL");
-    EXPECT_STREQ(name("NVIDIA H100 80GB HBM3", 81559), "H100 SXM");
-    EXPECT_STREQ(name("NVIDIA A100-SXM4-40GB", 40960), "A100 SXM 40GB");
-    EXPECT_STREQ(name("NVIDIA A100 80GB PCIe", 81920), "A100 PCIe 80GB");
-    EXPECT_STREQ(name("Tesla T4", 15360), "T4");
-    EXPECT_STREQ(name("NVIDIA L4", 23034), "L4");
-    EXPECT_STREQ(name("NVIDIA L40S", 46068), "L40S");
-    EXPECT_STREQ(name("NVIDIA A10", 23028), "A10");
-    EXPECT_STREQ(name("NVIDIA GeForce RTX 3080", 10240), "RTX 3080");
-    EXPECT_STREQ(name("NVIDIA GeForce RTX 3080", 12288), "");
-    EXPECT_STREQ(name("NVIDIA GeForce RTX 3080 Ti", 12288), "");
-    EXPECT_STREQ(name("NVIDIA GeForce RTX 4090 Laptop GPU", 16376), "");
-    EXPECT_STREQ(name("NVIDIA GeForce RTX 4080 SUPER", 16376), "");
-    EXPECT_STREQ(name("XL4", 23034), "");
-    EXPECT_STREQ(name("", 0), "");
-}
-
-TEST(Catalog, MemoryIsWhatTheDriverReports)
-{
-    const auto mib = [](const char *model) {
-        for (const yoke_catalog_card &card : catalog())
-            if (std::string_view(card.name) == model) return card.memory >> 20;
-        return int64_t{-1};
-    };
-    EXPECT_EQ(mib("H200 SXM"), 143771);
-    EXPECT_EQ(mib("H100 SXM"), 81559);
-    EXPECT_EQ(mib("A100 SXM 80GB"), 81920);
-    EXPECT_EQ(mib("T4"), 15360);
-    EXPECT_EQ(mib("RTX 4090"), 24564);
 }
 
 }  // namespace

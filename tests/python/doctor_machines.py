@@ -1,4 +1,5 @@
 """Machines for the doctor's tests: scenarios of doctor_cases.json, rendered and examined in a process of their own."""
+import copy
 import json
 import os
 import pathlib
@@ -33,7 +34,7 @@ def patched(case, patch):
     whole = TABLE["base"]
     for part in case.get("with", []):
         whole = render.merge(whole, TABLE["parts"][part])
-    return render.merge(whole, patch)
+    return copy.deepcopy(render.merge(whole, patch))
 
 
 def rendered(scenario, folder):
@@ -58,11 +59,12 @@ def examined(variables, folder="", **options):
     return report
 
 
-def replayed(recording):
-    """The variables under which a recording is the machine."""
+def replayed(recording, keep=()):
+    """The variables under which a recording is the machine; LD_LIBRARY_PATH among them where it is to be kept."""
     lines = (recording / "environment").read_text(encoding="utf-8").splitlines()
     variables = dict(line.split("=", 1) for line in lines)
-    variables.pop("LD_LIBRARY_PATH", None)
+    if "LD_LIBRARY_PATH" not in keep:
+        variables.pop("LD_LIBRARY_PATH", None)
     fake = render.patch.find_library(render.HERE, render.LIBRARY, None)
     return {**variables, "YOKE_SYSROOT": str(recording / "root"), "YOKE_NVML_PATH": str(fake),
             "YOKE_FAKE_SCENARIO": str(recording / "scenario.json")}

@@ -137,12 +137,136 @@ def test_a_redacted_recording_names_nobody_and_replays_all_the_same(tmp_path):
     assert {i: c["status"] for i, c in again["checks"].items()} == {i: c["status"] for i, c in first["checks"].items()}
 
 
+SECRETIVE = {
+    "/proc/1/environ": "container=lxc\0AWS_SECRET_ACCESS_KEY=s3cret-variable\0",
+    "/proc/cmdline": "root=/dev/sda2 nvidia-drm.modeset=1 cryptdevice=s3cret-disk\n",
+    "/proc/self/mounts": "//server/s3cret-share /mnt cifs rw 0 0\ntmpfs /dev/shm tmpfs rw,size=67108864k 0 0\n",
+    "/proc/self/mountinfo": "21 1 8:1 / / rw - ext4 /dev/s3cret-root rw\n22 1 8:2 /s3cret-part /run/lock rw - ext4 x rw\n"
+                            "23 1 8:3 / /home/s3cret-user rw - ext4 x rw\n",
+    "/sys/bus/pci/devices/0000:1b:00.0/unique_id": "s3cret-serial\n",
+    "/dev/kmsg": "NVRM: Xid (PCI:0000:43:00): 13, pid=812, name=s3cret-job 7, Ch 00000008\n"
+                 "Nov 22 01:02:03 host sudo: alice : COMMAND=/usr/bin/nvidia-smi --key s3cret-sudo\n"
+                 "Nov 22 01:02:03 host kernel: nvidia 0000:43:00.0: enabling device\n"
+                 "audit: type=1400 comm=nvidia-smi name=s3cret-audit\nKernel command line: nvidia s3cret-boot\n"}
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_recording_holds_no_secret(redact, tmp_path):
+    case = next(c for c in CASES if c["check"] == "free-memory")
+    scenario = patched(case, case["patch"])
+    scenario["gpu_changes"]["0"]["processes"][0]["command"] = "python --token=s3cret-argument"
+    variables = rendered(scenario, tmp_path / "case")
+    root = pathlib.Path(variables["YOKE_SYSROOT"])
+    for path, text in SECRETIVE.items():
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (root / path[1:]).write_text(text, encoding="utf-8")
+    passwd = root / "etc/passwd"
+    passwd.write_text(passwd.read_text().replace("alice:x:1000:1000::/home/alice:/bin/bash",
+                                                 "alice:s3cret-hash:1000:1000:Alice s3cret-name:/home/alice:/bin/bash"))
+    first = examined(variables, tmp_path / "record", redact=redact)
+    text = everything_in(tmp_path / "record")
+    assert re.findall(r"s3cret-\w+", text) == []
+    assert "container=lxc" in text and "Xid (PCI:0000:43:00): 13, pid=812, name=PROGRAM, Ch 00000008" in text
+    assert "kernel: nvidia 0000:43:00.0" in text and ":x:1000:1000:::" in text
+    again = examined(replayed(tmp_path / "record"))
+    assert {i: c["status"] for i, c in again["checks"].items()} == {i: c["status"] for i, c in first["checks"].items()}
+
+
+def test_a_redacted_recording_redacts_the_names_of_files_and_finds_them_again(tmp_path):
+    scenario = patched({}, {"files": {"/home/alice/lib/libcudnn.so.8": "", "/scratch/carol/lib/libnccl.so.1": ""},
+                            "environment": {"LD_LIBRARY_PATH": "/home/alice/lib:/scratch/carol/lib", "USER": "carol"}})
+    first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record", redact=True)
+    text = everything_in(tmp_path / "record") + "".join(str(p.relative_to(tmp_path)) for p in tmp_path.glob("record/**/*"))
+    assert "alice" not in text and "carol" not in text and "alice" not in str(first)
+    assert "libcudnn.so.8 is of version 8, not 9" in first["checks"]["cuda-libraries"]["evidence"]
+    again = examined(replayed(tmp_path / "record", keep=["LD_LIBRARY_PATH"]))
+    assert again["checks"]["cuda-libraries"]["evidence"] == first["checks"]["cuda-libraries"]["evidence"]
+
+
+def test_users_with_the_names_of_things_change_no_check(tmp_path):
+    users = ["ubuntu", "nvidia", "cuda", "open"]
+    scenario = patched({}, {"users": {name: 1100 + at for at, name in enumerate(users)}})
+    scenario["gpus"][0]["processes"] = [{"pid": 4242 + at, "name": "python", "user": name, "memory": "1GiB"}
+                                        for at, name in enumerate(users)]
+    scenario["files"]["/etc/os-release"] = "ID=ubuntu\nVERSION_ID=\"24.04\"\n"
+    del scenario["files"]["/proc/self/maps"]
+    first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record", redact=True)
+    assert "ID=ubuntu" in (tmp_path / "record/root/etc/os-release").read_text()
+    again = examined(replayed(tmp_path / "record"))
+    assert {i: c["status"] for i, c in again["checks"].items()} == {i: c["status"] for i, c in first["checks"].items()}
+    assert again["checks"]["cuda-library"] == first["checks"]["cuda-library"]
+
+
+def test_figures_of_instances_of_a_partitioned_card_replay(tmp_path):
+    scenario = patched({}, {"nvlink": [], "environment": {"CUDA_VISIBLE_DEVICES": None}, "probes": {
+        "1": {"smoke": "ok"}, "2": {"smoke": "wrong: a product's sum is 0"}}})
+    scenario["gpus"] = [{**scenario["gpus"][0], "mig": True, "mig_instances": [
+        {"profile": "1g.10gb", "memory": "9856MiB"}, {"profile": "1g.10gb", "memory": "9856MiB"}]}]
+    first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record")
+    assert first["checks"]["smoke"]["status"] == "fail" and first["checks"]["smoke"]["card"] == 2
+    again = examined(replayed(tmp_path / "record"))
+    assert again["checks"]["smoke"] == first["checks"]["smoke"]
+
+
+def test_a_version_of_a_dock_that_cannot_be_read_yet_is_no_safe_mode(tmp_path):
+    case = next(c for c in CASES if c["check"] == "thunderbolt-firmware")
+    variables = rendered(patched(case, case["quiet"]), tmp_path / "case")
+    version = pathlib.Path(variables["YOKE_SYSROOT"]) / "sys/bus/thunderbolt/devices/0-1/nvm_version"
+    version.write_text("")
+    damaged = examined(variables, tmp_path / "damaged")["checks"]["thunderbolt-firmware"]
+    assert damaged["status"] == "fail" and "safe mode" in damaged["evidence"]
+    version.unlink()
+    os.mkfifo(version)  # reading it fails with EAGAIN, as the kernel's file does then
+    writer = os.open(version, os.O_RDWR)
+    try:
+        early = examined(variables, tmp_path / "early")["checks"]["thunderbolt-firmware"]
+    finally:
+        os.close(writer)
+    assert early["status"] == "ok" and "that it does not tell" in early["evidence"]
+    for name, first in (("damaged", damaged), ("early", early)):
+        assert examined(replayed(tmp_path / name))["checks"]["thunderbolt-firmware"] == first
+
+
+def test_a_driver_that_hangs_hangs_in_the_recording_too(tmp_path):
+    case = next(c for c in CASES if c["check"] == "driver-answers")
+    examined(rendered(patched(case, case["patch"]), tmp_path / "case"), tmp_path / "record")
+    hang = json.loads((tmp_path / "record/scenario.json").read_text())["nvml"]["hang"]
+    assert hang == {"call": "nvmlDeviceGetUtilizationRates", "seconds": 60}
+    again = examined(replayed(tmp_path / "record"))["checks"]["driver-answers"]
+    assert again["status"] == "fail" and "nvmlDeviceGetUtilizationRates" in again["evidence"]
+
+
+def test_a_heading_fits_a_line():
+    # "FAIL 12 Title  [id]", as the command prints it.
+    assert [id for _, _, id, title in DECLARED if len(title) + len(id) + 12 > 80] == []
+
+
 def test_a_recording_that_cannot_be_written_says_where(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(yoke.IOError, match="doctor_record: .*file"):
         yoke.doctor_record(tmp_path / "file" / "below")
     with pytest.raises(yoke.ValueError, match="'folder' is empty"):
         yoke.doctor_record("")
+
+
+def test_a_recording_writes_nothing_outside_its_folder(tmp_path):
+    # From the folder of a recording's files, tmp_path/record/root, this leads to tmp_path/lib.
+    victim = tmp_path / "lib" / "libcudnn.so.9"
+    victim.parent.mkdir()
+    victim.write_text("whole")
+    variables = rendered(patched({}, {"environment": {"LD_LIBRARY_PATH": "/../../lib"}}), tmp_path / "case")
+    (tmp_path / "case" / "lib").mkdir()
+    (tmp_path / "case" / "lib" / "libcudnn.so.9").write_text("of the machine")
+    examined(variables, tmp_path / "record")
+    assert victim.read_text() == "whole"
+
+
+def test_a_recording_goes_into_a_folder_that_is_empty(tmp_path):
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "report.json").write_text("older")
+    with pytest.raises(yoke.IOError, match="older is not empty; name a new one"):
+        yoke.doctor_record(tmp_path / "older")
+    assert (tmp_path / "older" / "report.json").read_text() == "older"
 
 
 def test_what_cannot_be_meant_is_refused():

@@ -53,8 +53,8 @@ YOKE_API yoke_status yoke_report_check(yoke_report *report, int32_t index, yoke_
 YOKE_API int32_t yoke_report_exit_code(yoke_report *report);
 
 /* Writes into `folder`, which it makes, what a report rests on: the files of /sys and /proc that are read, the
- * variables, the inventory as scenario.json, the report. Replayed, it gives the same report. Errors: IO, naming the
- * path. [any-thread] */
+ * variables, the inventory as scenario.json, the report. Replayed, it gives the same report. Probes are run anew, each with
+ * the default deadline. Errors: IO, naming the path, also for a folder that holds something already. [any-thread] */
 YOKE_API yoke_status yoke_doctor_record(const char *folder, uint32_t flags);
 
 #ifdef __cplusplus

@@ -146,6 +146,21 @@ TEST_F(Proc, ProcessesThatCannotBeSeenLeaveHiddenMemory)
     EXPECT_EQ(card.info.hidden_memory, 4'999'997'000);
 }
 
+TEST_F(Proc, AProcessThatWaitsInTheKernelIsNotAskedForItsArguments)
+{
+    write("/proc/41/cmdline", std::string("/usr/bin/python3\0train.py\0", 26));
+    write("/proc/41/comm", "waiting\n");
+    write("/proc/41/status", "Name:\twaiting\nState:\tD (disk sleep)\nUid:\t0\t0\t0\t0\n");
+    Machine machine;
+    machine.cards = {nvidia_card()};
+    machine.cards[0].processes = {process(41, 3000)};
+    read_processes(root, machine);
+    EXPECT_STREQ(machine.cards[0].processes[0].name, "waiting");
+    write("/proc/41/status", "Name:\twaiting\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\n");
+    read_processes(root, machine);
+    EXPECT_STREQ(machine.cards[0].processes[0].name, "python3");
+}
+
 TEST_F(Proc, AStrangerWithTheNumberOfAHostsProcessIsNotTakenForIt)
 {
     link("/proc/self/ns/pid", "pid:[4026532001]");  // not the first namespace
