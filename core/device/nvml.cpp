@@ -274,7 +274,7 @@ std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
 double deadline()
 {
     const char *given = config("YOKE_NVML_TIMEOUT");
-    return given ? atof(given) : kNvmlDeadline;
+    return given ? number_of(given) : kNvmlDeadline;
 }
 
 // Waits for the worker; nullptr when it came back, else what it hangs in.

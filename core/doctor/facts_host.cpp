@@ -1,5 +1,6 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/config.h"
+#include "core/device/files.h"
 #include "core/device/lease.h"
 #include "core/doctor/facts.h"
 
@@ -31,10 +32,10 @@ void read_distribution(Root &root, Facts &facts)
 // "65536k" -> bytes.
 long long size_of(const std::string &text)
 {
-    char *end = nullptr;
-    const double number = strtod(text.c_str(), &end);
+    std::string_view rest;
+    const double number = number_of(text, &rest);
     const char *units = "kmgt";
-    const char *unit = *end ? strchr(units, *end | 0x20) : nullptr;
+    const char *unit = rest.empty() ? nullptr : strchr(units, rest.front() | 0x20);
     return static_cast<long long>(std::ldexp(number, unit ? 10 * int(unit - units + 1) : 0));
 }
 
@@ -115,7 +116,7 @@ void read_recorded(Root &root, Facts &facts)
     for (const std::string &line : lines_of(root.text("/yoke/host").value_or(""))) {
         const size_t blank = line.find(' ');
         const std::string key = line.substr(0, blank);
-        const double value = blank == line.npos ? 0 : atof(line.c_str() + blank);
+        const double value = blank == line.npos ? 0 : number_of(line.substr(blank));
         if (key == "shared_memory") facts.shared_memory = static_cast<long long>(value);
         if (key == "quota") facts.quota = value;
         if (key == "lease_exists") facts.leases.exists = value != 0;
@@ -144,7 +145,7 @@ void read_docks(Root &root, Facts &facts)
         dock.security = root.line(bus + "domain" + id.substr(0, id.find('-')) + "/security");
         dock.generation = atoi(root.line(place + "generation").c_str());
         const std::string speed = root.line(place + "rx_speed");
-        if (!speed.empty()) dock.speed = atof(speed.c_str());
+        if (!speed.empty()) dock.speed = number_of(speed);
         const std::string lanes = root.line(place + "rx_lanes");
         if (!lanes.empty()) dock.lanes = atoi(lanes.c_str());
         // Reading the version fails with EAGAIN in safe mode, though the file is there.

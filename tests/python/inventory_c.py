@@ -5,6 +5,7 @@ a process of its own, in which nothing of the library was used before: scenarios
 """
 import ctypes
 import json
+import locale
 import os
 import pathlib
 import re
@@ -152,6 +153,8 @@ if __name__ == "__main__":
         sys.exit(samples(loaded))
     for _ in range(takes):
         inventory = Inventory(loaded)
+    if "locale" in sys.argv:
+        locale.setlocale(locale.LC_NUMERIC, os.environ["LC_NUMERIC"])
     if "fork" in sys.argv:
         in_child()
     elif "threads" in sys.argv:

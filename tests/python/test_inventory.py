@@ -191,6 +191,18 @@ def test_a_call_that_hangs_is_left_behind_and_named(tmp_path):
           reason=[""] * 5 + ["hangs on this card"] + [""] * 2)
 
 
+def test_the_deadline_is_the_same_where_the_host_writes_a_comma_for_the_point(tmp_path):
+    try:
+        subprocess.run(["localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")],
+                       capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no locale with a comma can be made here")
+    seen = look(tmp_path, "hang-60s", "1", "locale", LOCPATH=str(tmp_path), LC_NUMERIC="de_DE.utf8",
+                YOKE_NVML_TIMEOUT="0.9")
+    # In a message, the number is the locale's again.
+    assert "did not answer within 0,9 s" in seen["facts"]["nvml_problem"] and seen["seconds"] >= 0.9
+
+
 def test_a_later_inventory_says_at_once_that_the_library_hangs(tmp_path):
     seen = look(tmp_path, "hang-60s", "3", YOKE_NVML_TIMEOUT="0.3")
     assert "not asked again by this process" in seen["facts"]["nvml_problem"] and seen["seconds"] < 0.3
