@@ -5,24 +5,11 @@
 #include "core/device/kinds.h"
 #include "core/device/lease.h"
 
-#include <strings.h>
 #include <unistd.h>
 
 namespace yoke {
 
 namespace {
-
-// A UUID without "GPU-" or "MIG-": CUDA writes the first one for both.
-std::string_view bare(std::string_view uuid)
-{
-    return uuid.size() > 4 && uuid[3] == '-' ? uuid.substr(4) : uuid;
-}
-
-bool is_same_uuid(const char *a, const char *b)
-{
-    const std::string left(bare(a)), right(bare(b));
-    return strcasecmp(left.c_str(), right.c_str()) == 0;
-}
 
 bool is_card_of(const Card &card, const Device &device)
 {

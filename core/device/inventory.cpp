@@ -10,6 +10,7 @@
 #include "core/device/topology.h"
 #include "core/device/visibility.h"
 
+#include <strings.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -18,6 +19,12 @@
 namespace yoke {
 
 namespace {
+
+// Cases do not count.
+bool is_equal(std::string_view a, std::string_view b)
+{
+    return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
 
 std::optional<std::string> variable(const char *name)
 {
@@ -149,6 +156,18 @@ Card unknown_card()
           &info.power_limit_max, &info.temperature, &info.temperature_limit, &info.enclosure_rate})
         *field = NAN;
     return card;
+}
+
+std::string_view bare_uuid(std::string_view uuid)
+{
+    const std::string_view prefix = uuid.substr(0, 4);
+    const bool has_one = is_equal(prefix, "gpu-") || is_equal(prefix, "mig-");
+    return has_one ? uuid.substr(4) : uuid;
+}
+
+bool is_same_uuid(std::string_view a, std::string_view b)
+{
+    return is_equal(bare_uuid(a), bare_uuid(b));
 }
 
 Machine take_inventory()

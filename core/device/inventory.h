@@ -56,6 +56,12 @@ Machine take_inventory();
 // The matrix as `nvidia-smi topo -m` prints it.
 std::string topology_text(const Machine &machine);
 
+// A UUID without "GPU-" or "MIG-": some sources write the first one for instances too, and users leave it out.
+std::string_view bare_uuid(std::string_view uuid);
+
+// Whether two UUIDs mean one card, however each source writes it.
+bool is_same_uuid(std::string_view a, std::string_view b);
+
 // "/sys/bus" under YOKE_SYSROOT.
 std::string under_sysroot(std::string_view path);
 

@@ -119,7 +119,10 @@ def in_child():
 
 
 def samples(library):
-    """A sample of each CUDA device, by its own number: the card, or what the call failed with."""
+    """A sample of each CUDA device, by its own number: the card, or what the call failed with.
+
+    `told` in it is the UUID that the device has by itself.
+    """
     error, count, found = struct("types.h", "yoke_error"), ctypes.c_int32(), []
     library.yoke_last_error.restype = ctypes.POINTER(error)
     library.yoke_device_count(b"cuda", ctypes.byref(count))
@@ -127,7 +130,10 @@ def samples(library):
         device, card = ctypes.c_void_p(), CARD(struct_size=ctypes.sizeof(CARD))
         library.yoke_device_get(b"cuda", index, ctypes.byref(device))
         failed = library.yoke_device_sample(device, ctypes.byref(card))
-        found.append(library.yoke_last_error().contents.message.decode() if failed else plain(card))
+        known = CARD(struct_size=ctypes.sizeof(CARD))
+        library.yoke_device_card(device, ctypes.byref(known))
+        found.append(library.yoke_last_error().contents.message.decode() if failed else
+                     {**plain(card), "told": plain(known)["uuid"]})
     print(json.dumps(found))
 
 
@@ -147,14 +153,14 @@ def in_threads(library):
 
 
 if __name__ == "__main__":
+    if "locale" in sys.argv:
+        locale.setlocale(locale.LC_NUMERIC, os.environ["LC_NUMERIC"])
     takes = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     loaded = ctypes.CDLL("libyoke.so.0")
     if "sample" in sys.argv:
         sys.exit(samples(loaded))
     for _ in range(takes):
         inventory = Inventory(loaded)
-    if "locale" in sys.argv:
-        locale.setlocale(locale.LC_NUMERIC, os.environ["LC_NUMERIC"])
     if "fork" in sys.argv:
         in_child()
     elif "threads" in sys.argv:

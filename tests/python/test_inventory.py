@@ -280,6 +280,10 @@ def test_a_sample_of_a_cuda_device_is_joined_to_its_card_and_one_that_is_lost_is
     found = look(tmp_path, {"extends": "A100+T4", "nvml": {"order": [1, 0]}}, "0", "sample", **driver)
     assert [card["pci"] for card in found] == ["0000:3b:00.0", "0000:af:00.0"]
     assert [card["power"] for card in found] == [36, 9]
+    assert [card["told"] for card in found] == [card["uuid"] for card in found]
+    found = look(tmp_path, "mig-7x", "0", "sample", **driver)
+    assert len(found) == 1 and found[0]["kind"] == 2, "a sample of an instance is not that of its whole card"
+    assert found[0]["memory_total"] == 4864 * 2**20 and found[0]["told"] == found[0]["uuid"]
     found = look(tmp_path, "lost-mid-run", "0", "sample", **driver)
     lost = [one for one in found if isinstance(one, str)]
     assert len(found) == 8 and len(lost) == 1 and "cuda:3" in lost[0] and "is gone" in lost[0]
