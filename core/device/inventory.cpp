@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 
 namespace yoke {
 
@@ -26,16 +25,10 @@ bool is_equal(std::string_view a, std::string_view b)
     return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-std::optional<std::string> variable(const char *name)
-{
-    const char *text = getenv(name);
-    return text ? std::optional<std::string>(text) : std::nullopt;
-}
-
 void mark_visible(Machine &machine)
 {
-    const Visible visible =
-        visible_cards(machine, variable("CUDA_VISIBLE_DEVICES"), variable("CUDA_DEVICE_ORDER"));
+    const CudaVariables variables = cuda_variables();
+    const Visible visible = visible_cards(machine, variables.visible, variables.order);
     for (size_t i = 0; i < visible.cards.size(); ++i)
         machine.cards[static_cast<size_t>(visible.cards[i])].info.visible = static_cast<int32_t>(i);
     if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;

@@ -7,6 +7,7 @@
 #include "core/device/device.h"
 #include "core/device/kinds.h"
 #include "core/device/lease.h"
+#include "core/device/visibility.h"
 
 #include <time.h>
 #include <algorithm>
@@ -234,6 +235,7 @@ Device &open_device(std::string_view text)
     const Spec spec = parse_spec(text);
     if (spec.count > 1)
         fail(YOKE_E_VALUE,
+    warn_of_late_cuda_variables();
              "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives "
              "several",
              spec.text.c_str(), spec.count, spec.count);
@@ -256,6 +258,7 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     const Spec spec = parse_spec(text);
     if (count > 0 && spec.count > 0 && count != spec.count)
         fail(YOKE_E_VALUE,
+    warn_of_late_cuda_variables();
              "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
              spec.text.c_str(), spec.count, count);
     const int wanted = std::max({count, spec.count, 1});
