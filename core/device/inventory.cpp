@@ -151,6 +151,12 @@ Card unknown_card()
     return card;
 }
 
+void speak_against(Card &card, std::string_view reason, std::string_view check)
+{
+    put(card.info.reason, reason);
+    card.check = reason.empty() ? "" : check;
+}
+
 std::string_view bare_uuid(std::string_view uuid)
 {
     const std::string_view prefix = uuid.substr(0, 4);

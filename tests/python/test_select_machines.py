@@ -1,13 +1,16 @@
 """Choosing devices on the machines that the fake edge can be: which check of the doctor is named, what has no name."""
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from test_inventory import EMULATED, LIBRARY, render
+from test_inventory import EMULATED, HERE, LIBRARY, render
 
+CHECKS = set(re.findall(r'YOKE_CHECK\(\d+, \w+, "([\w-]+)"',
+                        (HERE.parents[1] / "core" / "doctor" / "checks.def").read_text()))
 needs_emulated = pytest.mark.skipif(not (EMULATED[0] / "libyoke_cuda.so").is_file(),
                                     reason="there is no emulated CUDA in this build")
 
@@ -29,6 +32,42 @@ def run(machine, script, **variables):
                           capture_output=True, env={**kept, **machine, **variables})
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
+
+
+def on_each(code):
+    """A card's handle fails so on both cards."""
+    return {"extends": "A100+T4", "nvml": {"errors": {"nvmlDeviceGetHandleByPciBusId_v2": code}}}
+
+
+FAULTS = [
+    ("driver-library-mismatch", "driver-library-match"),
+    ({"extends": "driver-library-mismatch", "gpu_changes": {"0": {"driver": "vfio-pci"}}}, "driver-library-match"),
+    ("no-permission", "device-nodes"),
+    ("nouveau", "driver-bound"),
+    ("mig-empty", "mig-instances"),
+    ({"extends": "exclusive-mode", "gpu_changes": {"2": {"compute_mode": 2}}}, "compute-mode"),
+    ("hang-60s", "driver-answers"),
+    ("jetson", "compute-capability"),
+    ("A100+T4", "cuda-library"),
+    ({"extends": "A100+T4", "environment": {"CUDA_VISIBLE_DEVICES": ""}}, "all-hidden"),
+    *(({"extends": "A100+T4", "nvml": {"init_error": code}}, check) for code, check in (
+        (9, "module-loaded"), (17, "container-devices"), (4, "device-nodes"), (18, "driver-library-match"),
+        (15, "card-lost"), (999, "xid"))),
+    (on_each(4), "device-nodes"), (on_each(15), "card-lost"), (on_each(16), "xid"),
+]
+
+
+@pytest.mark.parametrize("scenario, check", FAULTS,
+                         ids=[f"{number}-{check}" for number, (_, check) in enumerate(FAULTS)])
+def test_the_doctors_check_that_is_named_is_the_one_of_the_fault(scenario, check, tmp_path):
+    assert check in CHECKS
+    said = run(machine_of(tmp_path, scenario), """
+try:
+    yoke.device("uuid:GPU-00000000-no-such")
+except yoke.DeviceUnavailableError as error:
+    print(error)
+""", YOKE_PLATFORMS="cpu", YOKE_NVML_TIMEOUT="0.5")
+    assert re.findall("the doctor's check '([^']*)'", said) == [check], said
 
 
 @needs_emulated
