@@ -1,6 +1,7 @@
 """Choosing devices on the machines that the fake edge can be: which check of the doctor is named, what has no name."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -68,6 +69,18 @@ except yoke.DeviceUnavailableError as error:
     print(error)
 """, YOKE_PLATFORMS="cpu", YOKE_NVML_TIMEOUT="0.5")
     assert re.findall("the doctor's check '([^']*)'", said) == [check], said
+
+
+def test_a_card_without_a_uuid_cannot_be_made_visible_and_explain_says_so(tmp_path):
+    machine = machine_of(tmp_path, {"extends": "A100+T4", "nvml": {"present": False}})
+    for file in pathlib.Path(machine["YOKE_SYSROOT"]).glob("proc/driver/nvidia/gpus/*/information"):
+        file.write_text(re.sub("GPU UUID.*\n", "", file.read_text()))
+    said = run(machine, """
+found = yoke.explain("auto")
+print(found[0].accepted, repr(found.visible), found.problem)
+""")
+    assert said.startswith("True ''") and "CUDA_VISIBLE_DEVICES cannot name it" in said, said
+    assert "pci:0000:" in said
 
 
 @needs_emulated
