@@ -78,22 +78,12 @@ void read_processors(Root &root, Facts &facts)
     facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;
 }
 
-// The folder that lease_folder() would choose, without making it.
-std::string chosen_folder()
-{
-    std::vector<std::string> folders{"/run/lock/yoke"};
-    if (const char *own = getenv("XDG_RUNTIME_DIR")) folders.push_back(std::string(own) + "/yoke");
-    folders.push_back("/tmp/yoke-leases");
-    for (const std::string &folder : folders)
-        if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
-    return folders[0];
-}
-
 void read_leases(Root &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
     leases.named = !facts.variable("YOKE_LEASE_DIR").empty();
-    leases.path = leases.named ? facts.variable("YOKE_LEASE_DIR") : chosen_folder();
+    leases.path =
+        leases.named ? facts.variable("YOKE_LEASE_DIR") : yoke::detail::usual_lease_folder();
     // The variable names a folder of this machine, whatever root is looked at.
     leases.exists = access(leases.path.c_str(), F_OK) == 0;
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
