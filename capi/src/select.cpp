@@ -6,6 +6,7 @@
 #include "core/device/candidates.h"
 #include "core/device/inventory.h"
 #include "core/device/lease.h"
+#include "core/device/proc.h"
 
 #include <algorithm>
 #include <memory>
@@ -186,6 +187,9 @@ yoke_status yoke_device_lease(yoke_device *device)
                  "processes share it",
                  short_name(call));
         const std::string key = lease_key(asked);
+        Machine place;
+        read_place(configured_root(), place);
+        warn_of_private_leases(place.fact("container"));
         if (take_lease(key)) return;
         const int32_t holder = lease_holder(key);
         fail(YOKE_E_UNAVAILABLE,

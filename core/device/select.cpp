@@ -33,6 +33,9 @@ bool is_new(const std::string &text)
 {
     const std::lock_guard lock(told.mutex);
     if (std::find(told.all.begin(), told.all.end(), text) != told.all.end()) return false;
+    // A text may hold what changes from call to call; a process that lives for months must not keep them all.
+    constexpr size_t kMost = 256;
+    if (told.all.size() == kMost) told.all.erase(told.all.begin());
     told.all.push_back(text);
     return true;
 }
@@ -232,10 +235,10 @@ void check_named_platforms()
 Device &open_device(std::string_view text)
 {
     warn_of_late_changes();
+    warn_of_late_cuda_variables();
     const Spec spec = parse_spec(text);
     if (spec.count > 1)
         fail(YOKE_E_VALUE,
-    warn_of_late_cuda_variables();
              "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives "
              "several",
              spec.text.c_str(), spec.count, spec.count);
@@ -255,10 +258,10 @@ Device &open_device(std::string_view text)
 std::vector<Device *> select_devices(std::string_view text, int32_t count)
 {
     warn_of_late_changes();
+    warn_of_late_cuda_variables();
     const Spec spec = parse_spec(text);
     if (count > 0 && spec.count > 0 && count != spec.count)
         fail(YOKE_E_VALUE,
-    warn_of_late_cuda_variables();
              "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
              spec.text.c_str(), spec.count, count);
     const int wanted = std::max({count, spec.count, 1});

@@ -96,3 +96,13 @@ except yoke.DeviceUnavailableError as error:
                LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)), YOKE_LOG="warn")
     assert "CUDA_VISIBLE_DEVICES hides it" in said and "though nothing hides it" not in said, said
     assert "CUDA_VISIBLE_DEVICES is not set now" in said and "still counts as '0'" in said, said
+
+
+@needs_emulated
+def test_a_lease_that_is_taken_by_hand_in_a_container_is_warned_of_where_nobody_else_sees_it(tmp_path):
+    if any(os.path.ismount(folder) for folder in [tmp_path, *tmp_path.parents][:-1]):
+        pytest.skip("the folder of the test is a mount, which others may see")
+    said = run(machine_of(tmp_path, "container-hidden-processes"), "yoke.device('cuda:0').take_lease()",
+               YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)),
+               YOKE_LEASE_DIR=str(tmp_path / "leases"), YOKE_LOG="warn")
+    assert "which is this container's own" in said, said
