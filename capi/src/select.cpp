@@ -6,6 +6,7 @@
 #include "core/device/candidates.h"
 #include "core/device/inventory.h"
 #include "core/device/lease.h"
+#include "core/device/proc.h"
 
 #include <algorithm>
 #include <memory>
@@ -33,13 +34,26 @@ yoke_candidate candidate_of(const Verdict &verdict)
     return made;
 }
 
-// By UUID: numbers mean something else as soon as the variable is set.
-std::string visible_text(const Machine &machine, const std::vector<int> &chosen)
+// By UUID: numbers mean something else as soon as the variable is set. A card that has none cannot be named: the variable
+// would hide it, and every other card where it is the only one.
+std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
+                         std::string &problem)
 {
     std::vector<std::string> uuids;
-    for (const int card : chosen)
-        if (card != kCpuCandidate && *machine.cards[static_cast<size_t>(card)].info.uuid)
-            uuids.push_back(machine.cards[static_cast<size_t>(card)].info.uuid);
+    for (const int card : chosen) {
+        if (card == kCpuCandidate) continue;
+        const yoke_card_info &info = machine.cards[static_cast<size_t>(card)].info;
+        if (*info.uuid) {
+            uuids.push_back(info.uuid);
+            continue;
+        }
+        problem = format(
+            "%s at %s fits, but CUDA_VISIBLE_DEVICES cannot name it: nothing tells its UUID; "
+            "install the driver's libnvidia-ml.so.1, or choose within the program: "
+            "yoke.device('pci:%s')",
+            info.name, info.pci, info.pci);
+        return "";
+    }
     return join(uuids, ",");
 }
 
@@ -53,7 +67,7 @@ yoke_explanation *explain(std::string_view text)
     for (const Verdict &verdict : choice.verdicts)
         made->candidates.push_back(candidate_of(verdict));
     made->problem = choice.problem;
-    made->visible = visible_text(all.machine, choice.chosen);
+    made->visible = visible_text(all.machine, choice.chosen, made->problem);
     made->inventory = Ref<yoke_inventory>::adopt(new yoke_inventory);
     made->inventory->topology = topology_text(all.machine);
     made->inventory->machine = std::move(all.machine);
@@ -173,6 +187,9 @@ yoke_status yoke_device_lease(yoke_device *device)
                  "processes share it",
                  short_name(call));
         const std::string key = lease_key(asked);
+        Machine place;
+        read_place(configured_root(), place);
+        warn_of_private_leases(place.fact("container"));
         if (take_lease(key)) return;
         const int32_t holder = lease_holder(key);
         fail(YOKE_E_UNAVAILABLE,

@@ -4,25 +4,13 @@
 #include "core/base/log.h"
 #include "core/device/kinds.h"
 #include "core/device/lease.h"
+#include "core/device/visibility.h"
 
-#include <strings.h>
 #include <unistd.h>
 
 namespace yoke {
 
 namespace {
-
-// A UUID without "GPU-" or "MIG-": CUDA writes the first one for both.
-std::string_view bare(std::string_view uuid)
-{
-    return uuid.size() > 4 && uuid[3] == '-' ? uuid.substr(4) : uuid;
-}
-
-bool is_same_uuid(const char *a, const char *b)
-{
-    const std::string left(bare(a)), right(bare(b));
-    return strcasecmp(left.c_str(), right.c_str()) == 0;
-}
 
 bool is_card_of(const Card &card, const Device &device)
 {
@@ -222,21 +210,24 @@ std::string lease_key(const Device &device)
 
 std::string doctor_check(const Machine &machine)
 {
-    bool is_there = false, is_hidden = true, is_bound = true, has_driver = true;
+    bool is_there = false, is_sound = false, is_hidden = true;
+    // The first check of a card that NVIDIA's driver holds, and of one that it does not.
+    std::string ours, others;
     for (const Card &card : machine.cards) {
-        if (std::string_view(card.info.vendor) != "nvidia") continue;
+        const yoke_card_info &info = card.info;
+        if (std::string_view(info.vendor) != "nvidia") continue;
         is_there = true;
-        is_hidden &= card.info.visible < 0;
-        const std::string_view driver = card.info.driver;
-        has_driver &= !driver.empty();
-        is_bound &= driver.empty() || driver == "nvidia";
+        std::string &first = std::string_view(info.driver) == "nvidia" ? ours : others;
+        if (*info.reason && first.empty()) first = card.check;
+        if (*info.reason) continue;
+        is_sound = true;
+        is_hidden &= info.visible < 0;
     }
     if (!is_there) return "";
-    if (!is_bound) return "driver-bound";
-    if (!has_driver) return "module-loaded";
-    const std::string problem = machine.fact("nvml_problem");
-    if (problem.find("mismatch") != std::string::npos) return "driver-library-match";
-    if (is_hidden && getenv("CUDA_VISIBLE_DEVICES")) return "all-hidden";
+    // A card that somebody else holds has no part in what ails those that are the driver's.
+    if (!is_sound && !(ours + others).empty()) return ours.empty() ? others : ours;
+    if (!machine.nvml_check.empty()) return machine.nvml_check;
+    if (is_hidden && cuda_variables().visible) return "all-hidden";
     return "cuda-library";
 }
 

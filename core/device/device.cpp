@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/kinds.h"
+#include "core/device/visibility.h"
 
 #include <algorithm>
 
@@ -102,6 +103,7 @@ void open_kind(Kind &kind)
         kind.defect = true;
         return;
     }
+    if (kind.name == "cuda") keep_cuda_variables();
     const Backend &backend = backend_of(kind.name);
     kind.reason = backend.reason;
     kind.defect = backend.defect;

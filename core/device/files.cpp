@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <utility>
@@ -133,6 +134,15 @@ std::string trimmed(std::string_view text)
     const size_t first = text.find_first_not_of(kBlanks);
     if (first == std::string_view::npos) return "";
     return std::string(text.substr(first, text.find_last_not_of(kBlanks) - first + 1));
+}
+
+double number_of(std::string_view text, std::string_view *rest)
+{
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    double number = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (rest) *rest = text.substr(static_cast<size_t>(end - text.data()));
+    return problem == std::errc() ? number : 0;
 }
 
 }  // namespace yoke

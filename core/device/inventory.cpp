@@ -10,25 +10,25 @@
 #include "core/device/topology.h"
 #include "core/device/visibility.h"
 
+#include <strings.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 
 namespace yoke {
 
 namespace {
 
-std::optional<std::string> variable(const char *name)
+// Cases do not count.
+bool is_equal(std::string_view a, std::string_view b)
 {
-    const char *text = getenv(name);
-    return text ? std::optional<std::string>(text) : std::nullopt;
+    return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
 void mark_visible(Machine &machine)
 {
-    const Visible visible =
-        visible_cards(machine, variable("CUDA_VISIBLE_DEVICES"), variable("CUDA_DEVICE_ORDER"));
+    const CudaVariables variables = cuda_variables();
+    const Visible visible = visible_cards(machine, variables.visible, variables.order);
     for (size_t i = 0; i < visible.cards.size(); ++i)
         machine.cards[static_cast<size_t>(visible.cards[i])].info.visible = static_cast<int32_t>(i);
     if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;
@@ -149,6 +149,24 @@ Card unknown_card()
           &info.power_limit_max, &info.temperature, &info.temperature_limit, &info.enclosure_rate})
         *field = NAN;
     return card;
+}
+
+void speak_against(Card &card, std::string_view reason, std::string_view check)
+{
+    put(card.info.reason, reason);
+    card.check = reason.empty() ? "" : check;
+}
+
+std::string_view bare_uuid(std::string_view uuid)
+{
+    const std::string_view prefix = uuid.substr(0, 4);
+    const bool has_one = is_equal(prefix, "gpu-") || is_equal(prefix, "mig-");
+    return has_one ? uuid.substr(4) : uuid;
+}
+
+bool is_same_uuid(std::string_view a, std::string_view b)
+{
+    return is_equal(bare_uuid(a), bare_uuid(b));
 }
 
 Machine take_inventory()

@@ -22,6 +22,8 @@ struct Card {
     std::vector<yoke_card_process> processes;
     std::vector<std::string>
         bridges;  // PCI addresses on the way up, from the card's own port to the root
+    // The doctor's check that looks into info.reason, "driver-bound"; "" without a reason.
+    std::string check;
 };
 
 struct NetworkCard {
@@ -33,6 +35,7 @@ struct Machine {
     std::vector<Card> cards;
     std::vector<NetworkCard> networks;
     std::vector<yoke_card_link> links;  // row-major, cards.size() squared
+    std::string nvml_check;             // the doctor's check that looks into the fact nvml_problem
     std::map<std::string, std::string>
         facts;  // the keys of yoke_inventory_fact; a key that is absent has no text
 
@@ -55,6 +58,15 @@ Machine take_inventory();
 
 // The matrix as `nvidia-smi topo -m` prints it.
 std::string topology_text(const Machine &machine);
+
+// Says why a card cannot be used, and which of the doctor's checks (core/doctor/checks.def) looks into that.
+void speak_against(Card &card, std::string_view reason, std::string_view check);
+
+// A UUID without "GPU-" or "MIG-": some sources write the first one for instances too, and users leave it out.
+std::string_view bare_uuid(std::string_view uuid);
+
+// Whether two UUIDs mean one card, however each source writes it.
+bool is_same_uuid(std::string_view a, std::string_view b);
 
 // "/sys/bus" under YOKE_SYSROOT.
 std::string under_sysroot(std::string_view path);

@@ -1,9 +1,8 @@
 #include "core/device/lease.h"
 
-#include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"
-#include "core/base/log.h"
+#include "core/device/lease_folder.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -34,11 +33,9 @@ struct Held {
 struct State {
     Mutex mutex{LockRank::kOther};
     std::vector<Held> held;
-    std::string folder;  // the last one that was found good, for the message of a later failure
 };
 // Made while the library is loaded, so that no fork finds it half made; never destroyed.
 State &state = *new State;
-std::atomic<bool> warned{false};
 
 // In a child: its copies of the parent's locks. Closing one gives up nothing while the parent has its own.
 void let_go_in_child()
@@ -63,44 +60,9 @@ private:
     int file_;
 };
 
-[[noreturn]] __attribute__((cold)) void fail_folder(const std::string &folder, const char *what,
-                                                    int number)
+std::string path_in(const std::string &folder, std::string_view card)
 {
-    fail(YOKE_E_IO,
-         "the lease folder %s %s: %s; make it writable for all who share the GPUs (mkdir -p %s; "
-         "chmod 1777 %s), or "
-         "set YOKE_LEASE_DIR to one that is",
-         folder.c_str(), what, strerror(number), folder.c_str(), folder.c_str());
-}
-
-// 0 if the folder is there, a folder, and files can be made in it; else the error's number.
-int make_usable(const std::string &folder, bool follow)
-{
-    if (mkdir(folder.c_str(), 0777) == 0) {
-        // The umask took bits away; who makes the folder makes it for all.
-        if (chmod(folder.c_str(), 01777) != 0) return errno;
-    } else if (errno != EEXIST) {
-        return errno;
-    }
-    struct stat found {};
-    if ((follow ? stat : lstat)(folder.c_str(), &found) != 0) return errno;
-    if (S_ISLNK(found.st_mode)) return ELOOP;
-    if (!S_ISDIR(found.st_mode)) return ENOTDIR;
-    return access(folder.c_str(), R_OK | W_OK | X_OK) == 0 ? 0 : errno;
-}
-
-std::vector<std::string> usual_folders()
-{
-    std::vector<std::string> all{"/run/lock/yoke"};
-    const char *own = getenv("XDG_RUNTIME_DIR");
-    if (own && *own == '/') all.push_back(std::string(own) + "/yoke");
-    all.emplace_back("/tmp/yoke-leases");
-    return all;
-}
-
-std::string path_of(std::string_view card)
-{
-    return lease_folder() + "/" + detail::lease_name(card) + ".lease";
+    return folder + "/" + detail::lease_name(card) + ".lease";
 }
 
 // Opened without O_CREAT first: in a sticky folder the kernel may refuse that flag for a file of somebody else, even one
@@ -108,9 +70,11 @@ std::string path_of(std::string_view card)
 int open_lease(const std::string &path)
 {
     constexpr int kFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    detail::Opening opening;
     for (int i = 0; i < 100; ++i) {
         int file = open(path.c_str(), O_RDWR | kFlags);
         if (file < 0 && errno == EACCES) file = open(path.c_str(), O_RDONLY | kFlags);
+        if (file < 0 && errno == EACCES && opening.may_come(path)) continue;
         if (file >= 0 || errno != ENOENT) return file;
         file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | kFlags, 0666);
         if (file >= 0) {
@@ -124,14 +88,24 @@ int open_lease(const std::string &path)
 
 void check_file(const std::string &path, int file)
 {
+    // A hard link would be somebody's file under another name, into which our pid would be written.
     struct stat found {};
-    if (file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode)) return;
-    const int number = file < 0 ? errno : EINVAL;
+    const bool is_ours = file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+    if (is_ours && found.st_nlink <= 1) return;
+    const int number = file < 0 ? errno : is_ours ? EMLINK : EINVAL;
     fail(YOKE_E_IO,
          "the lease file %s cannot be opened: %s; it must be a plain file that all who share the "
          "GPU may write "
          "(chmod 666 %s)",
          path.c_str(), strerror(number), path.c_str());
+}
+
+// Whether the file was removed since it was opened, by who clears up old files: the next one that is made at its place is
+// another, of which the lock would say nothing.
+bool is_removed(int file)
+{
+    struct stat found {};
+    return fstat(file, &found) == 0 && found.st_nlink == 0;
 }
 
 // Locks it if it is free.
@@ -193,7 +167,7 @@ bool take_now(const std::string &name, const std::string &path)
         if (each.name == name) return ++each.count, true;
     File file(open_lease(path));
     check_file(path, file.get());
-    if (!lock_now(file.get(), path)) return false;
+    if (!lock_now(file.get(), path) || is_removed(file.get())) return false;
     write_pid(file.get());
     state.held.push_back({name, file.get(), 1});
     static_cast<void>(file.detach());
@@ -202,30 +176,10 @@ bool take_now(const std::string &name, const std::string &path)
 
 }  // namespace
 
-std::string lease_folder()
-{
-    if (const char *named = config("YOKE_LEASE_DIR")) {
-        if (const int number = make_usable(named, true))
-            fail_folder(named, "(YOKE_LEASE_DIR) cannot be used", number);
-        return named;
-    }
-    int number = 0;
-    std::string tried;
-    for (const std::string &folder : usual_folders()) {
-        number = make_usable(folder, false);
-        if (!number) return folder;
-        tried += (tried.empty() ? "" : ", ") + folder + " (" + strerror(number) + ")";
-    }
-    fail(YOKE_E_IO,
-         "there is no folder for leases: %s; set YOKE_LEASE_DIR to one that all who share the "
-         "GPUs can write",
-         tried.c_str());
-}
-
 bool take_lease(std::string_view card)
 {
     const std::string name = detail::lease_name(card);
-    const std::string path = path_of(card);
+    const std::string path = path_in(lease_folder(), card);
     on_fork_child(let_go_in_child);
     mark_process_used();
     // A look at the lease by another process locks the file for an instant, shared; so a few tries tell the two apart.
@@ -288,8 +242,15 @@ int32_t lease_holder(std::string_view card)
 {
     const std::string name = detail::lease_name(card);
     if (holds_lease(card)) return static_cast<int32_t>(getpid());
-    const std::string path = path_of(card);
-    const File file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const std::string folder = detail::find_lease_folder(false);
+    if (folder.empty()) return 0;
+    const std::string path = path_in(folder, card);
+    detail::Opening opening;
+    int opened = -1;
+    do {
+        opened = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    } while (opened < 0 && errno == EACCES && opening.may_come(path));
+    const File file(opened);
     if (file.get() < 0 && errno == ENOENT) return 0;
     check_file(path, file.get());
     if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
@@ -297,19 +258,6 @@ int32_t lease_holder(std::string_view card)
         return 0;
     }
     return holder_of(file.get());
-}
-
-void warn_of_private_leases(std::string_view container)
-{
-    if (container.empty() || warned.load()) return;
-    const std::string folder = lease_folder();
-    if (!detail::is_private_mount(read_text("/proc/self/mountinfo"), folder)) return;
-    if (warned.exchange(true)) return;
-    log(LogLevel::kWarn,
-        "leases lie in %s, which is this container's own: processes elsewhere do not see them; "
-        "mount one folder of the "
-        "host into every container that uses its GPUs, and name it by YOKE_LEASE_DIR",
-        folder.c_str());
 }
 
 namespace detail {
@@ -340,23 +288,6 @@ int32_t holder_in(const std::string &locks, uint64_t device, uint64_t inode)
             return static_cast<int32_t>(strtol(pid.c_str(), nullptr, 10));
     }
     return 0;
-}
-
-bool is_private_mount(const std::string &mountinfo, const std::string &folder)
-{
-    std::istringstream lines(mountinfo);
-    std::string best, best_root;
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string id, parent, device, root, point;
-        words >> id >> parent >> device >> root >> point;
-        const bool holds = point == "/" || folder == point || folder.rfind(point + "/", 0) == 0;
-        // Of two mounts at one place the later one covers the earlier.
-        if (holds && point.size() >= best.size()) best = point, best_root = root;
-    }
-    // A folder of the host comes in as a part of a file system, a whole one only at a place of its own.
-    return best_root == "/" &&
-           (best == "/" || best == "/run" || best == "/tmp" || best == "/run/lock");
 }
 
 }  // namespace detail

@@ -20,7 +20,7 @@ NetworkCard read_port(const Folder &port, const std::string &number)
     put(network.info.state, colon == std::string::npos ? state : state.substr(colon + 2));
     network.info.active = state.empty() ? -1 : std::string_view(network.info.state) == "ACTIVE";
     // "400 Gb/sec (4X NDR)"
-    const double rate = atof(port.text("rate", 64).c_str());
+    const double rate = number_of(port.text("rate", 64));
     network.info.rate = rate > 0 ? rate * 1e9 : NAN;
     put(network.info.layer, port.text("link_layer", 64));
     return network;

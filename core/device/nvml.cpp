@@ -165,6 +165,24 @@ std::string explain_start(const Session &session, int code)
     }
 }
 
+const char *check_of_start(int code)
+{
+    switch (code) {
+        case nvml::kDriverNotLoaded:
+            return "module-loaded";
+        case nvml::kVersionMismatch:
+            return "driver-library-match";
+        case nvml::kNoPermission:
+            return "device-nodes";
+        case nvml::kOperatingSystem:
+            return "container-devices";
+        case nvml::kLost:
+            return "card-lost";
+        default:
+            return "xid";
+    }
+}
+
 int start(Session &session)
 {
     const int code = session.call(session.api.init_with_flags, nvml::kInitNoGpus);
@@ -225,7 +243,9 @@ void work(Session &session, Gate &gate, const std::vector<std::string> &paths)
     const int code = start(session);
     note_version(session);
     if (code != nvml::kSuccess) {
-        if (code != nvml::kGpuNotFound) problem = explain_start(session, code);
+        if (code == nvml::kGpuNotFound) return;
+        problem = explain_start(session, code);
+        session.machine.nvml_check = check_of_start(code);
         return;
     }
     ask_versions(session);
@@ -274,7 +294,7 @@ std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
 double deadline()
 {
     const char *given = config("YOKE_NVML_TIMEOUT");
-    return given ? atof(given) : kNvmlDeadline;
+    return given ? number_of(given) : kNvmlDeadline;
 }
 
 // Waits for the worker; nullptr when it came back, else what it hangs in.
@@ -305,9 +325,10 @@ const Hang *watch(Session &session, double limit)
 void note_hang(Machine &machine, const Hang &hang, const char *since)
 {
     machine.facts["nvml_problem"] = hang.text + since;
+    machine.nvml_check = "driver-answers";
     for (Card &card : machine.cards)
         if (!hang.card.empty() && hang.card == card.info.pci)
-            put(card.info.reason, "the driver hangs on this card: " + hang.text);
+            speak_against(card, "the driver hangs on this card: " + hang.text, "driver-answers");
 }
 
 }  // namespace

@@ -27,16 +27,20 @@ void note_refusal(Card &card, int code)
     if (code == kLost || code == kGpuNotFound)
         info.present = 0;
     else if (code == kNoPermission)
-        put(info.reason,
-            "this user may not use the card: the files /dev/nvidia* are closed to it "
-            "(chmod or a udev rule, or the group that owns them)");
+        speak_against(card,
+                      "this user may not use the card: the files /dev/nvidia* are closed to it "
+                      "(chmod or a udev rule, or the group that owns them)",
+                      "device-nodes");
     else if (code == kNotFound)
-        put(info.reason,
-            "the driver does not show this card to this process; in a container, start "
-            "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all");
+        speak_against(card,
+                      "the driver does not show this card to this process; in a container, start "
+                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all",
+                      "container-gpus");
     else if (code != kNoFunction)
-        put(info.reason, format("the driver cannot open the card: %s; see dmesg | grep -i nvrm",
-                                describe(code).c_str()));
+        speak_against(card,
+                      format("the driver cannot open the card: %s; see dmesg | grep -i nvrm",
+                             describe(code).c_str()),
+                      "xid");
 }
 
 // Returns how many of the library's cards that accounts for; -1 where it cannot be asked by address.

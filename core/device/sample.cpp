@@ -84,7 +84,7 @@ Card sample_cpu()
 const Card *find_card(const Machine &machine, const std::string &uuid, const std::string &address)
 {
     for (const Card &card : machine.cards)
-        if (!uuid.empty() && uuid == card.info.uuid) return &card;
+        if (!uuid.empty() && is_same_uuid(uuid, card.info.uuid)) return &card;
     for (const Card &card : machine.cards)
         if (!address.empty() && address == card.info.pci && card.info.kind != YOKE_CARD_MIG)
             return &card;

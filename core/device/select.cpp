@@ -7,6 +7,7 @@
 #include "core/device/device.h"
 #include "core/device/kinds.h"
 #include "core/device/lease.h"
+#include "core/device/visibility.h"
 
 #include <time.h>
 #include <algorithm>
@@ -59,6 +60,9 @@ bool is_new(const std::string &text)
 {
     const std::lock_guard lock(told.mutex);
     if (std::find(told.all.begin(), told.all.end(), text) != told.all.end()) return false;
+    // A text may hold what changes from call to call; a process that lives for months must not keep them all.
+    constexpr size_t kMost = 256;
+    if (told.all.size() == kMost) told.all.erase(told.all.begin());
     told.all.push_back(text);
     return true;
 }
@@ -285,6 +289,7 @@ void check_named_platforms()
 Device &open_device(std::string_view text)
 {
     warn_of_late_changes();
+    warn_of_late_cuda_variables();
     const Spec spec = parse_spec(text);
     if (spec.count > 1)
         fail(YOKE_E_VALUE,
@@ -307,6 +312,7 @@ Device &open_device(std::string_view text)
 std::vector<Device *> select_devices(std::string_view text, int32_t count)
 {
     warn_of_late_changes();
+    warn_of_late_cuda_variables();
     const Spec spec = parse_spec(text);
     if (count > 0 && spec.count > 0 && count != spec.count)
         fail(YOKE_E_VALUE,

@@ -15,27 +15,9 @@ using detail::Against, detail::capability, detail::check_wishes, detail::kUnusab
     detail::lease_text;
 using detail::Contender;
 
-std::string lower(std::string_view text)
-{
-    std::string low(text);
-    std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return tolower(c); });
-    return low;
-}
-
 const yoke_card_info &info_of(const Machine &machine, int card)
 {
     return machine.cards[static_cast<size_t>(card)].info;
-}
-
-// "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)".
-std::string named(const Machine &machine, const Situation &situation, int card)
-{
-    if (card == kCpuCandidate) return "cpu";
-    const yoke_card_info &info = info_of(machine, card);
-    const std::string &device = situation.seats[static_cast<size_t>(card)].device;
-    const std::string mark = !device.empty() ? device : *info.uuid ? info.uuid : info.pci;
-    const std::string name = *info.name ? info.name : "a card";
-    return mark.empty() ? name : name + " (" + mark + ")";
 }
 
 // Why a card serves nobody here, whatever the spec; "" for nothing.
@@ -58,18 +40,14 @@ std::string unusable(const Machine &machine, const Card &card, const Seat &seat)
 // Whether it is a card that the spec means at all.
 void check_identity(const Card &card, const Seat &seat, const Spec &spec, Against &against)
 {
-    using Form = Spec::Form;
-    const bool is_named =
-        spec.form == Form::kIndex  ? seat.device == spec.kind + ":" + std::to_string(spec.index)
-        : spec.form == Form::kUuid ? lower(card.info.uuid).rfind(spec.prefix, 0) == 0
-        : spec.form == Form::kPci  ? normal_pci(card.info.pci).rfind(spec.prefix, 0) == 0
-                                   : true;
-    if (!is_named) against.add("the spec names another device", kUnusable / 2);
+    if (!detail::is_named(card, seat, spec))
+        against.add("the spec names another device", kUnusable / 2);
     if (!spec.kind.empty() && kind_of(card, seat) != spec.kind)
         against.add("it is of kind " + kind_of(card, seat) + ", and the spec wants " + spec.kind,
                     kUnusable / 2);
     if (!spec.name_holds.empty() &&
-        lower(card.info.name).find(lower(spec.name_holds)) == std::string::npos)
+        detail::lower_case(card.info.name).find(detail::lower_case(spec.name_holds)) ==
+            std::string::npos)
         against.add("its name does not hold '" + spec.name_holds + "'");
 }
 
@@ -139,29 +117,6 @@ void judge_cards(const Machine &machine, const Situation &situation, const Spec 
         if (verdict.accepted) fitting.push_back(contender(machine, situation, i));
     }
     std::sort(fitting.begin(), fitting.end(), detail::is_before);
-}
-
-// A spec that names one device must not mean two.
-void check_one(const Machine &machine, const Situation &situation, const Spec &spec, int count)
-{
-    const bool names_one = spec.form == Spec::Form::kIndex || spec.form == Spec::Form::kUuid ||
-                           spec.form == Spec::Form::kPci;
-    if (!names_one) return;
-    if (count > 1)
-        fail(YOKE_E_VALUE,
-             "device spec '%s' names one device, and %d were asked for; use auto:n=%d",
-             spec.text.c_str(), count, count);
-    std::vector<std::string> meant;
-    for (size_t i = 0; i < machine.cards.size(); ++i) {
-        Against against;
-        check_identity(machine.cards[i], situation.seats[i], spec, against);
-        if (against.count == 0)
-            meant.push_back(std::string(machine.cards[i].info.uuid) + " at " +
-                            machine.cards[i].info.pci);
-    }
-    if (meant.size() > 1)
-        fail(YOKE_E_VALUE, "device spec '%s' is the beginning of %zu cards: %s; write more of it",
-             spec.text.c_str(), meant.size(), join(meant).c_str());
 }
 
 // Whether the CPU is no fallback: the user's order of kinds puts it before the others, and the spec is open to all.
@@ -242,33 +197,37 @@ std::string no_set(const Machine &machine, const Situation &situation, const Spe
         if (set.empty()) continue;
         if (fewer == 1) return text + "; no two of them are";
         std::vector<std::string> names;
-        for (const Contender &each : set) names.push_back(named(machine, situation, each.card));
+        for (const Contender &each : set)
+            names.push_back(detail::name_of(machine, situation, spec, each.card));
         return text + format("; n=%zu would do: ", fewer) + join(names);
     }
     return text;
 }
 
 // Every rejected device with its reason.
-std::string rejections(const Machine &machine, const Situation &situation, const Choice &choice)
+std::string rejections(const Machine &machine, const Situation &situation, const Spec &spec,
+                       const Choice &choice)
 {
     std::vector<std::string> all;
     for (const Verdict &verdict : choice.verdicts)
         if (!verdict.accepted)
-            all.push_back(named(machine, situation, verdict.card) + ": " + verdict.reason);
+            all.push_back(detail::name_of(machine, situation, spec, verdict.card) + ": " +
+                          verdict.reason);
     return join(all, "; ");
 }
 
-std::string too_few(const Machine &machine, const Situation &situation, const Choice &choice,
-                    size_t fitting, int count)
+std::string too_few(const Machine &machine, const Situation &situation, const Spec &spec,
+                    const Choice &choice, size_t fitting, int count)
 {
     const bool no_cards = machine.cards.empty();
-    const std::string rejected = rejections(machine, situation, choice);
+    const std::string rejected = rejections(machine, situation, spec, choice);
     std::string text = fitting == 0
                            ? (count == 1 ? "no device fits" : "none of them fits")
                            : format("only %zu of the %d that are wanted fit", fitting, count);
     if (no_cards) text += "; this machine shows no GPU";
     if (no_cards && !situation.gpu_problem.empty())
         text += ", and CUDA says: " + situation.gpu_problem;
+    text += detail::nearest_card(machine, situation, spec);
     return text + (rejected.empty() ? "" : ": " + rejected);
 }
 
@@ -313,7 +272,7 @@ std::string kind_of(const Card &card, const Seat &seat)
 
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count)
 {
-    check_one(machine, situation, spec, count);
+    detail::check_one(machine, situation, spec, count);
     Choice choice;
     std::vector<Contender> fitting;
     judge_cards(machine, situation, spec, choice, fitting);
@@ -322,9 +281,9 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
     take_best(machine, situation, spec, count, fitting, cpu, choice);
     if (choice.chosen.empty()) {
         const bool lacks_set = fitting.size() >= static_cast<size_t>(count);
-        const std::string why = lacks_set
-                                    ? no_set(machine, situation, spec, fitting, count)
-                                    : too_few(machine, situation, choice, fitting.size(), count);
+        const std::string why =
+            lacks_set ? no_set(machine, situation, spec, fitting, count)
+                      : too_few(machine, situation, spec, choice, fitting.size(), count);
         if (cpu.accepted && count == 1) {
             choice.chosen.push_back(kCpuCandidate);
             if (spec.kind != kHostKind) choice.passed_over = why;

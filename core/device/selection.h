@@ -86,6 +86,20 @@ bool go_together(const Machine &machine, const Spec &spec, int a, int b);
 std::vector<Contender> best_set(const Machine &machine, const Spec &spec,
                                 const std::vector<Contender> &fitting, size_t count);
 
+std::string lower_case(std::string_view text);
+
+// Whether a card is one that the spec means by number, UUID or address; true for a spec that names none.
+bool is_named(const Card &card, const Seat &seat, const Spec &spec);
+
+// Raises YOKE_E_VALUE for a spec that names one device and means several, or of which `count` were asked for.
+void check_one(const Machine &machine, const Situation &situation, const Spec &spec, int count);
+
+// "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)" where the spec goes by UUIDs.
+std::string name_of(const Machine &machine, const Situation &situation, const Spec &spec, int card);
+
+// "; did you mean 'uuid:GPU-8932…'?" for a UUID or an address that no card has; "" where none is near.
+std::string nearest_card(const Machine &machine, const Situation &situation, const Spec &spec);
+
 }  // namespace detail
 
 }  // namespace yoke

@@ -114,7 +114,7 @@ struct Enclosure {
 // "20.0 Gb/s" over so many lanes; without these, what the generation's cable carries.
 double read_rate(const Folder &device)
 {
-    const double speed = atof(device.text("rx_speed", 64).c_str());
+    const double speed = number_of(device.text("rx_speed", 64));
     const int64_t lanes = device.number("rx_lanes", 1);
     if (speed > 0) return speed * 1e9 * static_cast<double>(std::max<int64_t>(lanes, 1));
     constexpr double kRates[] = {0, 10e9, 20e9, 40e9, 40e9, 80e9};
@@ -223,7 +223,7 @@ void read_enclosures(const Root &root, std::vector<Card> &cards)
 int32_t pcie_generation(std::string_view speed)
 {
     constexpr double kSpeeds[] = {2.5, 5, 8, 16, 32, 64, 128};
-    const double rate = atof(std::string(speed).c_str());
+    const double rate = number_of(speed);
     for (int32_t i = 0; i < 7; ++i)
         if (rate == kSpeeds[i]) return i + 1;
     return -1;

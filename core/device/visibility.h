@@ -22,6 +22,20 @@ struct Visible {
         false;  // numbers were used, cards differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID
 };
 
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER; nullopt: not set.
+struct CudaVariables {
+    std::optional<std::string> visible, order;
+};
+
+// CUDA reads its variables once, when it starts. Called right before that: from here on the values of now stand.
+void keep_cuda_variables();
+
+// As CUDA has read them; before that, as they are now.
+CudaVariables cuda_variables();
+
+// Warns, once for each, of those that changed after CUDA had read them.
+void warn_of_late_cuda_variables();
+
 // `visible` and `order` are the variables' values; nullopt: not set.
 Visible visible_cards(const Machine &machine, const std::optional<std::string> &visible,
                       const std::optional<std::string> &order);

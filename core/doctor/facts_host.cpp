@@ -1,5 +1,6 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/config.h"
+#include "core/device/files.h"
 #include "core/device/kinds.h"
 #include "core/device/lease.h"
 #include "core/doctor/facts.h"
@@ -34,10 +35,10 @@ void read_distribution(Root &root, Facts &facts)
 // "65536k" -> bytes.
 long long size_of(const std::string &text)
 {
-    char *end = nullptr;
-    const double number = strtod(text.c_str(), &end);
+    std::string_view rest;
+    const double number = number_of(text, &rest);
     const char *units = "kmgt";
-    const char *unit = *end ? strchr(units, *end | 0x20) : nullptr;
+    const char *unit = rest.empty() ? nullptr : strchr(units, rest.front() | 0x20);
     return static_cast<long long>(std::ldexp(number, unit ? 10 * int(unit - units + 1) : 0));
 }
 
@@ -83,17 +84,6 @@ void read_processors(Root &root, Facts &facts)
     facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;
 }
 
-// The folder that lease_folder() would choose, without making it.
-std::string chosen_folder()
-{
-    std::vector<std::string> folders{"/run/lock/yoke"};
-    if (const char *own = getenv("XDG_RUNTIME_DIR")) folders.push_back(std::string(own) + "/yoke");
-    folders.push_back("/tmp/yoke-leases");
-    for (const std::string &folder : folders)
-        if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
-    return folders[0];
-}
-
 // The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and folders.
 std::string mount_above(const std::string &line, const std::string &folder)
 {
@@ -110,7 +100,8 @@ void read_leases(Root &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
     leases.named = !facts.variable("YOKE_LEASE_DIR").empty();
-    leases.path = leases.named ? facts.variable("YOKE_LEASE_DIR") : chosen_folder();
+    leases.path =
+        leases.named ? facts.variable("YOKE_LEASE_DIR") : yoke::detail::usual_lease_folder();
     // The variable names a folder of this machine, whatever root is looked at.
     leases.exists = access(leases.path.c_str(), F_OK) == 0;
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
@@ -138,7 +129,7 @@ void read_recorded(Root &root, Facts &facts)
     for (const std::string &line : lines_of(root.text("/yoke/host").value_or(""))) {
         const size_t blank = line.find(' ');
         const std::string key = line.substr(0, blank);
-        const double value = blank == line.npos ? 0 : atof(line.c_str() + blank);
+        const double value = blank == line.npos ? 0 : number_of(line.substr(blank));
         if (key == "shared_memory") facts.shared_memory = static_cast<long long>(value);
         if (key == "quota") facts.quota = value;
         if (key == "lease_exists") facts.leases.exists = value != 0;
@@ -178,7 +169,7 @@ void read_docks(Root &root, Facts &facts)
         dock.security = root.line(bus + "domain" + id.substr(0, id.find('-')) + "/security");
         dock.generation = atoi(root.line(place + "generation").c_str());
         const std::string speed = root.line(place + "rx_speed");
-        if (!speed.empty()) dock.speed = atof(speed.c_str());
+        if (!speed.empty()) dock.speed = number_of(speed);
         const std::string lanes = root.line(place + "rx_lanes");
         if (!lanes.empty()) dock.lanes = atoi(lanes.c_str());
         const auto firmware = root.text(place + "nvm_version");

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/device/files.h"
 #include "core/doctor/checks.h"
 
 #include <fcntl.h>
@@ -294,7 +295,7 @@ bool take_line(const std::string &line, const std::vector<int> &cards, ProbeResu
     const size_t blank = line.find(' ');
     if (blank == line.npos) return false;
     const std::string key = line.substr(0, blank), text = line.substr(blank + 1);
-    const double value = atof(text.c_str());
+    const double value = number_of(text);
     if (key == "h2d")
         result.host_to_device = value;
     else if (key == "d2h")

@@ -119,9 +119,13 @@ void device_close(void *device)
     release(closing);
 }
 
-static void format_uuid(const cudaUUID_t &uuid, char *text, size_t capacity)
+// The runtime gives 16 bytes without a word on what they name; only an instance of a partitioned card has its profile in
+// its name ("NVIDIA A100-SXM4-40GB MIG 1g.5gb"). Everyone else writes MIG- before the UUID of one.
+static void format_uuid(const cudaDeviceProp &device, char *text, size_t capacity)
 {
-    size_t used = static_cast<size_t>(snprintf(text, capacity, "GPU-"));
+    const cudaUUID_t &uuid = device.uuid;
+    const char *prefix = strstr(device.name, " MIG ") ? "MIG-" : "GPU-";
+    size_t used = static_cast<size_t>(snprintf(text, capacity, "%s", prefix));
     for (int i = 0; i < 16; ++i) {
         const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
         const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
@@ -143,7 +147,7 @@ yoke_status device_info(void *device, yoke_backend_device_info *info)
     told.index = asked->index;
     snprintf(told.name, sizeof told.name, "%.*s", static_cast<int>(sizeof told.name - 1),
              found.name);
-    format_uuid(found.uuid, told.uuid, sizeof told.uuid);
+    format_uuid(found, told.uuid, sizeof told.uuid);
     snprintf(told.pci, sizeof told.pci, "%04x:%02x:%02x.0",
              static_cast<unsigned>(found.pciDomainID), static_cast<unsigned>(found.pciBusID),
              static_cast<unsigned>(found.pciDeviceID));

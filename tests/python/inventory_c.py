@@ -5,6 +5,7 @@ a process of its own, in which nothing of the library was used before: scenarios
 """
 import ctypes
 import json
+import locale
 import os
 import pathlib
 import re
@@ -118,7 +119,10 @@ def in_child():
 
 
 def samples(library):
-    """A sample of each CUDA device, by its own number: the card, or what the call failed with."""
+    """A sample of each CUDA device, by its own number: the card, or what the call failed with.
+
+    `told` in it is the UUID that the device has by itself.
+    """
     error, count, found = struct("types.h", "yoke_error"), ctypes.c_int32(), []
     library.yoke_last_error.restype = ctypes.POINTER(error)
     library.yoke_device_count(b"cuda", ctypes.byref(count))
@@ -126,7 +130,10 @@ def samples(library):
         device, card = ctypes.c_void_p(), CARD(struct_size=ctypes.sizeof(CARD))
         library.yoke_device_get(b"cuda", index, ctypes.byref(device))
         failed = library.yoke_device_sample(device, ctypes.byref(card))
-        found.append(library.yoke_last_error().contents.message.decode() if failed else plain(card))
+        known = CARD(struct_size=ctypes.sizeof(CARD))
+        library.yoke_device_card(device, ctypes.byref(known))
+        found.append(library.yoke_last_error().contents.message.decode() if failed else
+                     {**plain(card), "told": plain(known)["uuid"]})
     print(json.dumps(found))
 
 
@@ -146,6 +153,8 @@ def in_threads(library):
 
 
 if __name__ == "__main__":
+    if "locale" in sys.argv:
+        locale.setlocale(locale.LC_NUMERIC, os.environ["LC_NUMERIC"])
     takes = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     loaded = ctypes.CDLL("libyoke.so.0")
     if "sample" in sys.argv:

@@ -191,6 +191,18 @@ def test_a_call_that_hangs_is_left_behind_and_named(tmp_path):
           reason=[""] * 5 + ["hangs on this card"] + [""] * 2)
 
 
+def test_the_deadline_is_the_same_where_the_host_writes_a_comma_for_the_point(tmp_path):
+    try:
+        subprocess.run(["localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")],
+                       capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no locale with a comma can be made here")
+    seen = look(tmp_path, "hang-60s", "1", "locale", LOCPATH=str(tmp_path), LC_NUMERIC="de_DE.utf8",
+                YOKE_NVML_TIMEOUT="0.9")
+    # In a message, the number is the locale's again.
+    assert "did not answer within 0,9 s" in seen["facts"]["nvml_problem"] and seen["seconds"] >= 0.9
+
+
 def test_a_later_inventory_says_at_once_that_the_library_hangs(tmp_path):
     seen = look(tmp_path, "hang-60s", "3", YOKE_NVML_TIMEOUT="0.3")
     assert "not asked again by this process" in seen["facts"]["nvml_problem"] and seen["seconds"] < 0.3
@@ -268,6 +280,10 @@ def test_a_sample_of_a_cuda_device_is_joined_to_its_card_and_one_that_is_lost_is
     found = look(tmp_path, {"extends": "A100+T4", "nvml": {"order": [1, 0]}}, "0", "sample", **driver)
     assert [card["pci"] for card in found] == ["0000:3b:00.0", "0000:af:00.0"]
     assert [card["power"] for card in found] == [36, 9]
+    assert [card["told"] for card in found] == [card["uuid"] for card in found]
+    found = look(tmp_path, "mig-7x", "0", "sample", **driver)
+    assert len(found) == 1 and found[0]["kind"] == 2, "a sample of an instance is not that of its whole card"
+    assert found[0]["memory_total"] == 4864 * 2**20 and found[0]["told"] == found[0]["uuid"]
     found = look(tmp_path, "lost-mid-run", "0", "sample", **driver)
     lost = [one for one in found if isinstance(one, str)]
     assert len(found) == 8 and len(lost) == 1 and "cuda:3" in lost[0] and "is gone" in lost[0]

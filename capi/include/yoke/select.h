@@ -70,7 +70,7 @@ YOKE_API yoke_status yoke_explanation_get(yoke_explanation *explanation, int32_t
 /* The inventory that was looked at: borrowed from the explanation. NULL after NULL. [any-thread] */
 YOKE_API yoke_inventory *yoke_explanation_inventory(yoke_explanation *explanation);
 
-/* Why nothing, or not enough, fits, in one sentence; "" when it does. Borrowed. NULL after NULL. [any-thread] */
+/* Why not enough fits, or a chosen card cannot be made visible; "" for neither. Borrowed. NULL after NULL. [any-thread] */
 YOKE_API const char *yoke_explanation_problem(yoke_explanation *explanation);
 
 /* What to write in CUDA_VISIBLE_DEVICES so that a process sees the chosen cards and no others, in order: their UUIDs.

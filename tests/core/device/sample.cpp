@@ -49,8 +49,8 @@ TEST_F(Sample, ADeviceIsJoinedByUuidOrAddressHoweverItIsWritten)
 {
     in_own_process([&] {
         for (const auto &[uuid, pci] :
-             {std::pair{"GPU-abc", "0000:61:00.0"}, std::pair{"GPU-abc", ""},
-              std::pair{"", "00000000:61:00.0"}}) {
+             {std::pair{"GPU-abc", "0000:61:00.0"}, std::pair{"MIG-ABC", ""},
+              std::pair{"GPU-abc", ""}, std::pair{"", "00000000:61:00.0"}}) {
             Device device;
             name(device, uuid, pci);
             EXPECT_STREQ(sample_device(device).info.name, "NVIDIA H100");

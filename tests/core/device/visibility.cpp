@@ -1,6 +1,9 @@
 // Which cards CUDA would show: every rule of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, as tables.
 #include "core/device/visibility.h"
 
+#include "core/base/log.h"
+#include "tests/core/fresh_process.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -245,6 +248,36 @@ TEST(Visibility, WithoutCardsEveryNumberIsBeyondTheLast)
     hold(Machine{}, Vector{nullptr, {}});
     hold(Machine{}, Vector{"0", {}, "names a card, but there is none"});
     hold(Machine{}, Vector{"", {}});
+}
+
+std::string logged;
+
+TEST(Visibility, WhatCudaHasReadStandsAndALaterChangeIsWarnedOfOnce)
+{
+    test::in_fresh_process([] {
+        set_log_callback([](void *, int32_t, const char *text) { logged += text; }, nullptr,
+                         nullptr);
+        setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+        setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+        unsetenv("CUDA_DEVICE_ORDER");
+        EXPECT_EQ(cuda_variables().visible, "0") << "before CUDA starts, the values of now count";
+        keep_cuda_variables();
+        warn_of_late_cuda_variables();
+        EXPECT_EQ(logged, "");
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+        keep_cuda_variables();
+        EXPECT_EQ(cuda_variables().visible, "0");
+        EXPECT_EQ(cuda_variables().order, std::nullopt);
+        warn_of_late_cuda_variables();
+        EXPECT_EQ(logged,
+                  "CUDA_VISIBLE_DEVICES is not set now; CUDA has read it already, and it still "
+                  "counts as '0'CUDA_DEVICE_ORDER is 'PCI_BUS_ID' now; CUDA has read it already, "
+                  "and it still counts as not set");
+        const std::string once = logged;
+        warn_of_late_cuda_variables();
+        EXPECT_EQ(logged, once);
+    });
 }
 
 }  // namespace
