@@ -18,7 +18,7 @@ describe("choosing devices", function()
         assert.is_truthy(err.message:find("no CPU can meet min_cc", 1, true))
         devices, err = yoke.select { min_cc = 99, wait = "50ms" }
         assert.is_nil(devices)
-        assert.are.equal("timeout", err.code)
+        assert.are.equal("unavailable", err.code)
     end)
 
     it("gives the cpu where it is asked for", function()
