@@ -247,7 +247,8 @@ bool find_devices(Driver &driver)
         return true;
     }
     char unserved[768];
-    snprintf(unserved, sizeof unserved, "%s", driver.reason);
+    snprintf(unserved, sizeof unserved, "%.*s", static_cast<int>(sizeof unserved - 1),
+             driver.reason);
     return give_up(driver, YOKE_E_UNAVAILABLE, 0, "%s; %s", unserved, kBuiltFor);
 }
 
