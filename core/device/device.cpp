@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/kinds.h"
+#include "core/device/late.h"
 #include "core/device/visibility.h"
 
 #include <algorithm>
@@ -266,6 +267,7 @@ void synchronize(Device &device)
     check_usable(device);
     check_backend(device.backend->device_synchronize(device.handle),
                   ("synchronize " + device.name).c_str());
+    tell_late_failure(device);
 }
 
 void detail::fail_no_kernel(const Device &device, const char *op_name)

@@ -2,6 +2,7 @@
 
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/late.h"
 #include "core/memory/poison.h"
 
 #include <algorithm>
@@ -139,9 +140,7 @@ void DeviceMemory::release(void *block, uint64_t size) noexcept
 
 void tell_wait(const Device &device, yoke_status status) noexcept
 {
-    if (status != YOKE_OK)
-        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
-            take_backend_error(status, "free").c_str());
+    if (status != YOKE_OK) keep_late_failure(device, status, take_backend_error(status, "free"));
 }
 
 void DeviceMemory::give_back(void *block, uint64_t size, uint8_t lane) noexcept

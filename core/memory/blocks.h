@@ -61,8 +61,8 @@ struct Arena {
     std::vector<FencedBlock> fenced;  // oldest first
 };
 
-// What a wait before a free found, as a warning. The block is free either way, but a device tells of a failure once, and
-// this may have been the time.
+// What a wait before a free found, kept for who next waits for the device. The block is free either way, but a device
+// tells of a failure once, and this may have been the time.
 void tell_wait(const Device &device, yoke_status status) noexcept;
 
 // ---- One device -----------------------------------------------------------------------------------------

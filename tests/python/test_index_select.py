@@ -72,3 +72,18 @@ def test_a_wrong_dtype_shape_or_axis_is_refused():
         yoke.index_select(yoke.tensor(1.0), 0, index)
     with pytest.raises(IndexError, match="empty"):
         yoke.index_select(yoke.zeros((0, 2)), 0, index)
+
+
+@pytest.mark.skipif(not yoke.is_available("cuda"), reason="of work that a device does late")
+def test_a_wrong_index_found_by_a_free_is_told_by_the_next_wait():
+    device = yoke.device("cuda")
+    caching = yoke.is_caching()
+    yoke.set_caching(False)  # each free waits for the device
+    try:
+        rows = yoke.index_select(yoke.zeros((4,), device=device), 0, yoke.tensor([9], device=device))
+        rows.close()
+        with pytest.raises(yoke.IndexError, match="9"):
+            yoke.synchronize(device)
+        yoke.synchronize(device)  # told once
+    finally:
+        yoke.set_caching(caching)
