@@ -125,7 +125,8 @@ typedef struct Modes {
     int32_t grad;     /* -1: left as it was */
     int32_t autocast; /* 1: `region` is put back */
     yoke_autocast *region;
-    Scope *streams; /* the scopes whose streams are in force, each with what it replaced; NULL: none */
+    Scope *
+        streams; /* the scopes whose streams are in force, each with what it replaced; NULL: none */
     yoke_device *device; /* the thread's own, where there are streams */
 } Modes;
 
@@ -207,6 +208,9 @@ void yl_close_log(Binding *b);
 
 /* Pushes a card of an inventory as a table; what is not known is absent. */
 void yl_push_card(lua_State *L, const yoke_card_info *card);
+/* A field of the table on top; one that is not known (below 0, NaN) is left out. */
+void yl_set_int(lua_State *L, const char *key, int64_t value);
+void yl_set_real(lua_State *L, const char *key, double value);
 
 /* The live optimizer (of yoke.core) at `index`; raises for anything else. */
 yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,

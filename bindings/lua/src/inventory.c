@@ -13,7 +13,7 @@ static void set_text(lua_State *L, const char *key, const char *value)
     lua_setfield(L, -2, key);
 }
 
-static void set_int(lua_State *L, const char *key, int64_t value)
+void yl_set_int(lua_State *L, const char *key, int64_t value)
 {
     if (value < 0) return;
     lua_pushinteger(L, value);
@@ -27,7 +27,7 @@ static void set_yes(lua_State *L, const char *key, int32_t value)
     lua_setfield(L, -2, key);
 }
 
-static void set_real(lua_State *L, const char *key, double value)
+void yl_set_real(lua_State *L, const char *key, double value)
 {
     if (isnan(value)) return;
     lua_pushnumber(L, value);
@@ -56,9 +56,9 @@ void yl_push_card(lua_State *L, const yoke_card_info *card)
     }
     set_throttle(L, card->throttle);
 #define CARD_TEXT(field) set_text(L, #field, card->field);
-#define CARD_INT(field) set_int(L, #field, card->field);
+#define CARD_INT(field) yl_set_int(L, #field, card->field);
 #define CARD_YES(field) set_yes(L, #field, card->field);
-#define CARD_REAL(field) set_real(L, #field, card->field);
+#define CARD_REAL(field) yl_set_real(L, #field, card->field);
 #include "bindings/common/inventory_fields.def"
 }
 
@@ -90,7 +90,7 @@ static void push_processes(lua_State *L, Binding *b, yoke_inventory *inventory, 
         yl_check(L, b, yoke_inventory_process(inventory, card, i, &process));
         lua_newtable(L);
 #define PROCESS_TEXT(field) set_text(L, #field, process.field);
-#define PROCESS_INT(field) set_int(L, #field, process.field);
+#define PROCESS_INT(field) yl_set_int(L, #field, process.field);
 #define PROCESS_YES(field) set_yes(L, #field, process.field);
 #include "bindings/common/inventory_fields.def"
         lua_rawseti(L, -2, i + 1);
@@ -120,9 +120,9 @@ static void push_networks(lua_State *L, Binding *b, yoke_inventory *inventory)
         yl_check(L, b, yoke_inventory_network(inventory, i, -1, &network, NULL));
         lua_newtable(L);
 #define NETWORK_TEXT(field) set_text(L, #field, network.field);
-#define NETWORK_INT(field) set_int(L, #field, network.field);
+#define NETWORK_INT(field) yl_set_int(L, #field, network.field);
 #define NETWORK_YES(field) set_yes(L, #field, network.field);
-#define NETWORK_REAL(field) set_real(L, #field, network.field);
+#define NETWORK_REAL(field) yl_set_real(L, #field, network.field);
 #include "bindings/common/inventory_fields.def"
         lua_rawseti(L, -2, i + 1);
     }
@@ -139,7 +139,7 @@ static void push_links(lua_State *L, Binding *b, yoke_inventory *inventory)
             yl_check(L, b, yoke_inventory_link(inventory, from, to, &link));
             lua_newtable(L);
 #define LINK_TEXT(field) set_text(L, #field, link.field);
-#define LINK_INT(field) set_int(L, #field, link.field);
+#define LINK_INT(field) yl_set_int(L, #field, link.field);
 #define LINK_YES(field) set_yes(L, #field, link.field);
 #include "bindings/common/inventory_fields.def"
             lua_rawseti(L, -2, to + 1);
@@ -198,13 +198,13 @@ static int topology(lua_State *L)
 
 static void set_rates(lua_State *L, const yoke_catalog_card *entry)
 {
-    set_real(L, "f64_rate", entry->f64_rate);
-    set_real(L, "f32_rate", entry->f32_rate);
-    set_real(L, "tf32_rate", entry->tf32_rate);
-    set_real(L, "f16_rate", entry->f16_rate);
-    set_real(L, "bf16_rate", entry->bf16_rate);
-    set_real(L, "f8_rate", entry->f8_rate);
-    set_real(L, "i8_rate", entry->i8_rate);
+    yl_set_real(L, "f64_rate", entry->f64_rate);
+    yl_set_real(L, "f32_rate", entry->f32_rate);
+    yl_set_real(L, "tf32_rate", entry->tf32_rate);
+    yl_set_real(L, "f16_rate", entry->f16_rate);
+    yl_set_real(L, "bf16_rate", entry->bf16_rate);
+    yl_set_real(L, "f8_rate", entry->f8_rate);
+    yl_set_real(L, "i8_rate", entry->i8_rate);
 }
 
 static void push_entry(lua_State *L, const yoke_catalog_card *entry)
@@ -213,16 +213,16 @@ static void push_entry(lua_State *L, const yoke_catalog_card *entry)
     set_text(L, "name", entry->name);
     set_text(L, "match", entry->match);
     set_text(L, "source", entry->source);
-    set_int(L, "memory", entry->memory);
-    set_real(L, "memory_bandwidth", entry->memory_bandwidth);
-    set_int(L, "multiprocessors", entry->multiprocessors);
+    yl_set_int(L, "memory", entry->memory);
+    yl_set_real(L, "memory_bandwidth", entry->memory_bandwidth);
+    yl_set_int(L, "multiprocessors", entry->multiprocessors);
     lua_pushfstring(L, "%d.%d", entry->cc_major, entry->cc_minor);
     lua_setfield(L, -2, "compute_capability");
     set_rates(L, entry);
-    set_real(L, "power", entry->power);
-    set_real(L, "nvlink_bandwidth", entry->nvlink_bandwidth);
-    set_int(L, "link_generation", entry->link_generation);
-    set_int(L, "link_width", entry->link_width);
+    yl_set_real(L, "power", entry->power);
+    yl_set_real(L, "nvlink_bandwidth", entry->nvlink_bandwidth);
+    yl_set_int(L, "link_generation", entry->link_generation);
+    yl_set_int(L, "link_width", entry->link_width);
 }
 
 /* yoke.catalog(): the models that Yoke knows, with their makers' figures. */

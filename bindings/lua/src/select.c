@@ -5,26 +5,10 @@
 #include "yoke/device.h"
 #include "yoke/select.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char kExplanationName[] = "yoke.explanation";
 static const char kLeaseName[] = "yoke.Lease";
-
-/* nil for what is not known. */
-static void set_measure(lua_State *L, const char *key, double value)
-{
-    if (isnan(value)) return;
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_count(lua_State *L, const char *key, int64_t value)
-{
-    if (value < 0) return;
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
-}
 
 static yoke_card_info measured(lua_State *L, Binding *b, yoke_device *device)
 {
@@ -58,15 +42,15 @@ static int device_sample(lua_State *L)
     Binding *b = yl_binding(L);
     const yoke_card_info card = measured(L, b, self_device(L, b, "sample"));
     lua_createtable(L, 0, 9);
-    set_measure(L, "utilization", card.utilization);
-    set_count(L, "memory_used", card.memory_used);
-    set_count(L, "memory_free", card.memory_free);
-    set_count(L, "memory_total", card.memory_total);
-    set_measure(L, "watts", card.power);
-    set_measure(L, "temperature", card.temperature);
-    set_measure(L, "sm_clock", card.sm_clock);
-    set_measure(L, "memory_clock", card.memory_clock);
-    set_count(L, "processes", card.process_count);
+    yl_set_real(L, "utilization", card.utilization);
+    yl_set_int(L, "memory_used", card.memory_used);
+    yl_set_int(L, "memory_free", card.memory_free);
+    yl_set_int(L, "memory_total", card.memory_total);
+    yl_set_real(L, "watts", card.power);
+    yl_set_real(L, "temperature", card.temperature);
+    yl_set_real(L, "sm_clock", card.sm_clock);
+    yl_set_real(L, "memory_clock", card.memory_clock);
+    yl_set_int(L, "processes", card.process_count);
     return 1;
 }
 
