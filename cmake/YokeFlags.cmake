@@ -15,7 +15,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Line tables instead of full debug information: a backtrace names its lines, builds stay small.
 foreach(lang C CXX)
     set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
-    set(CMAKE_${lang}_FLAGS_DEBUG "-O1 -g1")
+    set(CMAKE_${lang}_FLAGS_DEBUG "-O0 -g1")
 endforeach()
 
 find_program(YOKE_CCACHE ccache)
