@@ -80,8 +80,8 @@ struct Block {
     }
 };
 
-extern constinit thread_local Block *g_block YOKE_EMU_FAST;
-extern constinit thread_local Lane *g_lane YOKE_EMU_FAST;
+extern constinit thread_local Block *g_block;
+extern constinit thread_local Lane *g_lane;
 
 inline int warp_of(const Lane &lane)
 {

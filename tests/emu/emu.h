@@ -34,10 +34,8 @@ struct Grid {
     uint3 block_index;
     dim3 block_size, grid_size;
 };
-// They are read as often as registers: found without a call, though the module is loaded late.
-#define YOKE_EMU_FAST __attribute__((tls_model("initial-exec"), visibility("hidden")))
-extern constinit thread_local const Thread *g_thread YOKE_EMU_FAST;
-extern constinit thread_local const Grid *g_grid YOKE_EMU_FAST;
+extern constinit thread_local const Thread *g_thread;
+extern constinit thread_local const Grid *g_grid;
 
 // ---- launches ---------------------------------------------------------------------------------------------------
 

@@ -89,14 +89,14 @@ def _live():
 
 @pytest.fixture(autouse=True)
 def no_tensor_is_left(request):
-    gc.collect()
     before = _live()
     yield
     if DEVICE != "cpu":
         yoke.synchronize()  # so that what a kernel found is told of the test that started it
     if not getattr(request.node, "passed", False):
         return  # the traceback of a failure keeps its locals, tensors among them
-    gc.collect()
+    if _live() > before:
+        gc.collect()  # not after each test: that would take longer than most
     assert _live() <= before, "the test left tensors alive"
 
 
