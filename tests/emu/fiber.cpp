@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/asan_interface.h>
 #define YOKE_EMU_ASAN 1
 #endif
 
@@ -47,7 +47,12 @@ static thread_local Fiber *g_entered = nullptr, *g_left = nullptr;
 
 Fiber::~Fiber()
 {
-    if (stack_) munmap(stack_, kStackBytes + kGuard);
+    if (!stack_) return;
+#ifdef YOKE_EMU_ASAN
+    // What was left for good still has its marks around its variables; the next stack may come to lie here.
+    ASAN_UNPOISON_MEMORY_REGION(stack_, kStackBytes + kGuard);
+#endif
+    munmap(stack_, kStackBytes + kGuard);
 }
 
 void Fiber::start(void (*body)())
