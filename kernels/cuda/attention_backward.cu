@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
             find_slopes<T, C>(head, first, q, probabilities, factors, slopes);
             if (column < s.value_width) {
                 multiply_scores<C>(probabilities, factors, probabilities);
-                __syncthreads();  // of the last product
+                // The rows' product has waited since the tile was last read: values have a column here.
                 store_scores<C>(probabilities, tile);
                 d_value.add_product(tile, head.grad(), q, column, count, room);
             }

@@ -28,8 +28,9 @@ PYTHON = ROOT / "tests/python"
 TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
          *(PYTHON / f"test_{name}.py" for name in
            "autocast grad_scaler graph indexing index_select optim optim_lists".split())]
-# As in CMakeLists.txt: all tests as they are, and some of them on other devices.
-PASSES = [(None, {})] + [
+# As in CMakeLists.txt: all tests as they are, then with fresh memory for every block, as under the sanitizers, and some
+# of them on other devices.
+PASSES = [(None, {}), (None, dict(YOKE_NO_CACHING="1"))] + [
     ("index lengths loss matmul norm pointwise random reduce sort values".split(),
      dict(YOKE_EMU_THREADS=threads, YOKE_EMU_SEED=seed, FAKE_CUDA_SEED=seed, FAKE_CUDA_MULTIPROCESSORS="1"))
     for seed, threads in (("1", "64"), ("2", "512"))]

@@ -23,6 +23,8 @@ REFUSED = {
     "gather axis": (lambda: X.gather(2, index([0])), yoke.IndexError, "gather.*axis 2"),
     "scatter out of range": (lambda: X.scatter_add(0, index([0, 3]), X), yoke.IndexError,
                              r"scatter_add: index\[0, 1\] is 3; along an axis of length 3 use 0 to 2"),
+    "scatter rows out of range": (lambda: X.scatter_add(0, index([0], [3]).expand((2, 4)), X), yoke.IndexError,
+                                  r"scatter_add: index\[1, 0\] is 3; along an axis of length 3 use 0 to 2"),
     "scatter short": (lambda: X.scatter_add(0, index([0, 0, 0]), yoke.zeros((1, 2), yoke.float64)), yoke.ValueError,
                       r"'index' has shape \[1, 3\] and 'src' \[1, 2\]"),
     "scatter dtypes": (lambda: X.scatter_add(0, index([0]), yoke.zeros((1, 1))), yoke.TypeError,
