@@ -74,6 +74,17 @@ bool is_inside(const void *place, size_t bytes, std::vector<const void *> &uses,
     return static_cast<const char *>(place) + bytes <= block->first + block->second.bytes;
 }
 
+// To wait for a device is to wait for all its streams, those too that are being captured. Whether there are any.
+bool spoil_captures_of(int device)
+{
+    bool any = false;
+    for (const cudaStream_t stream : state().streams) {
+        if (stream->device != device || !stream->capture) continue;
+        any = stream->capture->spoiled = true;
+    }
+    return any;
+}
+
 }  // namespace
 
 extern "C" {
@@ -125,8 +136,7 @@ cudaError_t cudaDeviceSynchronize()
 {
     ENTER();
     const int device = current_device();
-    for (const cudaStream_t stream : state().streams)
-        if (stream->capture) return end(cudaErrorStreamCaptureUnsupported);
+    if (spoil_captures_of(device)) return end(cudaErrorStreamCaptureUnsupported);
     for (;;) {
         const auto &waiting = state().waiting;
         const auto found = std::find_if(waiting.begin(), waiting.end(),
@@ -180,7 +190,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
     ENTER();
     if (kind == cudaMemcpyHostToHost) return end(cudaErrorInvalidMemcpyDirection);
     CUstream_st *const on = find_stream(stream);
-    if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t problem = problem_of(on)) return end(problem);
     std::vector<const void *> uses;
     int to = kUnknown, from = kUnknown;
     if (!is_inside(dst, bytes, uses, to) || !is_inside(src, bytes, uses, from)) {
@@ -207,7 +217,7 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t str
 {
     ENTER();
     CUstream_st *const on = find_stream(stream);
-    if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t problem = problem_of(on)) return end(problem);
     std::vector<const void *> uses;
     int device = 0;
     if (!is_inside(dst, bytes, uses, device)) {

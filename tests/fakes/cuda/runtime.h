@@ -33,6 +33,7 @@ using WorkRef = std::shared_ptr<Work>;
 struct CUgraph_st {
     std::vector<std::function<int()>> work;
     std::vector<const void *> uses;
+    bool spoiled = false;  // its capture, by a call that a capture forbids
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
@@ -118,6 +119,11 @@ cudaError_t take_error(int device);
 CUstream_st &default_stream(int device);
 // A stream serves only while its device's context is current. Null: there is no such stream.
 CUstream_st *find_stream(cudaStream_t stream);
+// Why a stream can be given nothing, or success: there is none, or its capture is spoiled.
+cudaError_t problem_of(const CUstream_st *stream);
+// A call that may not be made while `capture` goes on, or of what it has taken down: it fails with `error`, and so does all
+// that the capture is given from then on, its end too.
+cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error);
 // What a capturing stream is given is taken down instead.
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
                 const std::vector<const void *> &uses = {}, const WorkRef &after = nullptr);

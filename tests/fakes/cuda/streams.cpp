@@ -42,7 +42,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     ENTER();
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
-    if (on->capture) return end(cudaErrorStreamCaptureUnsupported);
+    if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureUnsupported);
     finish(on->last);
     return take_error(on->device);
 }
@@ -52,8 +52,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     ENTER();
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
-    if (on->capture) return end(cudaErrorStreamCaptureUnsupported);
-    return look_at(on->last) ? take_error(on->device) : end(cudaErrorNotReady);
+    if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureUnsupported);
+    const bool done = look_at(on->last);
+    if (const cudaError_t error = take_error(on->device)) return error;
+    return done ? cudaSuccess : end(cudaErrorNotReady);
 }
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -80,7 +82,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     ENTER();
     CUstream_st *const on = find_stream(stream);
-    if (!on || !state().events.count(event) || event->device != on->device)
+    if (const cudaError_t problem = problem_of(on)) return end(problem);
+    if (!state().events.count(event) || event->device != on->device)
         return end(cudaErrorInvalidResourceHandle);
     event->capture = on->capture;
     event->recorded = on->capture ? nullptr : enqueue(*on, nullptr);
@@ -92,14 +95,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     ENTER();
     if (flags) return end(cudaErrorInvalidValue);
     CUstream_st *const on = find_stream(stream);
-    if (!on || !state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t problem = problem_of(on)) return end(problem);
+    if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
     if (event->capture) {
-        if (on->capture && on->capture != event->capture) return end(cudaErrorStreamCaptureMerge);
+        if (on->capture && on->capture != event->capture)
+            return spoil(on->capture, cudaErrorStreamCaptureMerge);
         on->capture = event->capture;
         return cudaSuccess;
     }
     if (!event->recorded || event->recorded->done) return cudaSuccess;
-    if (on->capture) return end(cudaErrorStreamCaptureIsolation);
+    if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureIsolation);
     enqueue(*on, nullptr, {}, event->recorded);
     return cudaSuccess;
 }
@@ -108,7 +113,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     ENTER();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
-    if (event->capture) return end(cudaErrorCapturedEvent);
+    if (event->capture) return spoil(event->capture, cudaErrorCapturedEvent);
     return look_at(event->recorded) ? take_error(event->device) : end(cudaErrorNotReady);
 }
 
@@ -116,7 +121,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     ENTER();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
-    if (event->capture) return end(cudaErrorCapturedEvent);
+    if (event->capture) return spoil(event->capture, cudaErrorCapturedEvent);
     finish(event->recorded);
     return take_error(event->device);
 }
@@ -141,7 +146,10 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     ENTER();
     const CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
-    *status = on->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (const cudaError_t error = take_error(on->device)) return error;
+    *status = !on->capture           ? cudaStreamCaptureStatusNone
+              : on->capture->spoiled ? cudaStreamCaptureStatusInvalidated
+                                     : cudaStreamCaptureStatusActive;
     return cudaSuccess;
 }
 
@@ -168,7 +176,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
         if (other->capture == captured) other->capture = nullptr;
     for (const cudaEvent_t event : state().events)
         if (event->capture == captured) event->capture = nullptr;
+    *graph = nullptr;
     if (fault) return end(fault);
+    if (captured->spoiled) return end(cudaErrorStreamCaptureInvalidated);
     *graph = new CUgraph_st(*captured);
     hold(FAKE_GRAPHS, 1);
     return cudaSuccess;
@@ -203,7 +213,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
     ENTER();
     CUstream_st *const on = find_stream(stream);
-    if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t problem = problem_of(on)) return end(problem);
     for (const void *block : graph->graph->uses)
         if (find_block(block) == state().blocks.end()) {
             complain("cudaGraphLaunch", "memory that the graph uses was freed");

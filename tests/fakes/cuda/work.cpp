@@ -167,6 +167,19 @@ CUstream_st *find_stream(cudaStream_t stream)
     return state().streams.count(stream) && stream->device == device ? stream : nullptr;
 }
 
+cudaError_t problem_of(const CUstream_st *stream)
+{
+    if (!stream) return cudaErrorInvalidResourceHandle;
+    const bool spoiled = stream->capture && stream->capture->spoiled;
+    return spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+}
+
+cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error)
+{
+    capture->spoiled = true;
+    return end(error);
+}
+
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
                 const std::vector<const void *> &uses, const WorkRef &after)
 {
@@ -234,7 +247,7 @@ extern "C" cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (
     if (const int why = refuse(call)) return end(why);
     const std::lock_guard lock(state().mutex);
     CUstream_st *const on = find_stream(stream);
-    if (!on) return end(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t problem = problem_of(on)) return end(problem);
     enqueue(
         *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
     return cudaSuccess;
