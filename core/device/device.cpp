@@ -5,6 +5,7 @@
 #include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/capture.h"
 #include "core/device/kinds.h"
 #include "core/device/late.h"
 #include "core/device/visibility.h"
@@ -265,8 +266,7 @@ void synchronize(Device &device)
 {
     check_not_capturing(("synchronize " + device.name).c_str());
     check_usable(device);
-    check_backend(device.backend->device_synchronize(device.handle),
-                  ("synchronize " + device.name).c_str());
+    check_backend(wait_for_device(device), ("synchronize " + device.name).c_str());
     tell_late_failure(device);
 }
 

@@ -33,6 +33,8 @@ struct yoke_device final : yoke::RefCounted {
     // Whether there ever was a stream beside the default one: until then no thread need be asked for its own.
     std::atomic<bool> has_side_streams{false};
     std::atomic<bool> disabled{false};  // its kind is switched off
+    // Graphs of it that are being captured, by all threads, and waits for the whole of it: see core/device/capture.h.
+    std::atomic<int32_t> captures{0}, whole_waits{0};
 
     const char *kind() const noexcept { return backend->kind; }
 
@@ -76,7 +78,7 @@ void set_current_device(Device &device);
 // that every replay would need.
 void check_not_capturing(const char *call);
 
-// Waits for all work that was given to the device.
+// Waits for all work that was given to the device; lane by lane while a graph of it is captured (core/device/capture.h).
 void synchronize(Device &device);
 
 // Every device that was opened so far, by ordinal.

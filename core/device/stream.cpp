@@ -1,6 +1,7 @@
 #include "core/device/stream.h"
 
 #include "core/base/log.h"
+#include "core/device/capture.h"
 #include "core/device/kinds.h"
 #include "core/device/stream_table.h"
 
@@ -99,7 +100,7 @@ void retire(Lane &lane) noexcept
         } catch (const std::exception &error) {
             log(LogLevel::kError, "%s: the end of a wrapped stream's work cannot be told: %s",
                 device.name.c_str(), error.what());
-            static_cast<void>(device.backend->device_synchronize(device.handle));
+            static_cast<void>(device.backend->stream_synchronize(device.handle, lane.native));
         }
     }
     lane.open = false;
@@ -288,7 +289,9 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
     } catch (const Error &error) {
         return set_backend_error(error.status(), error.native_code(), error.what());
     } catch (const std::exception &) {
-        return backend.device_synchronize(device.handle);
+        yoke_status status = YOKE_OK;
+        if (wait_for_whole(device, &status)) return status;
+        return set_backend_error(YOKE_E_OOM, 0, "no host memory for an event to wait for");
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/capture.h"
 #include "core/device/late.h"
 #include "core/memory/poison.h"
 
@@ -159,7 +160,7 @@ void DeviceMemory::flush() noexcept
         fenced_.store(0, std::memory_order_relaxed);
     }
     // After the swap: what is freed from here on waits in new arenas.
-    tell_wait(device_, device_.backend->device_synchronize(device_.handle));
+    tell_wait(device_, wait_for_device(device_));
     for (const auto &arena : arenas) {
         for (int index = 0; index < kClasses; ++index)
             while (void *block = arena->classes[index].pop()) release(block, index_size(index));

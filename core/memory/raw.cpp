@@ -2,6 +2,7 @@
 #include "core/backend/registry.h"
 #include "core/memory/blocks.h"
 #include "core/memory/memory.h"
+#include "core/memory/owner.h"
 
 #include <new>
 #include <unordered_map>
@@ -19,9 +20,9 @@ struct Block {
 // Live blocks by address.
 class LiveBlocks {
 public:
-    void *alloc(Device &device, uint64_t bytes, void *stream)
+    void *alloc(Device &device, uint64_t bytes, uint8_t lane)
     {
-        Block block{&device, 0, lane_of(device, stream)};
+        Block block{&device, 0, lane};
         void *pointer = allocate_block(device, bytes, block.lane, &block.capacity);
         try {
             const std::lock_guard lock(mutex_);
@@ -57,6 +58,13 @@ private:
 LiveBlocks &raw_blocks = *new LiveBlocks;
 LiveBlocks &scratch_blocks = *new LiveBlocks;
 
+// A graph owns the memory of its capture, whose stream has no lane.
+uint8_t lane_of_scratch(Device &device, void *stream)
+{
+    const BlockOwner *owner = BlockOwner::of_thread();
+    return owner && &owner->device() == &device ? 0 : lane_of(device, stream);
+}
+
 // A backend is C: what the allocator raises becomes a status here.
 yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out)
 {
@@ -68,7 +76,7 @@ yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out
         return YOKE_OK;
     }
     try {
-        *out = scratch_blocks.alloc(*device, bytes, stream);
+        *out = scratch_blocks.alloc(*device, bytes, lane_of_scratch(*device, stream));
         return YOKE_OK;
     } catch (const Error &error) {
         return set_backend_error(error.status(), error.native_code(), error.what());
@@ -88,7 +96,7 @@ void free_scratch(void *, void *pointer, void *)
 
 void *raw_alloc(Device &device, uint64_t bytes, void *stream)
 {
-    return raw_blocks.alloc(device, bytes ? bytes : 1, stream);
+    return raw_blocks.alloc(device, bytes ? bytes : 1, lane_of(device, stream));
 }
 
 void raw_free(void *pointer)

@@ -112,21 +112,32 @@ void Graph::begin()
         fail(YOKE_E_STATE,
              "capture: this graph was captured before; make another Graph for another step");
     check_usable(device_);
-    if (is_native()) {
-        if (!random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
-        if (!stream_.present()) stream_ = make_stream(device_, 0);
-    }
+    if (is_native() && !random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
     synchronize(device_);  // what was given before belongs to no graph
     blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, memory_lane(device_)));
-    if (is_native())
-        check_backend(device_.backend->graph_begin(device_.handle, stream_->lane.native), "capture",
-                      device_.name.c_str());
+    if (is_native()) begin_native();
     blocks_->serve_thread();
     retain();  // the thread's, until leave_thread: it would capture into a graph that is gone
     thread_state().graph = this;
     random_before_ = random_state();
     thread_state().random.offset = 0;  // places behind the base of a replay
     state_ = State::kCapturing;
+}
+
+void Graph::begin_native()
+{
+    auto stream = std::make_unique<CaptureStream>(device_);
+    check_backend(device_.backend->graph_begin(device_.handle, stream->native()), "capture",
+                  device_.name.c_str());
+    stream_ = std::move(stream);
+}
+
+// The capture is over whatever the status is.
+yoke_status Graph::end_native(void **graph) noexcept
+{
+    const yoke_status status = device_.backend->graph_end(device_.handle, stream_->native(), graph);
+    stream_.reset();
+    return status;
 }
 
 // Back to how the thread was before begin(); gives its reference.
@@ -146,9 +157,7 @@ void Graph::end()
              "capture: this graph is not being captured by this thread; a capture ends where it "
              "began");
     const auto held = leave_thread();
-    const yoke_status status =
-        is_native() ? device_.backend->graph_end(device_.handle, stream_->lane.native, &native_)
-                    : YOKE_OK;
+    const yoke_status status = is_native() ? end_native(&native_) : YOKE_OK;
     if (status != YOKE_OK) forget();
     check_backend(status, "capture", device_.name.c_str());
     state_ = State::kReady;
@@ -159,8 +168,7 @@ void Graph::abort() noexcept
     if (of_thread() != this) return;
     const auto held = leave_thread();
     void *unfinished = nullptr;
-    if (is_native() &&
-        device_.backend->graph_end(device_.handle, stream_->lane.native, &unfinished) == YOKE_OK)
+    if (is_native() && end_native(&unfinished) == YOKE_OK)
         device_.backend->graph_destroy(device_.handle, unfinished);
     forget();
 }
@@ -195,7 +203,7 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
     for (yoke_tensor *x : tensors) hold(x, launch.operands[next++].flags & YOKE_OPERAND_WRITE);
     for (const Tensor &x : results) hold(x.get(), true);
     if (is_native()) {
-        launch.stream = stream_->lane.native;
+        launch.stream = stream_->native();
         launch.random_base = reinterpret_cast<const int64_t *>(random_base_->data);
         return false;
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/base/random.h"
+#include "core/device/capture.h"
 #include "core/memory/owner.h"
 #include "core/ops/op_def.h"
 #include "core/tensor/tensor.h"
@@ -45,6 +46,8 @@ private:
 
     ~Graph() override;
     bool is_native() const noexcept { return device_.backend->graph_begin != nullptr; }
+    void begin_native();
+    yoke_status end_native(void **graph) noexcept;
     Ref<Graph> leave_thread() noexcept;
     void forget() noexcept;
     void hold(const yoke_tensor *x, bool written);
@@ -53,7 +56,7 @@ private:
     Device &device_;
     State state_ = State::kEmpty;
     void *native_ = nullptr;
-    Ref<Stream> stream_;  // on which a native graph is captured
+    std::unique_ptr<CaptureStream> stream_;  // while a native graph is captured
     Ref<BlockOwner> blocks_;
     std::vector<std::unique_ptr<RecordedLaunch>> launches_;
     std::unordered_set<Storage *> held_, written_;  // a reference to each that is held

@@ -205,6 +205,79 @@ def test_another_thread_works_on_while_one_captures():
 
 
 def test_replays_step_the_version_of_what_they_write():
+@pytest.mark.parametrize("call", [
+    lambda: yoke.synchronize(), lambda: yoke.empty_cache(), lambda: yoke.Stream().synchronize(),
+    lambda: yoke.synchronize("cpu")], ids=["synchronize", "empty_cache", "a stream's", "another device's"])
+def test_another_thread_waits_without_harm_to_a_capture(call):
+    told = []
+
+    def work():
+        try:
+            call()
+        except yoke.Error as error:
+            told.append(error)
+
+    if yoke.current_device().kind == "cpu" and "Stream" in call.__code__.co_names:
+        return  # it has none
+    graph = yoke.Graph()
+    x = yoke.ones((8,))
+    with graph.capture():
+        y = x * 3
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        total = y.sum()
+    assert not told
+    graph.replay()
+    assert total.item() == 24
+
+
+def test_threads_that_wait_all_the_time_never_meet_a_capture():
+    stop, told = threading.Event(), []
+
+    def work():
+        while not stop.is_set() and not told:
+            try:
+                yoke.synchronize()
+                yoke.empty_cache()
+            except yoke.Error as error:
+                told.append(error)
+
+    x = yoke.ones((8,))
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            graph = yoke.Graph()
+            with graph.capture():
+                total = (x * 3).sum()
+            graph.replay()
+            assert total.item() == 24
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not told
+
+
+def test_memory_that_runs_out_within_a_capture_is_taken_from_what_waits():
+    if yoke.current_device().kind == "cpu":
+        return  # nobody knows how much of it there is
+    yoke.empty_cache()
+    tenth = yoke.mem_get_info()[0] // 10 // 4
+    waiting = [yoke.empty((tenth,)) for _ in range(8)]
+    del waiting
+    gc.collect()
+    x = yoke.ones((8,))
+    graph = yoke.Graph()
+    with graph.capture():
+        yoke.empty((3 * tenth,))  # of another size than those that wait
+        total = (x * 3).sum()
+    graph.replay()
+    assert total.item() == 24
+
+
     x = yoke.ones((3,)).requires_grad_(True)
     w = yoke.ones((3,))
     graph = yoke.Graph()
