@@ -50,7 +50,11 @@ int64_t yoke_live_tensor_count(void)
 
 yoke_status yoke_empty_cache(yoke_device *device)
 {
-    return guard("yoke_empty_cache", [&] { empty_cache(&device_or_current(device)); });
+    constexpr const char *call = "yoke_empty_cache";
+    return guard(call, [&] {
+        check_not_capturing(short_name(call));
+        empty_cache(&device_or_current(device));
+    });
 }
 
 yoke_status yoke_set_caching(int32_t enabled)

@@ -111,7 +111,8 @@ def test_a_capture_leaves_the_stream_of_random_numbers_where_it_was():
 
 @pytest.mark.parametrize("call", [
     lambda x: x.item(), lambda x: x.tolist(), lambda x: yoke.tensor([1.0]), lambda x: yoke.synchronize(),
-    lambda x: repr(x), lambda x: yoke.nonzero(x)], ids=["item", "tolist", "tensor", "synchronize", "repr", "nonzero"])
+    lambda x: repr(x), lambda x: yoke.nonzero(x), lambda x: yoke.empty_cache()],
+    ids=["item", "tolist", "tensor", "synchronize", "repr", "nonzero", "empty_cache"])
 def test_what_would_wait_or_bring_bytes_is_refused_by_name(call):
     x = yoke.ones(())
     graph = yoke.Graph()
@@ -204,7 +205,6 @@ def test_another_thread_works_on_while_one_captures():
     assert x.tolist() == [1.0] * 8
 
 
-def test_replays_step_the_version_of_what_they_write():
 @pytest.mark.parametrize("call", [
     lambda: yoke.synchronize(), lambda: yoke.empty_cache(), lambda: yoke.Stream().synchronize(),
     lambda: yoke.synchronize("cpu")], ids=["synchronize", "empty_cache", "a stream's", "another device's"])
@@ -278,6 +278,7 @@ def test_memory_that_runs_out_within_a_capture_is_taken_from_what_waits():
     assert total.item() == 24
 
 
+def test_replays_step_the_version_of_what_they_write():
     x = yoke.ones((3,)).requires_grad_(True)
     w = yoke.ones((3,))
     graph = yoke.Graph()

@@ -38,7 +38,8 @@ YOKE_API int64_t yoke_live_tensor_count(void);
 /* ---- The cache ------------------------------------------------------------------------------------- */
 
 /* Gives cached blocks back to the driver. Live blocks stay, and so do the small ones (up to 4 KiB, in
- * all up to 1 MiB a device) that another thread keeps for itself until it ends. [any-thread] */
+ * all up to 1 MiB a device) that another thread keeps for itself until it ends. Waits for the device.
+ * Errors: STATE while this thread captures a graph. [any-thread] */
 YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 
 /* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
