@@ -285,7 +285,6 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
     Scratch scratch(launch);
     if (const yoke_status status = scratch.reserve(largest_workspace(count, results)))
         return status;
-    const Device &device = *static_cast<const Device *>(launch->device);
     Stopwatch watch(launch);
     int fastest = 0;
     float best = 0;
@@ -294,16 +293,18 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
         take(tried, results[i]);
         const float taken = watch.best_of([&] {
             const cublasStatus_t error = multiply(launch, lt, request, tried, scratch.as<void>());
-            cublaslt_log(device, error, "tuning a matrix product: cublasLtMatmul");
+            lost = cublaslt_pass_over(launch, error, "tuning a matrix product: cublasLtMatmul");
             return error == CUBLAS_STATUS_SUCCESS;
         });
         if (taken <= 0 || (best > 0 && taken >= best)) continue;
         fastest = i;
+        yoke_status lost = YOKE_OK;
         best = taken;
     }
     *tuned = best > 0 && watch.works();
     if (*tuned) results[0] = results[fastest];
     return YOKE_OK;
+        if (lost) return lost;
 }
 
 bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)

@@ -85,7 +85,6 @@ yoke_status make(const yoke_launch *launch, CublasLt **out)
     return status;
 }
 
-// Of a failure that CUDA knows of, CUDA's own status tells more.
 yoke_status status_of_cublas(cublasStatus_t error)
 {
     switch (error) {
@@ -98,13 +97,42 @@ yoke_status status_of_cublas(cublasStatus_t error)
         case CUBLAS_STATUS_ARCH_MISMATCH:
         case CUBLAS_STATUS_NOT_SUPPORTED:
             return YOKE_E_UNSUPPORTED;
-        case CUBLAS_STATUS_EXECUTION_FAILED: {
-            const cudaError_t cause = cudaGetLastError();
-            return cause ? status_of(cause) : YOKE_E_INTERNAL;
-        }
         default:
             return YOKE_E_INTERNAL;
     }
+}
+
+// cuBLASLt brings a runtime of its own, so that ours keeps no last error of what it did. But a lost context fails every
+// call of anybody. A stream that is being captured may not be asked whether it is idle; that would cost the capture.
+cudaError_t ask_context(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (!error && capturing == cudaStreamCaptureStatusNone) error = cudaStreamQuery(stream);
+    cudaGetLastError();  // "not ready" among others, which no later launch is to be blamed for
+    return error;
+}
+
+// By what the device was lost, or success.
+cudaError_t why_lost(const yoke_launch *launch)
+{
+    const cudaError_t cause = ask_context(static_cast<cudaStream_t>(launch->stream));
+    return status_of(cause) == YOKE_E_DEVICE_LOST ? cause : cudaSuccess;
+}
+
+// Where the device is lost, whatever cuBLASLt calls it, that is the failure.
+yoke_status tell(const yoke_launch *launch, cublasStatus_t status, cudaError_t lost,
+                 const char *tried)
+{
+    char text[640];
+    snprintf(text, sizeof text, "%s: cuda:%d: %s failed with %s (%d), %s", op_name(launch->op),
+             static_cast<const Device *>(launch->device)->index, tried,
+             g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
+             g_library.call.cublasLtGetStatusString(status));
+    if (!lost) return fail(status_of_cublas(status), status, "%s", text);
+    return fail(YOKE_E_DEVICE_LOST, lost, "%s; CUDA says %s (%d), %s%s", text,
+                cudaGetErrorName(lost), static_cast<int>(lost), cudaGetErrorString(lost),
+                advice_for(lost));
 }
 
 }  // namespace
@@ -118,16 +146,20 @@ yoke_status cublaslt_check(const yoke_launch *launch, cublasStatus_t status, con
     va_start(args, what);
     vsnprintf(tried, sizeof tried, what, args);
     va_end(args);
-    return fail(status_of_cublas(status), status, "%s: cuda:%d: %s failed with %s (%d), %s",
-                op_name(launch->op), static_cast<const Device *>(launch->device)->index, tried,
-                g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
-                g_library.call.cublasLtGetStatusString(status));
+    return tell(launch, status, why_lost(launch), tried);
+}
+
+yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS) return YOKE_OK;
+    if (const cudaError_t lost = why_lost(launch)) return tell(launch, status, lost, what);
+    cublaslt_log(*static_cast<const Device *>(launch->device), status, what);
+    return YOKE_OK;
 }
 
 void cublaslt_log(const Device &device, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    cudaGetLastError();  // of a kernel that was refused
     char line[512];
     snprintf(line, sizeof line, "cuda:%d: %s failed with %s (%d), %s", device.index, what,
              g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),

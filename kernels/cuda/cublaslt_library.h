@@ -33,13 +33,16 @@ struct CublasLt {
     PlanCache plans;
 };
 
-// One line of warning, unless it is a success: where there is a way on without what was tried.
+// One line of warning, unless it is a success: where there is a way on without what was tried. While a launch is made
+// there is none if the device is lost, which is what pass_over returns then.
+yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status, const char *what);
 void cublaslt_log(const Device &device, cublasStatus_t status, const char *what);
 
 // What there is for the launch's device, made at the first call.
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out);
 
 // "matmul: cuda:0: cublasLtMatmul of … failed with CUBLAS_STATUS_EXECUTION_FAILED (13), …". YOKE_OK for success.
+// YOKE_E_DEVICE_LOST, with CUDA's error too, where the context is lost: of that cuBLASLt has no status.
 yoke_status cublaslt_check(const yoke_launch *launch, cublasStatus_t status, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -61,4 +61,7 @@ Driver &driver();
 // What to do about an error of cuInit or of counting devices: a clause for behind a semicolon.
 const char *remedy_of(int64_t error);
 
+// What to do about an error that has lost the context, from its semicolon on; "" for any other.
+const char *advice_for(int64_t error);
+
 }  // namespace yoke::cuda

@@ -101,7 +101,7 @@ yoke_status status_of(int64_t error)
     }
 }
 
-static const char *advice_for(int64_t error)
+const char *advice_for(int64_t error)
 {
     if (is_fatal(error))
         return "; the device's context is lost for this process: start it anew, and look for an "

@@ -1,96 +1,15 @@
-// Products through cuBLASLt: finding the library, handles, failures and tuning, with the emulated module over the fakes.
-#include "core/backend/registry.h"
-#include "core/base/error.h"
+// Products through cuBLASLt: finding the library, handles and tuning, with the emulated module over the fakes.
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/library.h"
-#include "tests/backend/launch.h"
-#include "tests/core/fresh_process.h"
+#include "tests/fakes/cuda/products.h"
 
-#include <cublasLt.h>
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <string>
-#include <vector>
 
 namespace yoke::test {
-
-const yoke_backend *g_table;
-int g_scratch;  // blocks that are in use
-
-yoke_status take_scratch(void *device, uint64_t bytes, void *, void **out)
-{
-    const yoke_status status = g_table->alloc(device, bytes, out);
-    g_scratch += status == YOKE_OK;
-    return status;
-}
-
-void give_scratch(void *device, void *pointer, void *)
-{
-    g_table->device_synchronize(device);  // what was started may still use it
-    g_table->free(device, pointer, 0);
-    --g_scratch;
-}
-
-// A device of the emulated module, with x (2 x 3) and y (3 x 2) on it; memory is the host's own.
-struct Products {
-    void *device = nullptr;
-    // Aligned, since algorithms are chosen for an alignment.
-    alignas(256) std::array<float, 6> x = {1, 2, 3, 4, 5, 6}, y = {1, 0, 0, 1, -1, -1};
-    alignas(256) std::array<float, 4> out = {0, 0, 0, 0};
-    std::array<float, 4> want = {-2, -1, -2, -1};
-
-    explicit Products(const char *folders = FOLDER "/driver")
-    {
-        setenv("YOKE_CUDA_LIB_PATH", folders, 1);
-        const Backend opened = detail::open_module("cuda", EMULATED);
-        EXPECT_NE(opened.table, nullptr) << opened.reason;
-        g_table = opened.table;
-        detail::scratch_hooks = {take_scratch, give_scratch};
-        EXPECT_EQ(g_table->device_open(0, &device), YOKE_OK);
-    }
-    // Starts a record and waits for it.
-    yoke_status finish(Record &record)
-    {
-        const yoke_status status = record.run(*g_table);
-        return status ? status : g_table->device_synchronize(device);
-    }
-    yoke_status multiply(uint32_t flags = 0)
-    {
-        return finish(Record(YOKE_OP_MATMUL, device)
-                          .in(x.data(), {2, 3})
-                          .in(y.data(), {3, 2})
-                          .out(out.data(), {2, 2})
-                          .allow(flags));
-    }
-};
-
-int live_handles()
-{
-    void *library = dlopen(CUBLASLT, RTLD_NOW | RTLD_NOLOAD);
-    if (!library) return 0;
-    return reinterpret_cast<int (*)()>(dlsym(library, "fake_cublaslt_live_handles"))();
-}
-
-int products_in(cublasComputeType_t compute)
-{
-    void *library = dlopen(CUBLASLT, RTLD_NOW | RTLD_NOLOAD);
-    return reinterpret_cast<int (*)(int)>(dlsym(library, "fake_cublaslt_products"))(compute);
-}
-
-void expect_failure(yoke_status wanted, yoke_status got, const std::vector<std::string> &texts)
-{
-    EXPECT_EQ(got, wanted);
-    const std::string told = got ? take_backend_error(got, "call") : "it succeeded";
-    for (const std::string &text : texts)
-        EXPECT_NE(told.find(text), std::string::npos) << "'" << text << "' is not in: " << told;
-}
 
 TEST(CublasLt, AHandleLivesFromADevicesFirstProductUntilItCloses)
 {
@@ -237,50 +156,6 @@ TEST(CublasLt, EveryPlaceThatWasTriedIsTold)
         const cuda::LibraryName libm{"libm.so.6", {"", "", ""}, refuses};
         EXPECT_EQ(cuda::find_library(libm, nullptr, again), nullptr);
         EXPECT_NE(std::string(text).find("libm.so.6 (it will not do)"), std::string::npos) << text;
-    });
-}
-
-TEST(CublasLt, AFailureNamesTheCallAndLeavesNothingBehind)
-{
-    in_fresh_process([] {
-        struct Failure {
-            const char *call, *fault, *told;
-            yoke_status status;
-        };
-        constexpr Failure failures[] = {
-            {"cublasLtCreate", "cublasLtCreate=3", "(3)", YOKE_E_OOM},
-            {"cublasLtCreate", "cublasLtCreate=1", "(1)", YOKE_E_UNAVAILABLE},
-            {"cublasLtMatmulDescInit", "cublasLtMatmulDescInit_internal=3", "(3)", YOKE_E_OOM},
-            {"cublasLtMatmulDescSetAttribute", "cublasLtMatmulDescSetAttribute=7", "(7)",
-             YOKE_E_INTERNAL},
-            {"cublasLtMatrixLayoutInit", "cublasLtMatrixLayoutInit_internal=3", "(3)", YOKE_E_OOM},
-            {"cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulPreferenceSetAttribute=7",
-             "(7)", YOKE_E_INTERNAL},
-            {"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulAlgoGetHeuristic=14", "(14)",
-             YOKE_E_INTERNAL},
-            {"no algorithm", "cublasLtMatmulAlgoGetHeuristic=15", "2 x 3 by 3 x 2",
-             YOKE_E_UNSUPPORTED},
-        };
-        for (const Failure &failure : failures) {
-            Products products;
-            setenv("FAKE_CUDA_FAIL", failure.fault, 1);
-            expect_failure(failure.status, products.multiply(),
-                           {"matmul", failure.call, failure.told});
-            unsetenv("FAKE_CUDA_FAIL");
-            EXPECT_EQ(g_scratch, 0) << failure.fault;
-            g_table->device_close(products.device);
-            EXPECT_EQ(live_handles(), 0) << failure.fault;
-        }
-        Products products;
-        setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13", 1);
-        for (int i = 0; i < 2; ++i)
-            expect_failure(
-                YOKE_E_INTERNAL, products.multiply(),
-                {"matmul: cuda:0: cublasLtMatmul of 1 x (2 x 3 by 3 x 2) failed", "(13)"});
-        unsetenv("FAKE_CUDA_FAIL");
-        EXPECT_EQ(g_scratch, 0);
-        EXPECT_EQ(products.multiply(), YOKE_OK) << "the plan is a good one";
-        EXPECT_EQ(products.out, products.want);
     });
 }
 

@@ -57,7 +57,8 @@ void fake_reset(void);
 /* The device whose context is current, or -1. */
 int fake_current_device(void);
 
-/* The fake runtime's fake_enqueue, for libraries that are not linked with it. */
+/* As fake_enqueue, for libraries that are not linked with the fake runtime. Each has a runtime of its own: the module's
+ * keeps no last error of what they do. But a context that is lost by it fails whoever asks it next, once. */
 typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void *),
                                        void (*)(void *), void *, const void *, size_t);
 extern fake_enqueue_fn fake_runtime_enqueue;

@@ -39,12 +39,16 @@ static Call driver(const char *name)
     return reinterpret_cast<Call>(library ? dlsym(library, name) : nullptr);
 }
 
-// The first call leaves fake_enqueue() with the driver, for fakes that are not linked with this runtime.
+static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, int (*work)(void *),
+                                       void (*drop)(void *), void *context, const void *words,
+                                       size_t bytes);
+
+// The first call leaves enqueue_for_library() with the driver, for fakes that are not linked with this runtime.
 int current_device()
 {
     static const auto ask = [] {
         if (const auto place = driver<fake_enqueue_fn *>("fake_runtime_enqueue"))
-            *place = fake_enqueue;
+            *place = enqueue_for_library;
         return driver<decltype(&fake_current_device)>("fake_current_device");
     }();
     return ask ? ask() : -1;
@@ -235,6 +239,31 @@ static std::vector<const void *> blocks_of(const void *words, size_t bytes)
     return found;
 }
 
+static int start(const char *call, cudaStream_t stream, int (*work)(void *), void (*drop)(void *),
+                 void *context, const void *words, size_t bytes)
+{
+    const std::shared_ptr<void> kept(context, drop);
+    if (const int why = refuse(call)) return why;
+    const std::lock_guard lock(state().mutex);
+    CUstream_st *const on = find_stream(stream);
+    if (const cudaError_t problem = problem_of(on)) return problem;
+    enqueue(
+        *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
+    return cudaSuccess;
+}
+
+static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, int (*work)(void *),
+                                       void (*drop)(void *), void *context, const void *words,
+                                       size_t bytes)
+{
+    const int error = start(call, stream, work, drop, context, words, bytes);
+    if (error == cudaErrorIllegalAddress || error == cudaErrorLaunchFailure) {
+        const std::lock_guard lock(state().mutex);
+        state().errors.emplace(current_device(), error);
+    }
+    return static_cast<cudaError_t>(error);
+}
+
 }  // namespace yoke::fake
 
 using namespace yoke::fake;
@@ -243,12 +272,5 @@ extern "C" cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (
                                     void (*drop)(void *), void *context, const void *words,
                                     size_t bytes)
 {
-    const std::shared_ptr<void> kept(context, drop);
-    if (const int why = refuse(call)) return end(why);
-    const std::lock_guard lock(state().mutex);
-    CUstream_st *const on = find_stream(stream);
-    if (const cudaError_t problem = problem_of(on)) return end(problem);
-    enqueue(
-        *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
-    return cudaSuccess;
+    return end(start(call, stream, work, drop, context, words, bytes));
 }

@@ -169,10 +169,14 @@ inline void expect_told(const Failure &told, const std::string &call, const Faul
                          told.message.find("cub::DeviceRadixSort::SortPairs") != std::string::npos;
     EXPECT_TRUE(is_cubs || told.message.find(name_in_messages(call)) != std::string::npos)
         << told.message;
-    const yoke_status expected = is_of_examination(call) ? YOKE_E_UNAVAILABLE
-                                 : call.starts_with("cublasLt") && call != "cublasLt's kernel"
-                                     ? fault.cublas_status
-                                     : fault.cuda_status;
+    // Of a launch cuBLASLt tells that it failed, not how; the context tells whether it is lost.
+    const bool is_launch = call == "cublasLt's kernel";
+    const yoke_status of_launch =
+        fault.cuda_status == YOKE_E_DEVICE_LOST ? YOKE_E_DEVICE_LOST : YOKE_E_INTERNAL;
+    const yoke_status expected = is_of_examination(call)        ? YOKE_E_UNAVAILABLE
+                                 : is_launch                    ? of_launch
+                                 : call.starts_with("cublasLt") ? fault.cublas_status
+                                                                : fault.cuda_status;
     EXPECT_EQ(told.status, expected) << told.message;
 }
 

@@ -1,0 +1,114 @@
+// What comes of failures of cuBLASLt, with the emulated module over the fakes.
+#include "tests/fakes/cuda/products.h"
+
+namespace yoke::test {
+
+TEST(CublasLt, AFailureNamesTheCallAndLeavesNothingBehind)
+{
+    in_fresh_process([] {
+        struct Failure {
+            const char *call, *fault, *told;
+            yoke_status status;
+        };
+        constexpr Failure failures[] = {
+            {"cublasLtCreate", "cublasLtCreate=3", "(3)", YOKE_E_OOM},
+            {"cublasLtCreate", "cublasLtCreate=1", "(1)", YOKE_E_UNAVAILABLE},
+            {"cublasLtMatmulDescInit", "cublasLtMatmulDescInit_internal=3", "(3)", YOKE_E_OOM},
+            {"cublasLtMatmulDescSetAttribute", "cublasLtMatmulDescSetAttribute=7", "(7)",
+             YOKE_E_INTERNAL},
+            {"cublasLtMatrixLayoutInit", "cublasLtMatrixLayoutInit_internal=3", "(3)", YOKE_E_OOM},
+            {"cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulPreferenceSetAttribute=7",
+             "(7)", YOKE_E_INTERNAL},
+            {"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulAlgoGetHeuristic=14", "(14)",
+             YOKE_E_INTERNAL},
+            {"no algorithm", "cublasLtMatmulAlgoGetHeuristic=15", "2 x 3 by 3 x 2",
+             YOKE_E_UNSUPPORTED},
+        };
+        for (const Failure &failure : failures) {
+            Products products;
+            setenv("FAKE_CUDA_FAIL", failure.fault, 1);
+            expect_failure(failure.status, products.multiply(),
+                           {"matmul", failure.call, failure.told});
+            unsetenv("FAKE_CUDA_FAIL");
+            EXPECT_EQ(g_scratch, 0) << failure.fault;
+            g_table->device_close(products.device);
+            EXPECT_EQ(live_handles(), 0) << failure.fault;
+        }
+        Products products;
+        setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13", 1);
+        for (int i = 0; i < 2; ++i)
+            expect_failure(
+                YOKE_E_INTERNAL, products.multiply(),
+                {"matmul: cuda:0: cublasLtMatmul of 1 x (2 x 3 by 3 x 2) failed", "(13)"});
+        unsetenv("FAKE_CUDA_FAIL");
+        EXPECT_EQ(g_scratch, 0);
+        EXPECT_EQ(products.multiply(), YOKE_OK) << "the plan is a good one";
+        EXPECT_EQ(products.out, products.want);
+    });
+}
+
+// Whatever cuBLASLt calls it, and although the module's own runtime keeps no last error of what cuBLASLt does.
+TEST(CublasLt, AFailureByWhichTheDeviceIsLostSaysSo)
+{
+    in_fresh_process([] {
+        constexpr const char *kFaults[] = {
+            "cublasLt's kernel=700",
+            "cublasLtMatmul=13,cudaStreamQuery=719",
+            "cublasLtMatmul=14,cudaStreamIsCapturing=700",
+            "cublasLtMatmulAlgoGetHeuristic=14,cudaStreamQuery=700",
+            "cublasLtCreate=1,cudaStreamQuery=700",
+        };
+        for (const char *fault : kFaults) {
+            Products products;
+            setenv("FAKE_CUDA_FAIL", fault, 1);
+            expect_failure(
+                YOKE_E_DEVICE_LOST, products.multiply(),
+                {"matmul: cuda:0: cublasLt", "; CUDA says cudaErrorFake7", "start it anew", "Xid"});
+            unsetenv("FAKE_CUDA_FAIL");
+            EXPECT_EQ(products.multiply(), YOKE_OK) << "nothing is left behind by " << fault;
+            g_table->device_close(products.device);
+        }
+        Products products;
+        setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13,cudaStreamQuery=600", 1);
+        expect_failure(YOKE_E_INTERNAL, products.multiply(), {"(13)"});
+        setenv("FAKE_CUDA_FAIL", "cublasLt's kernel=2", 1);
+        expect_failure(YOKE_E_INTERNAL, products.multiply(), {"(13)"});
+    });
+}
+
+TEST(CublasLt, TuningEndsWithADeviceThatIsLost)
+{
+    setenv("YOKE_CUBLASLT_AUTOTUNE", "1", 1);
+    in_fresh_process([] {
+        Products products;
+        setenv("FAKE_CUDA_FAIL", "cublasLt's kernel@3=700", 1);
+        expect_failure(YOKE_E_DEVICE_LOST, products.multiply(),
+                       {"tuning a matrix product: cublasLtMatmul", "CUDA says"});
+        EXPECT_EQ(g_scratch, 0);
+    });
+    unsetenv("YOKE_CUBLASLT_AUTOTUNE");
+}
+
+// A stream that is being captured cannot be asked without costing the capture.
+TEST(CublasLt, AFailureWithinACaptureLeavesTheCaptureWhole)
+{
+    in_fresh_process([] {
+        Products products;
+        void *stream = nullptr, *graph = nullptr;
+        detail::scratch_hooks.free = [](void *, void *, void *) {};  // a graph's memory stays
+        ASSERT_EQ(g_table->stream_create(products.device, 0, &stream), YOKE_OK);
+        ASSERT_EQ(g_table->graph_begin(products.device, stream), YOKE_OK);
+        setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13", 1);
+        expect_failure(YOKE_E_INTERNAL,
+                       Record(YOKE_OP_MATMUL, products.device, stream)
+                           .in(products.x.data(), {1, 6})
+                           .in(products.y.data(), {6, 1})
+                           .out(products.out.data(), {1, 1})
+                           .run(*g_table),
+                       {"(13)"});
+        unsetenv("FAKE_CUDA_FAIL");
+        EXPECT_EQ(g_table->graph_end(products.device, stream, &graph), YOKE_OK);
+    });
+}
+
+}  // namespace yoke::test
