@@ -1,9 +1,11 @@
 #include "kernels/cuda/fault.h"
 
+#include "kernels/cuda/driver.h"
 #include "kernels/cuda/failures.h"
 
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 namespace yoke::cuda {
 
@@ -41,28 +43,40 @@ static void write_place(const Fault &fault, char *text, size_t room)
     if (fault.ndim) snprintf(text + used, room - used, "]");
 }
 
+// Moves the note out, for one thread of those that find it. Its place is given back last: a kernel may claim it at once.
+static bool take_note(const Device &device, Fault &taken)
+{
+    static std::mutex taking[kMaxDevices];
+    Fault *fault = device.fault;
+    if (!fault || !__atomic_load_n(&fault->ready, __ATOMIC_ACQUIRE)) return false;
+    const std::lock_guard<std::mutex> lock(taking[device.index]);
+    if (!__atomic_load_n(&fault->ready, __ATOMIC_ACQUIRE)) return false;  // another was first
+    taken = *fault;
+    __atomic_store_n(&fault->ready, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&fault->claimed, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
 // A format is one of ours, with the arguments that fault.h tells of.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 yoke_status take_fault(const Scope &scope)
 {
-    Fault *fault = scope.device().fault;
-    if (!fault || !__atomic_load_n(&fault->ready, __ATOMIC_ACQUIRE)) return YOKE_OK;
+    Fault fault;
+    if (!take_note(scope.device(), fault)) return YOKE_OK;
     char text[300], place[200];
-    const char *op = op_name(fault->op);
-    const auto value = static_cast<long long>(fault->value),
-               bound = static_cast<long long>(fault->bound);
-    if (fault->ndim < 0) {
-        snprintf(text, sizeof text, fault->format, op, static_cast<long long>(fault->position),
-                 value, bound, bound - 1);
+    const char *op = op_name(fault.op);
+    const auto value = static_cast<long long>(fault.value),
+               bound = static_cast<long long>(fault.bound);
+    if (fault.ndim < 0) {
+        snprintf(text, sizeof text, fault.format, op, static_cast<long long>(fault.position), value,
+                 bound, bound - 1);
     } else {
-        write_place(*fault, place, sizeof place);
-        snprintf(text, sizeof text, fault->format, op + (*op == '_'), place, value, bound,
+        write_place(fault, place, sizeof place);
+        snprintf(text, sizeof text, fault.format, op + (*op == '_'), place, value, bound,
                  bound - 1);
     }
-    const yoke_status status = fault->status;
-    memset(fault, 0, sizeof *fault);
-    return scope.refuse(status, "%s (found on the device, by a call before this one)", text);
+    return scope.refuse(fault.status, "%s (found on the device, by a call before this one)", text);
 }
 #pragma GCC diagnostic pop
 
