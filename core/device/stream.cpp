@@ -6,6 +6,7 @@
 #include "core/device/stream_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace yoke {
 
@@ -31,6 +32,23 @@ bool is_idle_native(Device &device, void *native)
     check_backend(device.backend->stream_query(device.handle, native, &idle), "stream_query",
                   device.name.c_str());
     return idle != 0;
+}
+
+// Of CUDA's handles two are no pointers: cudaStreamLegacy, the default stream by its other name, and cudaStreamPerThread. A
+// fence on that one would stand behind the work of the thread that waits, not of the one that gave it.
+void *checked_native(const Device &device, void *native, const char *call)
+{
+    constexpr uintptr_t kLegacy = 1, kPerThread = 2;
+    const auto number = reinterpret_cast<uintptr_t>(native);
+    if (number != kLegacy && number != kPerThread) return native;
+    if (strcmp(device.kind(), "cuda") != 0) return native;
+    if (number == kPerThread)
+        fail(YOKE_E_VALUE,
+             "%s: 2 is cudaStreamPerThread, which means another stream in each thread, so that "
+             "nobody could wait for it; give a stream that was made by cudaStreamCreate, or 0 for "
+             "the default one",
+             call);
+    return nullptr;
 }
 
 // One that has nothing left to do, so that a new stream does not begin behind another's work.
@@ -207,6 +225,7 @@ Ref<Stream> make_stream(Device &device, int32_t priority)
 Ref<Stream> wrap_stream(Device &device, void *native)
 {
     check_usable(device);
+    native = checked_native(device, native, "wrap_stream");
     StreamTable &table = table_of(device);
     if (!native) return table.first;
     if (device.host)
@@ -253,6 +272,7 @@ bool is_idle(Device &device)
 
 uint8_t lane_of(Device &device, void *native)
 {
+    native = checked_native(device, native, "alloc");
     if (!native || device.host) return 0;
     if (const Lane *lane = current_lane(device); lane && lane->native == native) return lane->id;
     if (!device.backend->stream_create || !device.backend->event_create) fail_no_streams(device);

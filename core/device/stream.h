@@ -101,7 +101,8 @@ void set_current_stream(Stream &stream);
 Ref<Stream> make_stream(Device &device, int32_t priority);
 
 // A stream that the host made, nullptr for the default one. It lives until the last handle to it is gone, and is then
-// still the host's to destroy. Raises YOKE_E_VALUE for the host device, whose streams are no one's to make.
+// still the host's to destroy. Raises YOKE_E_VALUE for the host device, whose streams are no one's to make, and for
+// CUDA's per-thread default stream, which one handle names in every thread.
 Ref<Stream> wrap_stream(Device &device, void *native);
 
 void synchronize(Stream &stream);

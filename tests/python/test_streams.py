@@ -172,6 +172,14 @@ def test_a_wrapped_stream_is_the_same_stream_and_outlives_its_wrapper():
     assert x.tolist() == [2.0] * 100
 
 
+@on_cuda
+def test_the_default_stream_has_two_names_and_that_of_each_thread_is_refused():
+    default = yoke.wrap_stream(0, DEVICE)
+    assert yoke.wrap_stream(1, DEVICE) == default and yoke.wrap_stream(1, DEVICE).handle == 0  # cudaStreamLegacy
+    with pytest.raises(yoke.ValueError, match="wrap_stream: 2 is cudaStreamPerThread.* another stream in each thread"):
+        yoke.wrap_stream(2, DEVICE)
+
+
 def test_pinned_memory_is_host_memory_that_keeps_its_values():
     x = yoke.tensor(numbers(10), device="cpu")
     p = x.pin_memory()

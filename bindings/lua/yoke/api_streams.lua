@@ -75,7 +75,7 @@ function yoke.stream(stream) end
 function yoke.current_stream(device) end
 
 ---A stream that the host program made; it must outlive the object and stays the host's to destroy.
----@param native integer|lightuserdata 0 for the default stream
+---@param native integer|lightuserdata 0 for the default stream, on CUDA 1 too; 2, that of each thread, is refused
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Stream
 function yoke.wrap_stream(native, device) end

@@ -253,8 +253,9 @@ void bind_streams(py::module_ &module)
         [](const py::object &s) { check(yoke_set_stream(need_stream(s, "set_stream", "stream"))); },
         py::arg("stream"), "Makes a stream this thread's current one of its device.");
     module.def("wrap_stream", wrap_stream, py::arg("native"), py::arg("device") = py::none(),
-               "A stream that another library made (its handle, an int; 0 for the default one). It "
-               "must outlive the object, and stays that library's to destroy.");
+               "A stream that another library made (its handle, an int; 0 for the default one, on "
+               "CUDA 1 too; 2, the default one of each thread, is refused). It must outlive the "
+               "object, and stays that library's to destroy.");
 }
 
 }  // namespace yoke_python

@@ -29,10 +29,10 @@ typedef struct yoke_event yoke_event;   /* a point in the work of a stream */
  * FORKED. [any-thread] */
 YOKE_API yoke_status yoke_stream_create(yoke_device *device, int32_t priority, yoke_stream **out);
 
-/* A stream that the program made itself: on cuda a cudaStream_t, but not the per-thread default one,
- * whose handle means another stream in each thread. It must stay valid until the last release, and is
- * never destroyed by Yoke. NULL is the default stream.
- * Errors: VALUE for a device whose streams are no handles ("cpu"). [any-thread] */
+/* A stream that the program made itself: on cuda a cudaStream_t. It must stay valid until the last release,
+ * and is never destroyed by Yoke. NULL is the default stream, as cudaStreamLegacy is.
+ * Errors: VALUE for a device whose streams are no handles ("cpu"), and on cuda for cudaStreamPerThread, which
+ * means another stream in each thread. [any-thread] */
 YOKE_API yoke_status yoke_stream_wrap(void *native, yoke_device *device, yoke_stream **out);
 
 /* One more reference to a stream; returns it. NULL is passed through. [any-thread] */
