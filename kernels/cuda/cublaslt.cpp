@@ -226,6 +226,13 @@ void describe(Steps &steps, const Request &request, Plan &plan)
 
 using Results = cublasLtMatmulHeuristicResult_t[kTuned];
 
+// cuBLASLt fills in entries of algorithms that failed its checks, too. How many are left.
+int drop_failed(int count, Results &results)
+{
+    const auto failed = [](const auto &result) { return result.state != CUBLAS_STATUS_SUCCESS; };
+    return static_cast<int>(std::remove_if(results, results + count, failed) - results);
+}
+
 // The best `wanted` algorithms by cuBLASLt's own judgement; none is no failure.
 int ask(Steps &steps, const CublasLt &lt, Plan &plan, int wanted, Results &results)
 {
@@ -248,7 +255,7 @@ int ask(Steps &steps, const CublasLt &lt, Plan &plan, int wanted, Results &resul
         &count);
     if (error == CUBLAS_STATUS_NOT_SUPPORTED) return 0;
     steps.check(error, "cublasLtMatmulAlgoGetHeuristic");
-    return steps.status() ? 0 : count;
+    return steps.status() ? 0 : drop_failed(count, results);
 }
 
 cublasStatus_t multiply(const yoke_launch *launch, const CublasLt &lt, const Request &request,
@@ -291,20 +298,20 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
     for (int i = 0; i < count; ++i) {
         Plan tried = plan;
         take(tried, results[i]);
+        yoke_status lost = YOKE_OK;
         const float taken = watch.best_of([&] {
             const cublasStatus_t error = multiply(launch, lt, request, tried, scratch.as<void>());
             lost = cublaslt_pass_over(launch, error, "tuning a matrix product: cublasLtMatmul");
             return error == CUBLAS_STATUS_SUCCESS;
         });
+        if (lost) return lost;
         if (taken <= 0 || (best > 0 && taken >= best)) continue;
         fastest = i;
-        yoke_status lost = YOKE_OK;
         best = taken;
     }
     *tuned = best > 0 && watch.works();
     if (*tuned) results[0] = results[fastest];
     return YOKE_OK;
-        if (lost) return lost;
 }
 
 bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)

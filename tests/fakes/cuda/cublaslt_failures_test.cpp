@@ -111,4 +111,22 @@ TEST(CublasLt, AFailureWithinACaptureLeavesTheCaptureWhole)
     });
 }
 
+TEST(CublasLt, AlgorithmsThatFailedItsChecksArePassedOver)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUBLASLT_UNFIT", "1", 1);
+        Products products;
+        expect_failure(YOKE_E_UNSUPPORTED, products.multiply(), {"no algorithm"});
+    });
+    setenv("YOKE_CUBLASLT_AUTOTUNE", "1", 1);
+    in_fresh_process([] {
+        setenv("FAKE_CUBLASLT_UNFIT", "3", 1);
+        Products products;
+        ASSERT_EQ(products.multiply(), YOKE_OK);
+        EXPECT_EQ(products.out, products.want);
+        EXPECT_EQ(products_in(CUBLAS_COMPUTE_32F), 5 * 4 + 1) << "five were tried, four times each";
+    });
+    unsetenv("YOKE_CUBLASLT_AUTOTUNE");
+}
+
 }  // namespace yoke::test

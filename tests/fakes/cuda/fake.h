@@ -10,6 +10,7 @@
  *                       third one alone, counted from the start or from fake_reset()
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
  *   FAKE_CUBLASLT_ALGORITHMS  how many it finds for a product at most, default 10
+ *   FAKE_CUBLASLT_UNFIT how many of those, the best ones, come with a state that tells them unusable, default 0
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
