@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "kernels/cuda/archs.h"
+#include "kernels/cuda/floors.h"
 
 namespace yoke::cuda {
 
@@ -17,18 +18,7 @@ namespace {
 
 constexpr const char *kLibrary = "libcuda.so.1";
 
-// The first driver release that serves each major version of CUDA.
-constexpr struct {
-    int major;
-    const char *release;
-} kFloors[] = {{11, "450.80.02"}, {12, "525"}, {13, "580"}};
-
-const char *floor_release()
-{
-    for (const auto &floor : kFloors)
-        if (floor.major == CUDART_VERSION / 1000) return floor.release;
-    return "that came with it";
-}
+constexpr Floor kFloor = floor_of(CUDART_VERSION);
 
 // Keeps the reason; `broken` is YOKE_OK where there is simply no GPU. Returns false, for the caller to return.
 __attribute__((format(printf, 4, 5))) bool give_up(Driver &driver, yoke_status broken,
@@ -74,7 +64,7 @@ bool no_library(Driver &driver, const char *problem)
         "there is no %s%s%s: no NVIDIA driver is installed; install one of release %s or "
         "newer (Debian: nvidia-driver), or start the container with --gpus all",
         kLibrary, folders ? ", nor in YOKE_CUDA_LIB_PATH, " : "", folders ? folders : "",
-        floor_release());
+        kFloor.release);
 }
 
 // The first folder of YOKE_CUDA_LIB_PATH (colons between them) that has the library decides.
@@ -124,7 +114,7 @@ bool find_calls(Driver &driver, void *library)
     if (!find(library, YOKE_CUDA_NAME(name), driver.call.name))                    \
         return give_up(driver, YOKE_E_UNAVAILABLE, 0,                              \
                        "the NVIDIA driver has no %s; install release %s or newer", \
-                       YOKE_CUDA_NAME(name), floor_release());
+                       YOKE_CUDA_NAME(name), kFloor.release);
     YOKE_CUDA_DRIVER_CALLS(YOKE_CUDA_FIND)
 #undef YOKE_CUDA_FIND
 #undef YOKE_CUDA_NAME
@@ -132,6 +122,18 @@ bool find_calls(Driver &driver, void *library)
 }
 
 // ---- Examining it -----------------------------------------------------------------------------
+
+bool give_up_old(Driver &driver, int version)
+{
+    char older[64] = "";
+    if (version >= kFirstToolkit)  // else no Yoke was built for it
+        snprintf(older, sizeof older, ", or a Yoke that was built with CUDA %d", version / 1000);
+    return give_up(driver, YOKE_E_UNAVAILABLE, cudaErrorInsufficientDriver,
+                   "the NVIDIA driver speaks CUDA %d.%d, this module needs CUDA %d.%d; install "
+                   "driver release %s or newer%s",
+                   version / 1000, version % 1000 / 10, kFloor.version / 1000,
+                   kFloor.version % 1000 / 10, kFloor.release, older);
+}
 
 // Comes first of all calls: an old driver need not have the others.
 bool check_version(Driver &driver, void *library)
@@ -152,12 +154,7 @@ bool check_version(Driver &driver, void *library)
                        file_of(reinterpret_cast<void *>(call.cuDriverGetVersion)));
     if (error != CUDA_SUCCESS) return give_up_on_error(driver, "cuDriverGetVersion", error);
     driver.version = version;
-    if (version / 1000 >= CUDART_VERSION / 1000) return true;
-    return give_up(driver, YOKE_E_UNAVAILABLE, cudaErrorInsufficientDriver,
-                   "the NVIDIA driver speaks CUDA %d.%d, this module needs CUDA %d; install driver "
-                   "release %s or newer, or a Yoke that was built with CUDA %d",
-                   version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, floor_release(),
-                   version / 1000);
+    return version >= kFloor.version || give_up_old(driver, version);
 }
 
 constexpr const char *kBuiltFor = "this module was built for " YOKE_CUDA_ARCHS

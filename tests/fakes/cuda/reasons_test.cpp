@@ -5,6 +5,7 @@
 #include "core/base/library.h"
 #include "core/device/device.h"
 #include "core/device/kinds.h"
+#include "kernels/cuda/floors.h"
 #include "tests/core/fresh_process.h"
 
 #include <cuda.h>
@@ -99,14 +100,20 @@ TEST(Reasons, TheToolkitsStubIsNoDriver)
 
 TEST(Reasons, AnOldDriverIsToldWhatItSpeaksAndWhichOneServes)
 {
-    const std::string needs = format("this module needs CUDA %d;", CUDA_VERSION / 1000);
-    expect_reason(
-        {kDriver,
-         nullptr,
-         "11040",
-         nullptr,
-         true,
-         {"speaks CUDA 11.4", needs.c_str(), "install driver release 5", "built with CUDA 11"}});
+    const int needed = cuda::floor_of(CUDA_VERSION).version;
+    const std::string needs =
+        format("this module needs CUDA %d.%d;", needed / 1000, needed % 1000 / 10);
+    const auto expect_old = [&](const char *version, const char *speaks, const char *end) {
+        expect_reason({kDriver,
+                       nullptr,
+                       version,
+                       nullptr,
+                       true,
+                       {speaks, needs.c_str(), "install driver release 5", end}});
+    };
+    expect_old("11040", "speaks CUDA 11.4", " or newer");
+    expect_old("12000", "speaks CUDA 12.0", " or newer");
+    if (needed >= 13000) expect_old("12080", "speaks CUDA 12.8", "built with CUDA 12");
 }
 
 TEST(Reasons, AFailureToStartIsNamedWithItsRemedy)

@@ -1,0 +1,34 @@
+// floors.h: which toolkits build this module, and which drivers serve it then.
+//
+// A driver serves every toolkit of its major version. But kernels here take up to 32,764 bytes of arguments
+// (tensor_table.cuh), which toolkits compile and drivers take from CUDA 12.1 on; before that it was 4,096.
+#pragma once
+
+#include <cuda.h>
+
+namespace yoke::cuda {
+
+constexpr int kFirstToolkit = 12010;
+static_assert(CUDA_VERSION >= kFirstToolkit,
+              "Yoke's CUDA module needs CUDA 12.1 or newer: its kernels take more than 4 KiB of "
+              "arguments");
+
+struct Floor {
+    int version;          // of CUDA that a driver must speak, as cuDriverGetVersion has it
+    const char *release;  // the first that does
+};
+
+// For a module that was built with this version of CUDA.
+constexpr Floor floor_of(int cuda)
+{
+    switch (cuda / 1000) {
+        case 12:
+            return {kFirstToolkit, "530"};
+        case 13:
+            return {13000, "580"};
+        default:
+            return {cuda / 1000 * 1000, "that came with it"};
+    }
+}
+
+}  // namespace yoke::cuda
