@@ -43,13 +43,30 @@ yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
     }
 }
 
+// While the averages stand in the parameters' place, neither is what a caller takes it for.
+void yoke_ema::need_own_values(const char *call, const char *why) const
+{
+    if (!kept_.empty())
+        fail(YOKE_E_STATE,
+             "%s: the averages stand in the place of the parameters, %s; put the parameters back "
+             "first (leave applied(), or swap once more)",
+             call, why);
+}
+
 void yoke_ema::update()
 {
+    need_own_values("EMA.update", "and would be averaged with themselves");
     NoGrad no_grad;
     ops::lerp_all(pointers(averages_), pointers(params_), 1 - decay_);
 }
 
 void yoke_ema::copy_to_params()
+{
+    need_own_values("EMA.copy_to_params", "and the next swap would undo it");
+    put_averages();
+}
+
+void yoke_ema::put_averages()
 {
     NoGrad no_grad;
     for (size_t i = 0; i < params_.size(); ++i) ops::copy_(params_[i], averages_[i]);
@@ -61,7 +78,7 @@ void yoke_ema::swap()
     if (kept_.empty()) {
         std::vector<Tensor> before;  // all of them first: a shortage of memory must change nothing
         for (const Tensor &param : params_) before.push_back(ops::clone(param));
-        copy_to_params();
+        put_averages();
         kept_ = std::move(before);
     } else {
         for (size_t i = 0; i < params_.size(); ++i) ops::copy_(params_[i], kept_[i]);

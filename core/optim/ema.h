@@ -12,9 +12,9 @@ struct yoke_ema final : public yoke::RefCounted {
     // Parameters are floating tensors on one device. Raises YOKE_E_VALUE or TYPE.
     yoke_ema(yoke::TensorList params, double decay);
 
-    // averages = decay * averages + (1 - decay) * parameters, in one launch.
+    // averages = decay * averages + (1 - decay) * parameters, in one launch. Raises YOKE_E_STATE between two swaps.
     void update();
-    // Puts the averages into the parameters.
+    // Puts the averages into the parameters. Raises YOKE_E_STATE between two swaps.
     void copy_to_params();
     // Puts the averages into the parameters, and the next time the parameters back as they were: before an evaluation,
     // and after it. The averages stay as they are.
@@ -26,6 +26,9 @@ struct yoke_ema final : public yoke::RefCounted {
     const yoke::Tensor &average(int64_t index) const;
 
 private:
+    void need_own_values(const char *call, const char *why) const;
+    void put_averages();
+
     std::vector<yoke::Tensor> params_, averages_;
     std::vector<yoke::Tensor>
         kept_;  // the parameters' own values while the averages stand in their place

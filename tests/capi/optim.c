@@ -146,6 +146,9 @@ static void averages_follow_their_parameters(void)
     OK(yoke_ema_swap(ema));
     check_floats(x, half, 2);
     check_floats(average, half, 2);
+    FAILS(yoke_ema_update(ema), YOKE_E_STATE, "put the parameters back first");
+    FAILS(yoke_ema_copy_to_params(ema), YOKE_E_STATE, "put the parameters back first");
+    check_floats(average, half, 2);
     OK(yoke_ema_swap(ema));
     check_floats(x, zeros, 2);
     OK(yoke_ema_copy_to_params(ema));

@@ -168,7 +168,7 @@ EMA.__name = "yoke.optim.EMA"
 --- average = decay * average + (1 - decay) * parameter at each update(), over a list of tensors; it begins as a copy.
 function optim.EMA(params, decay)
     decay = decay or 0.999
-    return setmetatable({ handle = core.ema(params, decay), count = #params, decay = decay }, EMA)
+    return setmetatable({ handle = core.ema(params, decay), count = #params, decay = decay, depth = 0, swapped = false }, EMA)
 end
 
 --- Takes the parameters in, after a step of their optimizer.
@@ -178,7 +178,43 @@ function EMA:update() self.handle:update() end
 function EMA:copy_to_params() self.handle:copy_to_params() end
 
 --- Puts the averages into the parameters, and the next time the parameters back: once before an evaluation, once after it.
-function EMA:swap() self.handle:swap() end
+function EMA:swap()
+    if self.depth > 0 then
+        core.raise("state", "EMA.swap", "applied() will put the parameters back; leave it first")
+    end
+    self.handle:swap()
+    self.swapped = not self.swapped
+end
+
+-- The outermost applied() alone changes places, and only where swap() has not.
+local function change_places(ema)
+    if ema.depth == 0 and not ema.swapped then ema.handle:swap() end
+end
+
+-- What applied() gives: closing it, once, puts the parameters back.
+local Applied = {}
+
+function Applied:__close()
+    local ema = self.ema
+    if not ema then return end
+    self.ema = nil
+    ema.depth = ema.depth - 1
+    change_places(ema)
+end
+
+--- The parameters are the averages inside, and themselves again after it; inside itself it changes nothing:
+--- `local _ <close> = ema:applied()`, or ema:applied(fn), which returns what fn returns.
+function EMA:applied(fn)
+    if fn ~= nil and type(fn) ~= "function" then
+        core.raise("type", "EMA.applied", "argument 'fn' must be a function, not a " .. type(fn))
+    end
+    change_places(self)
+    self.depth = self.depth + 1
+    local scope = setmetatable({ ema = self }, Applied)
+    if not fn then return scope end
+    local _ <close> = scope
+    return fn()
+end
 
 --- The averages, live, in the order of the parameters.
 function EMA:averages()

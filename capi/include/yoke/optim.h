@@ -152,10 +152,11 @@ YOKE_API yoke_status yoke_ema_create(yoke_tensor *const *params, int64_t count, 
 /* NULL is ignored. [any-thread] */
 YOKE_API void yoke_ema_release(yoke_ema *ema);
 
-/* average = decay · average + (1 - decay) · parameter; call it after each step. [any-thread] */
+/* average = decay · average + (1 - decay) · parameter; call it after each step. Errors: STATE between
+ * two swaps, when the averages stand in the parameters' place. [any-thread] */
 YOKE_API yoke_status yoke_ema_update(yoke_ema *ema);
 
-/* Puts the averages into the parameters. [any-thread] */
+/* Puts the averages into the parameters. Errors: STATE between two swaps. [any-thread] */
 YOKE_API yoke_status yoke_ema_copy_to_params(yoke_ema *ema);
 
 /* Puts the averages into the parameters, and the next time the parameters back as they were: once before

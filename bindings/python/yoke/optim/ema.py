@@ -30,6 +30,7 @@ class EMA:
         self.params = list(params)
         self.decay = decay
         self._core = _yoke._Ema(self.params, decay)
+        self._depth = 0  # of applied() in applied()
 
     def update(self) -> None:
         """Takes the parameters in, after a step of their optimizer."""
@@ -41,12 +42,16 @@ class EMA:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The parameters are the averages inside, and themselves again after it."""
-        self._core.swap()
+        """The parameters are the averages inside, and themselves again after it; inside itself it changes nothing."""
+        if self._depth == 0:
+            self._core.swap()
+        self._depth += 1
         try:
             yield
         finally:
-            self._core.swap()
+            self._depth -= 1
+            if self._depth == 0:
+                self._core.swap()
 
     @property
     def averages(self) -> list[Tensor]:
@@ -59,6 +64,9 @@ class EMA:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over copies of what state_dict() gave, of as many parameters of the same shapes."""
+        if self._depth > 0:
+            raise _yoke.StateError("load_state_dict(): the averages stand in the place of the parameters; leave applied() "
+                                   "first")
         averages = state_dict["averages"]
         shapes, own = ([tuple(t.shape) for t in side] for side in (averages, self.params))
         if shapes != own:
