@@ -163,6 +163,20 @@ describe("GradScaler", function()
     end)
 end)
 
+describe("param_groups", function()
+    it("tells what would never reach the optimizer", function()
+        local x, y = parameter(1.), parameter(2.)
+        local optimizer <close> = optim.SGD({ x }, { lr = 0.1 })
+        local group = optimizer.param_groups[1]
+        fails("state", "add_param_group", table.insert, group.params, y)
+        fails("state", "add_param_group", table.insert, optimizer.param_groups, { params = { y } })
+        fails("state", "add_param_group", function() group.params = { y } end)
+        fails("value", "'lr' cannot be taken away", function() group.lr = nil end)
+        optimizer:add_param_group { params = { y } }
+        assert.equal(2, #optimizer.param_groups)
+    end)
+end)
+
 describe("optim.EMA", function()
     it("follows the parameters and changes places with them", function()
         local x = parameter(1.)

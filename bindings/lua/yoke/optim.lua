@@ -8,18 +8,29 @@ local optim = {}
 -- A group of optimizer.param_groups: options are read from the optimizer and written to it at once.
 local Group = {}
 
+-- What would be added to a list in vain is an error.
+local closed_list = { __newindex = function()
+    core.raise("state", "param_groups", "what is added here reaches no optimizer; use optimizer:add_param_group{params = …}")
+end }
+
 function Group:__index(key)
     if key == "params" then
         local params = {}
         for i = 1, self.optimizer:param_count(self.number) do
             params[i] = self.optimizer:param(self.number, i - 1)
         end
-        return params
+        return setmetatable(params, closed_list)
     end
     return self.optimizer:options(self.number)[key]
 end
 
 function Group:__newindex(key, value)
+    if key == "params" then
+        core.raise("state", "param_groups", "a group keeps its parameters; others come with optimizer:add_param_group")
+    end
+    if value == nil then
+        core.raise("value", "param_groups", "option '" .. tostring(key) .. "' cannot be taken away, only changed")
+    end
     if self.optimizer:options(self.number)[key] == nil then
         core.raise("value", "param_groups", "a group has no option '" .. tostring(key) .. "'")
     end
@@ -71,7 +82,8 @@ local function new(kind, params, options)
     end
     local defaults = merged(kind, kinds[kind], options)
     local self = setmetatable({
-        handle = core.optimizer(kind, defaults), kind = kind, defaults = defaults, param_groups = {},
+        handle = core.optimizer(kind, defaults), kind = kind, defaults = defaults,
+        param_groups = setmetatable({}, closed_list),
     }, Optimizer)
     local groups = type(params[1]) == "table" and params or { { params = params } }
     for _, group in ipairs(groups) do self:add_param_group(group) end
@@ -93,7 +105,7 @@ function Optimizer:add_param_group(group)
     check_options(self.kind, group)
     local number = self.handle:group_count()
     self.handle:add_group(group.params, merged(self.kind, self.defaults, group))
-    self.param_groups[number + 1] = setmetatable({ optimizer = self.handle, number = number }, Group)
+    rawset(self.param_groups, number + 1, setmetatable({ optimizer = self.handle, number = number }, Group))
 end
 
 function Optimizer:step() self.handle:step() end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, ClassVar
 
 from yoke import _yoke
@@ -12,7 +13,7 @@ class Optimizer:
     """What all optimizers share: groups of parameters with options of their own, and their state.
 
     `params` are tensors, or dicts {"params": tensors, "lr": …}. Options in param_groups may be changed at any time and
-    count from the next step. With master_weights, float16 and bfloat16 parameters have a float32 copy that the steps
+    count from the next step; tensors and groups come by add_param_group() alone. With master_weights, float16 and bfloat16 parameters have a float32 copy that the steps
     change; the parameter is that copy rounded. One optimizer is for one thread at a time.
     """
 
@@ -24,7 +25,8 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._core = _yoke._Optimizer(self._KIND, defaults)
-        self._told: list[tuple[Any, ...]] = []  # the options that the core has of each group
+        self._told: list[tuple[Any, ...]] = []  # the options that the core has of each group,
+        self._params: list[tuple[Tensor, ...]] = []  # and the tensors
         if isinstance(params, Tensor):
             raise _yoke.TypeError(f"{self._KIND}(): argument 'params' must be a sequence of tensors or dicts, not one "
                                   "tensor; write [tensor]")
@@ -49,12 +51,32 @@ class Optimizer:
         self._core.add_group(full["params"], full)
         self.param_groups.append(full)
         self._told.append(self._options_of(full))
+        self._params.append(tuple(full["params"]))
 
     def _options_of(self, group: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([group[name] for name in self._OPTIONS])
 
+    def _check_groups(self) -> None:
+        """Raises where a script has put into param_groups, or taken out, what the core would never hear of."""
+        if len(self.param_groups) != len(self._params):
+            raise _yoke.StateError(f"{self._KIND}: param_groups has {len(self.param_groups)} groups, but the optimizer was "
+                                   f"given {len(self._params)}; add_param_group() adds one, and a new optimizer can do "
+                                   "without one")
+        for i, (group, given) in enumerate(zip(self.param_groups, self._params)):
+            params = group.get("params")
+            if not (isinstance(params, (list, tuple)) and len(params) == len(given)
+                    and all(map(operator.is_, params, given))):
+                raise _yoke.StateError(f"{self._KIND}: param_groups[{i}]['params'] no longer holds the {len(given)} tensors "
+                                       "that the optimizer was given; put them back, and add others with "
+                                       "add_param_group({'params': …})")
+            for name in self._OPTIONS:
+                if name not in group:
+                    raise _yoke.ValueError(f"{self._KIND}: param_groups[{i}] has lost its option '{name}'; set it again, to "
+                                           f"{self.defaults[name]} if it was the default")
+
     def _tell(self) -> _yoke._Optimizer:
         """The core's optimizer, after it has heard of changed options."""
+        self._check_groups()
         for i, group in enumerate(self.param_groups):
             options = self._options_of(group)
             if options != self._told[i]:
@@ -68,6 +90,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets all gradients, or fills them with zeros."""
+        self._check_groups()
         self._core.zero_grad(set_to_none)
 
     def _places(self) -> list[tuple[int, int, Tensor]]:
@@ -75,6 +98,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """State and options in PyTorch's layout. Tensors in it are the live ones: clone() what must stay."""
+        self._check_groups()
         names = [(name, self._STATE_NAMES.get(name, name)) for name in self._core.state_names()]
         state = {}
         for number, (group, index, _) in enumerate(self._places()):
