@@ -65,7 +65,8 @@ def args_struct(op):
 def rules(op):
     """The functions that the op's family defines; one that is missing is a link error."""
     if op.composed:
-        return [f"{result_type(op)} compose_{op.cpp}({op.struct} a);"]
+        counts = [f"int64_t count_{op.cpp}({op.struct} a);"] if op.gives_list else []
+        return counts + [f"{result_type(op)} compose_{op.cpp}({op.struct} a);"]
     if op.in_place:
         return []
     return [f"void infer_{op.cpp}({op.struct} a, Plan &plan);"] + (
@@ -156,6 +157,7 @@ def table_entry(op):
     vjp = f"[](yoke_arg *a, Backward &b) {{ vjp_{op.cpp}({op.struct}(a), b); }}" if op.has_vjp else "nullptr"
     compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}"
     one, many = (compose if op.composed and op.gives_list == many else "nullptr" for many in (False, True))
+    count = f"[](yoke_arg *a) {{ return count_{op.cpp}({op.struct}(a)); }}" if op.gives_list else "nullptr"
     results = "" if op.gives_list else results
     autocast = "".join(part.capitalize() for part in op.autocast.split("_"))
     return f"""    {{
@@ -177,6 +179,7 @@ def table_entry(op):
         .vjp = {vjp},
         .compose = {one},
         .compose_list = {many},
+        .count_list = {count},
     }},"""
 
 

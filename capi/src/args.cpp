@@ -55,13 +55,14 @@ yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count
     });
 }
 
-void give_list(std::vector<Tensor> &results, yoke_tensor **outs, int64_t capacity, int64_t *count,
+void give_list(int32_t op, yoke_arg *args, yoke_tensor **outs, int64_t capacity, int64_t *count,
                const char *call)
 {
-    *count = static_cast<int64_t>(results.size());
+    *count = count_list(op, args);
     if (*count > capacity)
         fail(YOKE_E_VALUE, "%s: %lld results, but argument 'capacity' is %lld", call,
              static_cast<long long>(*count), static_cast<long long>(capacity));
+    std::vector<Tensor> results = run_list(op, args);
     for (size_t i = 0; i < results.size(); ++i) outs[i] = results[i].detach();
 }
 
@@ -72,8 +73,7 @@ yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_
         need(count, name, "count") = 0;
         if (capacity > 0) need(outs, name, "outs");
         check_arguments(name, op, args, arg_count);
-        std::vector<Tensor> results = run_list(op, args);
-        give_list(results, outs, capacity, count, short_name(name));
+        give_list(op, args, outs, capacity, count, short_name(name));
     });
 }
 

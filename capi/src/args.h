@@ -109,9 +109,10 @@ yoke_status call_list(const char *name, int32_t op, yoke_arg (&args)[N], yoke_te
     return run_list_call(name, op, args, N, outs, capacity, count);
 }
 
-// Hands a list of results to a caller who has room for `capacity`; raises where that is too small. *count is set.
-void give_list(std::vector<yoke::Tensor> &results, yoke_tensor **outs, int64_t capacity,
-               int64_t *count, const char *call);
+// Runs an op whose results are a list for a caller who has room for `capacity`; raises, before anything is made, where
+// that is too small. *count is set. `call` is the name in the message.
+void give_list(int32_t op, yoke_arg *args, yoke_tensor **outs, int64_t capacity, int64_t *count,
+               const char *call);
 
 template <size_t N, class... Outs>
 yoke_status call(const char *name, int32_t op, yoke_arg (&args)[N], Outs... outs) noexcept

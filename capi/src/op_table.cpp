@@ -185,7 +185,6 @@ yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_co
         check_arg_count(def, args, arg_count);
         yoke_arg full[kMaxArgs];
         complete(def, args, arg_count, full);
-        std::vector<Tensor> results = run_list(op, full);
-        give_list(results, outs, capacity, count, def.name);
+        give_list(op, full, outs, capacity, count, def.name);
     });
 }

@@ -1,6 +1,7 @@
-// arrange.cpp: tensors joined, cut, repeated, mirrored and padded: shape rules and vjps. What is made of views and one
-// copy has no kernel, and its gradient is theirs.
-#include "core/ops/family.h"
+// arrange.cpp: tensors joined, repeated, mirrored and padded: shape rules and vjps. What is made of views and one copy has no
+// kernel, and its gradient is theirs.
+#include "core/ops/arrange.h"
+
 #include "core/ops/scalar.h"
 
 #include <algorithm>
@@ -22,14 +23,14 @@ Tensor join(const std::vector<Tensor> &parts, int64_t axis)
     return ops::cat(pointers(parts), axis);
 }
 
+}  // namespace
+
 int existing_axis(const yoke_tensor &x, int64_t axis, const char *call)
 {
     if (x.ndim == 0)
         fail(YOKE_E_VALUE, "%s: argument 'x' has no axes; give it one with unsqueeze(0)", call);
     return normalize_axis(axis, x.ndim, call);
 }
-
-}  // namespace
 
 // ---- Together --------------------------------------------------------------------------------------------
 
@@ -93,88 +94,6 @@ Tensor compose_stack(StackArgs a)
         parts.push_back(ops::unsqueeze(x, axis));
     }
     return join(parts, axis);
-}
-
-// ---- Apart -----------------------------------------------------------------------------------------------
-
-std::vector<Tensor> compose_split(SplitArgs a)
-{
-    const yoke_tensor &x = a.x();
-    const int axis = existing_axis(x, a.axis(), "split");
-    const IntList sizes = a.size();
-    const int64_t length = x.shape_[axis];
-    int64_t total = 0;
-    for (const int64_t size : sizes)
-        if (size < 0 || __builtin_add_overflow(total, size, &total))
-            fail(YOKE_E_VALUE, "split: argument 'size' is %s; sizes must be 0 or more",
-                 to_string(sizes).c_str());
-    const bool even = sizes.size() == 1;  // one size, for all parts but perhaps the last
-    if (even ? total == 0 && length > 0 : total != length)
-        fail(YOKE_E_VALUE, "split: sizes %s cannot make up axis %d of shape %s; %s",
-             to_string(sizes).c_str(), axis, to_string(x.shape()).c_str(),
-             even ? "one size must be 1 or more" : "several must sum to its length");
-    const int64_t count = !even         ? static_cast<int64_t>(sizes.size())
-                          : length == 0 ? 1
-                                        : (length - 1) / total + 1;
-    std::vector<Tensor> parts;
-    if (!even && count == 3) {
-        for (Tensor &part : ops::split3(x, sizes, axis)) parts.push_back(std::move(part));
-        return parts;
-    }
-    int64_t start = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        const int64_t size = even ? std::min(total, length - start) : sizes[static_cast<size_t>(i)];
-        parts.push_back(ops::slice(x, axis, start, start + size));
-        start += size;
-    }
-    return parts;
-}
-
-void infer_split3(Split3Args a, Plan &plan)
-{
-    const yoke_tensor &x = a.x();
-    const int axis = static_cast<int>(a.axis());
-    int64_t start = 0;
-    for (const int64_t size : a.size()) {
-        Dims shape{x.shape()};
-        shape[axis] = size;
-        plan.view(x, shape, x.strides_, size ? start * x.strides_[axis] : 0);
-        start += size;
-    }
-}
-
-void vjp_split3(Split3Args a, Backward &b)
-{
-    Tensor parts[3];
-    yoke_tensor *list[3];
-    for (int i = 0; i < 3; ++i) {
-        Dims shape{a.x().shape()};
-        shape[static_cast<int>(a.axis())] = a.size()[static_cast<size_t>(i)];
-        parts[i] = b.grad(i).present() ? b.grad(i) : ops::zeros(shape, a.x().dtype, a.x().device);
-        list[i] = parts[i].get();
-    }
-    b.set(a.kX, ops::cat(list, a.axis()));
-}
-
-std::vector<Tensor> compose_chunk(ChunkArgs a)
-{
-    const int axis = existing_axis(a.x(), a.axis(), "chunk");
-    if (a.chunks() < 1)
-        fail(YOKE_E_VALUE, "chunk: argument 'chunks' is %lld; it must be 1 or more",
-             static_cast<long long>(a.chunks()));
-    const int64_t length = a.x().shape_[axis];
-    const int64_t size = length ? (length - 1) / a.chunks() + 1 : 0;
-    return ops::split(a.x(), Dims{size}, axis);
-}
-
-std::vector<Tensor> compose_unbind(UnbindArgs a)
-{
-    const yoke_tensor &x = a.x();
-    const int axis = existing_axis(x, a.axis(), "unbind");
-    std::vector<Tensor> parts;
-    for (int64_t i = 0; i < x.shape_[axis]; ++i)
-        parts.push_back(ops::squeeze(ops::slice(x, axis, i, i + 1), axis));
-    return parts;
 }
 
 // ---- Another order ---------------------------------------------------------------------------------------

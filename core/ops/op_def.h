@@ -85,6 +85,7 @@ struct OpDef {
     void (*vjp)(yoke_arg *args, Backward &backward);
     Tensor (*compose)(yoke_arg *args);
     std::vector<Tensor> (*compose_list)(yoke_arg *args);
+    int64_t (*count_list)(yoke_arg *args);  // how many compose_list would give, or its error
 };
 
 extern const OpDef kOps[YOKE_OP_COUNT];

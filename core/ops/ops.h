@@ -1384,6 +1384,7 @@ struct SplitArgs : Args {
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
+int64_t count_split(SplitArgs a);
 std::vector<Tensor> compose_split(SplitArgs a);
 
 // chunk: x in at most so many parts of one size along an axis, the last perhaps smaller; views.
@@ -1397,6 +1398,7 @@ struct ChunkArgs : Args {
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
+int64_t count_chunk(ChunkArgs a);
 std::vector<Tensor> compose_chunk(ChunkArgs a);
 
 // unbind: The parts of x at each position of an axis, without that axis; views.
@@ -1408,6 +1410,7 @@ struct UnbindArgs : Args {
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
+int64_t count_unbind(UnbindArgs a);
 std::vector<Tensor> compose_unbind(UnbindArgs a);
 
 // gather: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.

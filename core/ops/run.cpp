@@ -379,9 +379,4 @@ void run(int32_t number, yoke_arg *args, Tensor *results)
         Call(op, number, args).execute(results);
 }
 
-std::vector<Tensor> run_list(int32_t number, yoke_arg *args)
-{
-    return kOps[number].compose_list(args);
-}
-
 }  // namespace yoke

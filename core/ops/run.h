@@ -37,6 +37,11 @@ std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
 // The same for an op with a list of results.
 std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 
+// How many results run_list would give, none of which is made. Raises YOKE_E_VALUE beyond kMaxListed: a view of one
+// element counts as an axis of any length, and a list of it would fill the machine.
+int64_t count_list(int32_t op, yoke_arg *args);
+constexpr int64_t kMaxListed = int64_t{1} << 24;
+
 // Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an INT
 // for a float). For yoke_op_invoke.
 void check_arg(const OpDef &op, int arg, yoke_arg &value);

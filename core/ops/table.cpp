@@ -1148,6 +1148,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_add(AddArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sub",
@@ -1168,6 +1169,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sub(SubArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "mul",
@@ -1188,6 +1190,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mul(MulArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "div",
@@ -1208,6 +1211,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_div(DivArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "neg",
@@ -1228,6 +1232,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_neg(NegArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "exp",
@@ -1248,6 +1253,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_exp(ExpArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "log",
@@ -1268,6 +1274,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log(LogArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "relu",
@@ -1288,6 +1295,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_relu(ReluArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "tanh",
@@ -1308,6 +1316,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tanh(TanhArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "gelu",
@@ -1328,6 +1337,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gelu(GeluArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "cast",
@@ -1348,6 +1358,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cast(CastArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "clone",
@@ -1368,6 +1379,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clone(CloneArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "abs",
@@ -1388,6 +1400,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_abs(AbsArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sqrt",
@@ -1408,6 +1421,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sqrt(SqrtArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "rsqrt",
@@ -1428,6 +1442,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rsqrt(RsqrtArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "reciprocal",
@@ -1448,6 +1463,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_reciprocal(ReciprocalArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sin",
@@ -1468,6 +1484,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sin(SinArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "cos",
@@ -1488,6 +1505,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cos(CosArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "erf",
@@ -1508,6 +1526,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_erf(ErfArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sigmoid",
@@ -1528,6 +1547,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sigmoid(SigmoidArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "silu",
@@ -1548,6 +1568,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_silu(SiluArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "softplus",
@@ -1568,6 +1589,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softplus(SoftplusArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "leaky_relu",
@@ -1588,6 +1610,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_leaky_relu(LeakyReluArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "elu",
@@ -1608,6 +1631,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_elu(EluArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sign",
@@ -1628,6 +1652,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sign(SignArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "floor",
@@ -1648,6 +1673,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_floor(FloorArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "ceil",
@@ -1668,6 +1694,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_ceil(CeilArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "round",
@@ -1688,6 +1715,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_round(RoundArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "clamp",
@@ -1708,6 +1736,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp(ClampArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "isnan",
@@ -1728,6 +1757,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "isfinite",
@@ -1748,6 +1778,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "pow",
@@ -1768,6 +1799,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pow(PowArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "maximum",
@@ -1788,6 +1820,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_maximum(MaximumArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "minimum",
@@ -1808,6 +1841,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_minimum(MinimumArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "eq",
@@ -1828,6 +1862,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "ne",
@@ -1848,6 +1883,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "lt",
@@ -1868,6 +1904,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "le",
@@ -1888,6 +1925,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "gt",
@@ -1908,6 +1946,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "ge",
@@ -1928,6 +1967,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "logical_and",
@@ -1948,6 +1988,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "logical_or",
@@ -1968,6 +2009,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "logical_xor",
@@ -1988,6 +2030,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "logical_not",
@@ -2008,6 +2051,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "where",
@@ -2028,6 +2072,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_where(WhereArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "copy_",
@@ -2048,6 +2093,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_copy_(CopyInplaceArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "fill_",
@@ -2068,6 +2114,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_fill_(FillInplaceArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "add_",
@@ -2088,6 +2135,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sub_",
@@ -2108,6 +2156,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "mul_",
@@ -2128,6 +2177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "div_",
@@ -2148,6 +2198,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "pow_",
@@ -2168,6 +2219,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "neg_",
@@ -2188,6 +2240,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "abs_",
@@ -2208,6 +2261,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "exp_",
@@ -2228,6 +2282,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "log_",
@@ -2248,6 +2303,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sqrt_",
@@ -2268,6 +2324,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "rsqrt_",
@@ -2288,6 +2345,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "reciprocal_",
@@ -2308,6 +2366,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sin_",
@@ -2328,6 +2387,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "cos_",
@@ -2348,6 +2408,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "tanh_",
@@ -2368,6 +2429,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "erf_",
@@ -2388,6 +2450,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sigmoid_",
@@ -2408,6 +2471,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "silu_",
@@ -2428,6 +2492,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "relu_",
@@ -2448,6 +2513,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "gelu_",
@@ -2468,6 +2534,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "leaky_relu_",
@@ -2488,6 +2555,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "elu_",
@@ -2508,6 +2576,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sign_",
@@ -2528,6 +2597,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "floor_",
@@ -2548,6 +2618,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "ceil_",
@@ -2568,6 +2639,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "round_",
@@ -2588,6 +2660,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "clamp_",
@@ -2608,6 +2681,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "masked_fill_",
@@ -2628,6 +2702,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "scatter_add_",
@@ -2648,6 +2723,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sum",
@@ -2668,6 +2744,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sum(SumArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "mean",
@@ -2688,6 +2765,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_mean(MeanArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "amax",
@@ -2708,6 +2786,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amax(AmaxArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "argmax",
@@ -2728,6 +2807,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "amin",
@@ -2748,6 +2828,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_amin(AminArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "argmin",
@@ -2768,6 +2849,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "all",
@@ -2788,6 +2870,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "any",
@@ -2808,6 +2891,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "prod",
@@ -2828,6 +2912,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_prod(ProdArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "var",
@@ -2848,6 +2933,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_var(VarArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "std",
@@ -2868,6 +2954,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_std(StdArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "norm",
@@ -2888,6 +2975,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_norm(NormArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "logsumexp",
@@ -2908,6 +2996,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_logsumexp(LogsumexpArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "cumsum",
@@ -2928,6 +3017,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cumsum(CumsumArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "sort",
@@ -2948,6 +3038,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_sort(SortArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "argsort",
@@ -2968,6 +3059,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "topk",
@@ -2988,6 +3080,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_topk(TopkArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "softmax",
@@ -3008,6 +3101,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_softmax(SoftmaxArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "log_softmax",
@@ -3028,6 +3122,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_log_softmax(LogSoftmaxArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "cross_entropy",
@@ -3048,6 +3143,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "nll_loss",
@@ -3068,6 +3164,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "mse_loss",
@@ -3088,6 +3185,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "l1_loss",
@@ -3108,6 +3206,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "smooth_l1_loss",
@@ -3128,6 +3227,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "binary_cross_entropy_with_logits",
@@ -3148,6 +3248,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "binary_cross_entropy",
@@ -3168,6 +3269,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "kl_div",
@@ -3188,6 +3290,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "layer_norm",
@@ -3208,6 +3311,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_layer_norm(LayerNormArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "rms_norm",
@@ -3228,6 +3332,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_rms_norm(RmsNormArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "group_norm",
@@ -3248,6 +3353,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_group_norm(GroupNormArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "batch_norm",
@@ -3268,6 +3374,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "embedding",
@@ -3288,6 +3395,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_embedding(EmbeddingArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "matmul",
@@ -3308,6 +3416,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_matmul(MatmulArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "outer",
@@ -3328,6 +3437,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "einsum",
@@ -3348,6 +3458,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "linear",
@@ -3368,6 +3479,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "scaled_dot_product_attention",
@@ -3388,6 +3500,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "scaled_mm",
@@ -3408,6 +3521,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_scaled_mm(ScaledMmArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "reshape",
@@ -3428,6 +3542,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "view",
@@ -3448,6 +3563,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_view(ViewArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "transpose",
@@ -3468,6 +3584,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_transpose(TransposeArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "permute",
@@ -3488,6 +3605,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_permute(PermuteArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "expand",
@@ -3508,6 +3626,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_expand(ExpandArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "squeeze",
@@ -3528,6 +3647,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "unsqueeze",
@@ -3548,6 +3668,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "slice",
@@ -3568,6 +3689,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_slice(SliceArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "contiguous",
@@ -3588,6 +3710,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "index_select",
@@ -3608,6 +3731,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_select(IndexSelectArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "cat",
@@ -3628,6 +3752,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_cat(CatArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "stack",
@@ -3648,6 +3773,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "split",
@@ -3668,6 +3794,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = [](yoke_arg *a) { return compose_split(SplitArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_split(SplitArgs(a)); },
     },
     {
         .name = "chunk",
@@ -3688,6 +3815,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = [](yoke_arg *a) { return compose_chunk(ChunkArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_chunk(ChunkArgs(a)); },
     },
     {
         .name = "unbind",
@@ -3708,6 +3836,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = [](yoke_arg *a) { return compose_unbind(UnbindArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_unbind(UnbindArgs(a)); },
     },
     {
         .name = "gather",
@@ -3728,6 +3857,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_gather(GatherArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "scatter_add",
@@ -3748,6 +3878,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_add(ScatterAddArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "nonzero",
@@ -3768,6 +3899,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "masked_select",
@@ -3788,6 +3920,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "masked_fill",
@@ -3808,6 +3941,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_masked_fill(MaskedFillArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "pad",
@@ -3828,6 +3962,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "flip",
@@ -3848,6 +3983,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "roll",
@@ -3868,6 +4004,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "tile",
@@ -3888,6 +4025,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "tril",
@@ -3908,6 +4046,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_tril(TrilArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "triu",
@@ -3928,6 +4067,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_triu(TriuArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "one_hot",
@@ -3948,6 +4088,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "dropout",
@@ -3968,6 +4109,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "empty",
@@ -3988,6 +4130,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "zeros",
@@ -4008,6 +4151,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "ones",
@@ -4028,6 +4172,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "full",
@@ -4048,6 +4193,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "arange",
@@ -4068,6 +4214,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "linspace",
@@ -4088,6 +4235,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "eye",
@@ -4108,6 +4256,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "rand",
@@ -4128,6 +4277,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "randn",
@@ -4148,6 +4298,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "randint",
@@ -4168,6 +4319,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "randperm",
@@ -4188,6 +4340,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "empty_like",
@@ -4208,6 +4361,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "zeros_like",
@@ -4228,6 +4382,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "ones_like",
@@ -4248,6 +4403,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "full_like",
@@ -4268,6 +4424,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "rand_like",
@@ -4288,6 +4445,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "randn_like",
@@ -4308,6 +4466,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "randint_like",
@@ -4328,6 +4487,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_relu_backward",
@@ -4348,6 +4508,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_tanh_backward",
@@ -4368,6 +4529,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_gelu_backward",
@@ -4388,6 +4550,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_abs_backward",
@@ -4408,6 +4571,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_sqrt_backward",
@@ -4428,6 +4592,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_rsqrt_backward",
@@ -4448,6 +4613,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_reciprocal_backward",
@@ -4468,6 +4634,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_sin_backward",
@@ -4488,6 +4655,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_cos_backward",
@@ -4508,6 +4676,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_erf_backward",
@@ -4528,6 +4697,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_sigmoid_backward",
@@ -4548,6 +4718,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_silu_backward",
@@ -4568,6 +4739,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_softplus_backward",
@@ -4588,6 +4760,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_leaky_relu_backward",
@@ -4608,6 +4781,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_elu_backward",
@@ -4628,6 +4802,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_clamp_backward",
@@ -4648,6 +4823,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_pow_backward",
@@ -4668,6 +4844,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_pow_exponent_backward",
@@ -4688,6 +4865,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_maximum_backward",
@@ -4708,6 +4886,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_minimum_backward",
@@ -4728,6 +4907,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_index_put_",
@@ -4748,6 +4928,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_reverse_cumsum",
@@ -4768,6 +4949,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_amax_backward",
@@ -4788,6 +4970,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_prod_backward",
@@ -4808,6 +4991,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_var_backward",
@@ -4828,6 +5012,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_norm_backward",
@@ -4848,6 +5033,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_logsumexp_backward",
@@ -4868,6 +5054,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_softmax_backward",
@@ -4888,6 +5075,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_log_softmax_backward",
@@ -4908,6 +5096,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_cross_entropy_backward",
@@ -4928,6 +5117,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_nll_loss_backward",
@@ -4948,6 +5138,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_pair_loss",
@@ -4968,6 +5159,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_pair_loss(PairLossArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_pair_loss_backward",
@@ -4988,6 +5180,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_layer_norm_backward",
@@ -5008,6 +5201,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_rms_norm_backward",
@@ -5028,6 +5222,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_group_norm_backward",
@@ -5048,6 +5243,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_batch_norm",
@@ -5068,6 +5264,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_internal(BatchNormInternalArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_batch_norm_backward",
@@ -5088,6 +5285,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_embedding_backward",
@@ -5108,6 +5306,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_linear",
@@ -5128,6 +5327,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_internal(LinearInternalArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_linear_relu",
@@ -5148,6 +5348,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_relu(LinearReluArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_linear_act",
@@ -5168,6 +5369,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_linear_act(LinearActArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_attention",
@@ -5188,6 +5390,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_attention(AttentionArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_attention_backward",
@@ -5208,6 +5411,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_split3",
@@ -5228,6 +5432,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_split3(Split3Args(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_count_nonzero",
@@ -5248,6 +5453,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_nonzero",
@@ -5268,6 +5474,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_index",
@@ -5288,6 +5495,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index(IndexArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_index_put",
@@ -5308,6 +5516,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_dropout",
@@ -5328,6 +5537,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = [](yoke_arg *a, Backward &b) { vjp_dropout_internal(DropoutInternalArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_uniform",
@@ -5348,6 +5558,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_normal",
@@ -5368,6 +5579,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_randint",
@@ -5388,6 +5600,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_randperm",
@@ -5408,6 +5621,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_arange",
@@ -5428,6 +5642,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_eye",
@@ -5448,6 +5663,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_sgd",
@@ -5468,6 +5684,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_adam",
@@ -5488,6 +5705,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_adamw",
@@ -5508,6 +5726,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_unscale",
@@ -5528,6 +5747,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_update_scale",
@@ -5548,6 +5768,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_total_norm",
@@ -5568,6 +5789,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_clip_all",
@@ -5588,6 +5810,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
     {
         .name = "_lerp_all",
@@ -5608,6 +5831,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
+        .count_list = nullptr,
     },
 };
 

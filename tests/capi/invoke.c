@@ -178,6 +178,35 @@ static void a_list_of_results_has_a_call_of_its_own(void)
     yoke_tensor_release(x);
 }
 
+/* An expanded axis is of any length. What does not fit is known before a view is made: or this would never end. */
+static void a_list_is_counted_before_it_is_made(void)
+{
+    const char *const ops[] = {"unbind", "split", "chunk"};
+    const int64_t one = 1, many = 1 << 24, shape[] = {INT64_C(1) << 40};
+    yoke_tensor *x = NULL, *wide = NULL, *outs[1];
+    int64_t count = 0;
+    OK(yoke_ones(&one, 1, YOKE_F32, NULL, &x));
+    for (int i = 0; i < 3; i++) {
+        int32_t op = 0;
+        yoke_arg args[2] = {{0}};
+        OK(yoke_op_find(ops[i], &op));
+        OK(yoke_expand(x, &many, 1, &wide));
+        args[0] = tensor_arg(wide);
+        args[1] = int_arg(i == 2 ? many : i);
+        if (i == 1) args[1] = (yoke_arg){YOKE_ARG_INTS, 1, {.ints = &one}};
+        FAILS(yoke_op_invoke_list(op, args, 2, outs, 1, &count), YOKE_E_VALUE, "16777216 results");
+        CHECK(count == many);
+        yoke_tensor_release(wide);
+        OK(yoke_expand(x, shape, 1, &wide));
+        args[0] = tensor_arg(wide);
+        if (i == 2) args[1] = int_arg(shape[0]);
+        FAILS(yoke_op_invoke_list(op, args, 2, outs, 1, &count), YOKE_E_VALUE, "at most 16777216");
+        CHECK(count == 0);
+        yoke_tensor_release(wide);
+    }
+    yoke_tensor_release(x);
+}
+
 static void the_arguments_of_the_caller_stay_as_they_are(void)
 {
     yoke_tensor *x = two_by_two(), *out = NULL;
@@ -200,6 +229,7 @@ int main(void)
     RUN(an_in_place_op_returns_nothing_and_changes_its_argument);
     RUN(wrong_arguments_name_op_and_argument);
     RUN(a_list_of_results_has_a_call_of_its_own);
+    RUN(a_list_is_counted_before_it_is_made);
     RUN(the_arguments_of_the_caller_stay_as_they_are);
     return report();
 }

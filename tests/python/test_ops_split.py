@@ -26,6 +26,12 @@ def test_one_size_cuts_parts_of_that_size_and_the_last_may_be_smaller():
     assert_parts(yoke.tensor(X).split(100), [X])
 
 
+@pytest.mark.parametrize("cut", [lambda x: x.unbind(), lambda x: x.split(1), lambda x: x.chunk(1 << 30)])
+def test_more_parts_than_a_list_can_hold_are_refused_before_one_is_made(cut):
+    with pytest.raises(yoke.ValueError, match="there would be .* results; a list has at most 16777216"):
+        cut(yoke.ones(1).expand((1 << 40,)))
+
+
 def test_several_sizes_sum_to_the_axis():
     assert_parts(yoke.tensor(X).split([4, 0, 3]), [X[:4], X[4:4], X[4:]])
     with pytest.raises(yoke.ValueError, match=r"split: sizes \[4, 2\] cannot make up axis 0 of shape \[7, 6\]; several must sum"):

@@ -79,8 +79,9 @@ typedef struct yoke_op {
     const char *family;    /* "softmax" */
     const yoke_op_arg *args;
     int32_t arg_count;
-    int32_t result_count; /* tensors that yoke_op_invoke returns; 0 for an in-place op, -1 for a list */
-    int32_t mut_arg;      /* the argument that an in-place op changes and scripts return, else -1 */
+    int32_t
+        result_count; /* tensors that yoke_op_invoke returns; 0 for an in-place op, -1 for a list */
+    int32_t mut_arg;  /* the argument that an in-place op changes and scripts return, else -1 */
     int32_t reserved;
 } yoke_op;
 
@@ -102,8 +103,9 @@ YOKE_API yoke_status yoke_op_invoke(int32_t op, const yoke_arg *args, int32_t ar
                                     yoke_tensor **outs, int32_t out_count);
 
 /* The same for an op whose results are a list, as split's: `outs` has room for `capacity` of them, *count
- * says how many there are. Errors: VALUE where there is too little room, and those of yoke_op_invoke;
- * `outs` is then left as it was. [any-thread] */
+ * says how many there are. Errors: VALUE where there is too little room, of which *count tells how much is
+ * needed, or where it would be more than 2^24, with *count 0; and those of yoke_op_invoke. `outs` is then
+ * left as it was. [any-thread] */
 YOKE_API yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_count,
                                          yoke_tensor **outs, int64_t capacity, int64_t *count);
 

@@ -1,0 +1,133 @@
+// apart.cpp: tensors cut along an axis: how many parts there will be, and the parts, which are views.
+#include "core/ops/arrange.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+// How split cuts an axis.
+struct Cuts {
+    int axis;
+    int64_t count;
+    int64_t each;  // the one size of all parts but perhaps the last; 0 where every part has its own
+};
+
+Cuts cuts_of(SplitArgs a)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = existing_axis(x, a.axis(), "split");
+    const IntList sizes = a.size();
+    const int64_t length = x.shape_[axis];
+    int64_t total = 0;
+    for (const int64_t size : sizes)
+        if (size < 0 || __builtin_add_overflow(total, size, &total))
+            fail(YOKE_E_VALUE, "split: argument 'size' is %s; sizes must be 0 or more",
+                 to_string(sizes).c_str());
+    const bool even = sizes.size() == 1;
+    if (even ? total == 0 && length > 0 : total != length)
+        fail(YOKE_E_VALUE, "split: sizes %s cannot make up axis %d of shape %s; %s",
+             to_string(sizes).c_str(), axis, to_string(x.shape()).c_str(),
+             even ? "one size must be 1 or more" : "several must sum to its length");
+    if (!even) return {axis, static_cast<int64_t>(sizes.size()), 0};
+    return {axis, length == 0 ? 1 : (length - 1) / total + 1, std::max<int64_t>(total, 1)};
+}
+
+}  // namespace
+
+int64_t count_split(SplitArgs a)
+{
+    return cuts_of(a).count;
+}
+
+std::vector<Tensor> compose_split(SplitArgs a)
+{
+    const yoke_tensor &x = a.x();
+    const Cuts cuts = cuts_of(a);
+    const int64_t length = x.shape_[cuts.axis];
+    std::vector<Tensor> parts;
+    if (!cuts.each && cuts.count == 3) {
+        for (Tensor &part : ops::split3(x, a.size(), cuts.axis)) parts.push_back(std::move(part));
+        return parts;
+    }
+    int64_t start = 0;
+    for (int64_t i = 0; i < cuts.count; ++i) {
+        const int64_t size =
+            cuts.each ? std::min(cuts.each, length - start) : a.size()[static_cast<size_t>(i)];
+        parts.push_back(ops::slice(x, cuts.axis, start, start + size));
+        start += size;
+    }
+    return parts;
+}
+
+void infer_split3(Split3Args a, Plan &plan)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = static_cast<int>(a.axis());
+    int64_t start = 0;
+    for (const int64_t size : a.size()) {
+        Dims shape{x.shape()};
+        shape[axis] = size;
+        plan.view(x, shape, x.strides_, size ? start * x.strides_[axis] : 0);
+        start += size;
+    }
+}
+
+void vjp_split3(Split3Args a, Backward &b)
+{
+    Tensor parts[3];
+    yoke_tensor *list[3];
+    for (int i = 0; i < 3; ++i) {
+        Dims shape{a.x().shape()};
+        shape[static_cast<int>(a.axis())] = a.size()[static_cast<size_t>(i)];
+        parts[i] = b.grad(i).present() ? b.grad(i) : ops::zeros(shape, a.x().dtype, a.x().device);
+        list[i] = parts[i].get();
+    }
+    b.set(a.kX, ops::cat(list, a.axis()));
+}
+
+namespace {
+
+// The size that chunk gives to split.
+int64_t chunk_size(ChunkArgs a, int axis)
+{
+    if (a.chunks() < 1)
+        fail(YOKE_E_VALUE, "chunk: argument 'chunks' is %lld; it must be 1 or more",
+             static_cast<long long>(a.chunks()));
+    const int64_t length = a.x().shape_[axis];
+    return length ? (length - 1) / a.chunks() + 1 : 0;
+}
+
+}  // namespace
+
+int64_t count_chunk(ChunkArgs a)
+{
+    const int axis = existing_axis(a.x(), a.axis(), "chunk");
+    const int64_t size = chunk_size(a, axis);
+    return size ? (a.x().shape_[axis] - 1) / size + 1 : 1;
+}
+
+std::vector<Tensor> compose_chunk(ChunkArgs a)
+{
+    const int axis = existing_axis(a.x(), a.axis(), "chunk");
+    return ops::split(a.x(), Dims{chunk_size(a, axis)}, axis);
+}
+
+int64_t count_unbind(UnbindArgs a)
+{
+    return a.x().shape_[existing_axis(a.x(), a.axis(), "unbind")];
+}
+
+std::vector<Tensor> compose_unbind(UnbindArgs a)
+{
+    const yoke_tensor &x = a.x();
+    const int axis = existing_axis(x, a.axis(), "unbind");
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < x.shape_[axis]; ++i)
+        parts.push_back(ops::squeeze(ops::slice(x, axis, i, i + 1), axis));
+    return parts;
+}
+
+}  // namespace yoke
