@@ -32,6 +32,9 @@ private:
     std::unique_ptr<T[]> many_;
 };
 
+// A kernel of the op has failed: raises what it said, in a name that a script knows.
+[[noreturn]] void raise_kernel_error(const OpDef &op, yoke_status status, const Device &device);
+
 class Call {
 public:
     Call(const OpDef &op, int32_t number, yoke_arg *args);

@@ -29,6 +29,14 @@ std::vector<std::string> split_at_commas(const std::string &text)
     return parts;
 }
 
+// The whole character that stands at a byte of UTF-8.
+std::string character_at(const std::string &text, size_t at)
+{
+    size_t end = at + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    return text.substr(at, end - at);
+}
+
 }  // namespace
 
 Equation::Equation(std::string_view text, TensorList tensors) : text_(text)
@@ -52,8 +60,10 @@ void Equation::check_letter(const std::string &subscripts, size_t at) const
 {
     const char c = subscripts[at];
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return;
-    refuse(format("'%c' in \"%s\" is no letter; it takes letters, ',', '...' and one '->'", c,
-                  subscripts.c_str()));
+    refuse(format(
+        "'%s' in \"%s\" is no letter from a to z or A to Z; it takes those, ',', '...' and one "
+        "'->'",
+        character_at(subscripts, at).c_str(), subscripts.c_str()));
 }
 
 // Letters and one "...", which stands for `ellipsis_axes` axes.

@@ -278,6 +278,10 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
     if (a.num_classes() < -1)
         fail(YOKE_E_VALUE, "%s: argument 'num_classes' is %lld; it is -1 or a number of classes",
              plan.name(), static_cast<long long>(a.num_classes()));
+    // No kernel runs for an empty result, and an index of no class is still out of range.
+    if (a.num_classes() == 0 && a.x().numel > 0)
+        fail(YOKE_E_INDEX, "%s: 'x' has %lld indices, but with 0 classes there is none to name",
+             plan.name(), static_cast<long long>(a.x().numel));
     if (a.num_classes() == -1) {
         if (a.x().numel == 0)
             fail(YOKE_E_VALUE,

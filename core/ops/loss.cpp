@@ -24,6 +24,9 @@ void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *
     if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])
         fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be [N, C] and [N]",
              call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
+    if (x.shape_[0] > 0 && x.shape_[1] == 0)
+        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it has no classes for 'target' to name", call,
+             to_string(x.shape()).c_str());
 }
 
 yoke_dtype accumulated_dtype(yoke_dtype dtype)

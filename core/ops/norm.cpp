@@ -196,6 +196,16 @@ void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan)
 
 namespace {
 
+// Raises unless each channel has a statistic of its own to be updated.
+void check_updatable(const yoke_tensor *running, const char *arg)
+{
+    if (!running || running->ndim == 0 || running->shape_[0] < 2 || running->strides_[0]) return;
+    fail(YOKE_E_VALUE,
+         "batch_norm: argument '%s' is expanded: its %lld elements are in one place of memory; "
+         "clone() it first",
+         arg, static_cast<long long>(running->shape_[0]));
+}
+
 // running = (1 - momentum) running + momentum value, not recorded.
 void update_running(const yoke_tensor *running, const Tensor &value, double momentum, double scale)
 {
@@ -228,6 +238,8 @@ Tensor compose_batch_norm(BatchNormArgs a)
             to_string(x.shape()).c_str());
     check_beside(a.running_mean(), "running_mean", x, Dims{channels}, "batch_norm", true);
     check_beside(a.running_var(), "running_var", x, Dims{channels}, "batch_norm", true);
+    check_updatable(a.running_mean(), "running_mean");
+    check_updatable(a.running_var(), "running_var");
     auto [out, mean, variance] =
         ops::batch_norm_internal(x, nullptr, nullptr, a.weight(), a.bias(), a.eps());
     if (count > 1) {

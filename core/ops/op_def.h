@@ -90,4 +90,10 @@ struct OpDef {
 
 extern const OpDef kOps[YOKE_OP_COUNT];
 
+// For messages: an internal op goes by the name of what it is the inside of, and nobody calls it with an underscore.
+inline const char *public_name(const OpDef &op)
+{
+    return op.name + (op.name[0] == '_');
+}
+
 }  // namespace yoke

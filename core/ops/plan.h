@@ -18,7 +18,7 @@ public:
 
     Plan(const OpDef &op, yoke_arg *args, Device &device) : op_(op), args_(args), device_(device) {}
 
-    const char *name() const { return op_.name; }
+    const char *name() const { return public_name(op_); }
     Device &device() const { return device_; }
 
     // A result with memory of its own; row-major, or with given dense strides.

@@ -25,8 +25,8 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
         fail(YOKE_E_STATE,
              "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the "
              "tape has recorded; take the view again",
-             op.name, describe(x).c_str(), node ? format(" (by %s)", node->name()).c_str() : "",
-             writer ? writer : "the host");
+             public_name(op), describe(x).c_str(),
+             node ? format(" (by %s)", node->name()).c_str() : "", writer ? writer : "the host");
 }
 
 }  // namespace
@@ -49,14 +49,14 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
     const yoke_tensor *first = nullptr;
     auto look = [&](int i, const yoke_tensor *x) {
         if (!x)
-            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give a tensor", op.name,
+            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give a tensor", public_name(op),
                  op.args[i].name);
         if (!first) first = x;
         // copy_ is the one op that crosses devices.
         if (x->device != first->device && &op != &kOps[YOKE_OP_COPY_])
             fail(YOKE_E_VALUE,
                  "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()",
-                 op.name, op.args[i].name, x->device->name.c_str(), op.args[0].name,
+                 public_name(op), op.args[i].name, x->device->name.c_str(), op.args[0].name,
                  first->device->name.c_str());
     };
     for (int i = 0; i < op.arg_count; ++i) {
@@ -67,7 +67,7 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
             look(i, args[i].v.tensor);
         else if (type == ArgType::kTensor || type == ArgType::kMut ||
                  (type == ArgType::kOperand && !is_scalar(args[i])))
-            fail(YOKE_E_VALUE, "%s: argument '%s' is absent; give a tensor", op.name,
+            fail(YOKE_E_VALUE, "%s: argument '%s' is absent; give a tensor", public_name(op),
                  op.args[i].name);
     }
     return first ? *first->device : current_device();
@@ -89,14 +89,15 @@ void Call::check_written()
                      "%s: argument '%s' is a leaf that requires grad and cannot change in place "
                      "while the "
                      "tape records; use no_grad(), or an op that returns a new tensor",
-                     op_.name, op_.args[i].name);
+                     public_name(op_), op_.args[i].name);
             for (int d = 0; d < x.ndim && x.numel; ++d)
                 if (x.strides_[d] == 0 && x.shape_[d] > 1)
                     fail(YOKE_E_VALUE,
                          "%s: argument '%s' is expanded: axis %d has %lld elements in one place of "
                          "memory; "
                          "clone() it first",
-                         op_.name, op_.args[i].name, d, static_cast<long long>(x.shape_[d]));
+                         public_name(op_), op_.args[i].name, d,
+                         static_cast<long long>(x.shape_[d]));
             separate_overlaps(i);
         }
 }
@@ -151,7 +152,7 @@ void Call::check_gradient_of_written(const yoke_tensor &x)
              "%s: '%s' is a view, and a gradient would have to flow through its base; build the "
              "tensor "
              "with cat(), or change it under no_grad()",
-             op_.name, op_.args[op_.mut_result].name);
+             public_name(op_), op_.args[op_.mut_result].name);
 }
 
 void Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const
@@ -222,7 +223,7 @@ void Call::launch()
                        nullptr,
                        tf32_flag(),
                        0};
-    const yoke_kernel_fn kernel = kernel_of(device, number, op_.name);
+    const yoke_kernel_fn kernel = kernel_of(device, number, public_name(op_));
     if (Graph *graph = Graph::of_thread()) [[unlikely]] {
         const std::span<const Tensor> results(plan_.results_,
                                               static_cast<size_t>(plan_.result_count_));
@@ -233,7 +234,9 @@ void Call::launch()
         note_uses(memory_lane(device));
     }
     const auto start = device.backend->launch;
-    check_backend(start ? start(&record, kernel) : kernel(&record), op_.name, device.name.c_str());
+    const yoke_status status = start ? start(&record, kernel) : kernel(&record);
+    if (status != YOKE_OK) [[unlikely]]
+        raise_kernel_error(op_, status, device);
 }
 
 // Tells the storages of the arguments which stream uses them. Results were allocated on it.
@@ -340,12 +343,13 @@ void Call::check_result_fits(const yoke_tensor &x) const
     const yoke_tensor &result = *plan_.results_[0];
     if (!same(result.shape(), x.shape()))
         fail(YOKE_E_VALUE, "%s: the result has shape %s, which is not that of the %s it replaces",
-             op_.name, to_string(result.shape()).c_str(), describe(x).c_str());
+             public_name(op_), to_string(result.shape()).c_str(), describe(x).c_str());
     if ((is_floating(result.dtype) && !is_floating(x.dtype)) ||
         (x.dtype == YOKE_BOOL && result.dtype != YOKE_BOOL))
         fail(YOKE_E_TYPE,
              "%s: the result has dtype %s, which does not fit into the %s that is written; use %s",
-             op_.name, name(result.dtype), name(x.dtype), kOps[op_.in_place_of].name);
+             public_name(op_), name(result.dtype), name(x.dtype),
+             public_name(kOps[op_.in_place_of]));
 }
 
 void Call::execute(Tensor *results)

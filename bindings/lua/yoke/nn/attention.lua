@@ -7,6 +7,14 @@ local norm = require "yoke.nn.norm"
 local attention = {}
 local none = base.none
 
+local function check_places(x, width, call, name)
+    local shape = x.shape
+    if #shape ~= 3 or shape[3] ~= width then
+        core.raise("value", call, ("x has shape [%s]; it takes [N, length, %s] with %s %d; unsqueeze(0) makes a batch of one "
+            .. "sequence"):format(table.concat(shape, ", "), name, name, width))
+    end
+end
+
 --- nn.MultiheadAttention(embed_dim, num_heads, {num_kv_heads =, bias = true, dropout = 0, causal = false,
 --- dtype =, device =}): self-attention over x [N, length, embed_dim].
 ---
@@ -34,6 +42,7 @@ end
 
 --- `mask` [length, length], or with axes for N and heads before: bool keeps what is true, floating is added.
 function attention.MultiheadAttention:forward(x, mask)
+    check_places(x, self.embed_dim, "MultiheadAttention", "embed_dim")
     local n, length = x.shape[1], x.shape[2]
     local q, kv = self.num_heads, self.num_kv_heads
     local heads = self.qkv(x):reshape { n, length, q + 2 * kv, self.head_dim }
@@ -70,6 +79,7 @@ function attention.TransformerBlock:init(width, num_heads, options)
 end
 
 function attention.TransformerBlock:forward(x, mask)
+    check_places(x, self.attention.embed_dim, "TransformerBlock", "width")
     x = x + self.dropout(self.attention(self.norm1(x), mask))
     local y = core.linear(self.norm2(x), self.up.weight, self.up.bias, self.activation)
     return x + self.dropout(self.down(y))

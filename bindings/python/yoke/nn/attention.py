@@ -10,6 +10,12 @@ from yoke.nn.module import Module
 from yoke.nn.norm import LayerNorm
 
 
+def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
+    if x.ndim != 3 or x.shape[2] != width:
+        raise _yoke.ValueError(f"{call}: x has shape {list(x.shape)}; it takes [N, length, {name}] with {name} {width}; "
+                               "unsqueeze(0) makes a batch of one sequence")
+
+
 class MultiheadAttention(Module):
     """Self-attention over x [N, length, embed_dim] (A. Vaswani et al., "Attention Is All You Need").
 
@@ -36,6 +42,7 @@ class MultiheadAttention(Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """`mask` [length, length], or with axes for N and heads before: bool keeps what is true, floating is added."""
+        _check_places(x, self.embed_dim, "MultiheadAttention", "embed_dim")
         n, length, _ = x.shape
         q, kv = self.num_heads, self.num_kv_heads
         heads = self.qkv(x).reshape((n, length, q + 2 * kv, self.head_dim))
@@ -69,6 +76,7 @@ class TransformerBlock(Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        _check_places(x, self.attention.embed_dim, "TransformerBlock", "width")
         x = x + self.dropout(self.attention(self.norm1(x), mask))
         y = yoke.linear(self.norm2(x), self.up.weight, self.up.bias, self.activation)
         return x + self.dropout(self.down(y))
