@@ -184,7 +184,7 @@ int64_t Attention::draws() const
 Tensor composed(const Attention &a)
 {
     Tensor scores = ops::matmul(ops::mul(a.query, a.scale), ops::transpose(a.key, -2, -1));
-    scores = ops::add(scores, a.mask);
+    scores = ops::add(scores, ops::cast(a.mask, scores->dtype));  // as the kernel takes it
     if (scores->shape_[scores->ndim - 1] == 0) return ops::matmul(scores, a.value);
     const int64_t last = -1;
     const IntList axis(&last, 1);

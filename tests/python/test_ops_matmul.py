@@ -174,6 +174,17 @@ def test_masks_in_another_floating_dtype_serve():
     assert to_numpy(got).tobytes() == to_numpy(attend(q, k, v, mask.to(dtype=yoke.bfloat16))).tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_mask_in_another_dtype_gets_its_gradient_in_its_own(dtype):
+    q, k, v = (randoms(3, 4, dtype="bfloat16") for _ in range(3))
+    mask = to_yoke(np.zeros((3, 3))).to(dtype=getattr(yoke, dtype))
+    plain = attend(q, k, v, mask)
+    learned = attend(q, k, v, mask.requires_grad_(True))
+    learned.sum().backward()
+    assert learned.dtype == yoke.bfloat16 and mask.grad.dtype == mask.dtype
+    np.testing.assert_allclose(to_numpy(learned), to_numpy(plain), rtol=0.03, atol=0.02)
+
+
 def test_dropout_of_attention_keeps_the_mean_and_draws_its_mask_again_for_the_gradient():
     length = 130
     q, k = yoke.zeros((1, length, 8)), yoke.zeros((1, length, 8))  # every weight is 1 / length
