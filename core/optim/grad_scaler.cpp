@@ -65,6 +65,16 @@ T read_item(const yoke_tensor &x)
     return value;
 }
 
+void need_gradients(const std::vector<Tensor> &found_infs, const yoke_optimizer &optimizer,
+                    const char *call)
+{
+    if (found_infs.empty())
+        fail(YOKE_E_STATE,
+             "%s: no parameter of this %s has a gradient; call scaler.scale(loss) and backward() "
+             "first",
+             call, optimizer.kind());
+}
+
 // The gradients of an optimizer on one device.
 struct OnDevice {
     Device *device;
@@ -128,14 +138,20 @@ void yoke_grad_scaler::set_rule(double growth_factor, double backoff_factor,
     next.growth_factor = growth_factor;
     next.backoff_factor = backoff_factor;
     next.growth_interval = growth_interval;
-    check_options(next);
+    check_rule(next);
     options_ = next;
 }
 
 void yoke_grad_scaler::set_state(const ScalerOptions &state)
 {
     if (!options_.enabled) return;
-    check_rule(state);  // the scale may be any that a scaler comes to: overflows have no floor
+    check_rule(state);
+    // Any that a scaler comes to: overflows have no floor, and 0 is where they end.
+    const auto scale = static_cast<float>(state.init_scale);
+    if (!(scale >= 0) || std::isinf(scale))
+        fail(YOKE_E_VALUE,
+             "load_state_dict: the scale is %g; it must be 0 or more and finite as a float32",
+             state.init_scale);
     options_ = state;
     options_.enabled = true;
     if (!scale_.present()) return;
@@ -202,7 +218,9 @@ void yoke_grad_scaler::unscale(yoke_optimizer &optimizer)
              "%s: it is called after step() of this %s; call it before step(), and update() at the "
              "end of each iteration",
              call, optimizer.kind());
-    iteration.found_infs = unscale_gradients(optimizer);
+    std::vector<Tensor> found = unscale_gradients(optimizer);
+    need_gradients(found, optimizer, call);
+    iteration.found_infs = std::move(found);
     iteration.stage = Stage::kUnscaled;
 }
 
@@ -219,11 +237,7 @@ void yoke_grad_scaler::step(yoke_optimizer &optimizer)
              call, optimizer.kind());
     std::vector<Tensor> found =
         iteration.stage == Stage::kReady ? unscale_gradients(optimizer) : iteration.found_infs;
-    if (found.empty())
-        fail(YOKE_E_STATE,
-             "%s: no parameter of this %s has a gradient; call scaler.scale(loss) and backward() "
-             "first",
-             call, optimizer.kind());
+    need_gradients(found, optimizer, call);
     // What was unscaled stays so, even if the step fails.
     iteration.found_infs = found;
     iteration.stage = Stage::kUnscaled;
@@ -268,6 +282,13 @@ void yoke_grad_scaler::update_to(const yoke_tensor &scale)
              "element that does not require grad",
              describe(scale).c_str());
     NoGrad no_grad;
+    if (scale.device->host && !Graph::of_thread()) {  // another device would be waited for
+        const auto value = read_item<float>(ops::cast(scale, YOKE_F32));
+        if (!(value > 0) || std::isinf(value))
+            fail(YOKE_E_VALUE,
+                 "update: argument 'new_scale' is %g; it must be above 0 and finite as a float32",
+                 static_cast<double>(value));
+    }
     const int64_t strides[1] = {0};
     ops::copy_(scale_, make_view(scale, {}, strides, 0));
     iterations_.clear();

@@ -281,6 +281,8 @@ def test_calls_out_of_order_say_what_to_do():
     loss = scaler.scale(p.sum())
     with pytest.raises(yoke.StateError, match="step: no parameter of this SGD has a gradient; .* backward"):
         scaler.step(optimizer)
+    with pytest.raises(yoke.StateError, match="unscale_: no parameter of this SGD has a gradient; .* backward"):
+        scaler.unscale_(optimizer)
     with pytest.raises(yoke.StateError, match=r"update: no gradients have been looked at .*; call step\(optimizer\) first"):
         scaler.update()
     loss.backward()
@@ -295,6 +297,16 @@ def test_calls_out_of_order_say_what_to_do():
     assert p.grad.tolist() == [1.0, 1.0] and p.tolist() == [0.0, 1.0]
     scaler.update()
     scaler.unscale_(optimizer)
+
+
+def test_unscaling_too_early_is_made_good_by_a_backward():
+    p, optimizer, scaler = one(init_scale=4.0)
+    loss = scaler.scale(p.sum())
+    with pytest.raises(yoke.StateError, match="has a gradient"):
+        scaler.unscale_(optimizer)
+    loss.backward()
+    scaler.step(optimizer)
+    assert p.grad.tolist() == [1.0, 1.0]
 
 
 def test_half_gradients_are_refused_before_any_is_changed():
@@ -346,6 +358,22 @@ def test_a_state_whose_scale_has_shrunk_to_nothing_is_loaded():
     scaler = yoke.GradScaler()
     scaler.load_state_dict(state)
     assert scaler.get_scale() == 0.0
+    scaler.set_growth_factor(3.0)
+    assert scaler.get_growth_factor() == 3.0 and scaler.get_scale() == 0.0
+
+
+@pytest.mark.parametrize("scale", [-1.0, 1e40, float("inf"), float("nan")])
+def test_a_scale_that_no_scaler_comes_to_is_refused_wherever_it_comes_from(scale):
+    scaler = yoke.GradScaler(init_scale=4.0)
+    scaler.scale(yoke.ones(()))
+    with pytest.raises(yoke.ValueError, match="load_state_dict: the scale is"):
+        scaler.load_state_dict({**scaler.state_dict(), "scale": scale})
+    for new_scale in (scale, yoke.tensor([scale], dtype=yoke.float64, device="cpu")):
+        with pytest.raises(yoke.ValueError, match="update: argument 'new_scale' is"):
+            scaler.update(new_scale)
+    with pytest.raises(yoke.ValueError, match="update: argument 'new_scale' is 0"):
+        scaler.update(0.0)
+    assert scaler.get_scale() == 4.0
 
 
 @pytest.mark.parametrize("bad", [0, 419, None])

@@ -72,7 +72,7 @@ class GradScaler:
             self._core.update()
             return
         if not isinstance(new_scale, Tensor):
-            new_scale = _yoke.tensor(float(new_scale))
+            new_scale = _yoke.tensor(float(new_scale), dtype=_yoke.float32, device="cpu")  # where its value is looked at
         self._core.update_to(new_scale)
 
     def get_scale(self) -> float:

@@ -92,8 +92,8 @@ YOKE_API yoke_status yoke_grad_scaler_scale(yoke_grad_scaler *scaler, yoke_tenso
                                             yoke_tensor **out);
 
 /* Divides the gradients of an optimizer by the scale, in place, so that they can be looked at or clipped
- * before the step. Errors: STATE if nothing was scaled, or this optimizer was unscaled or stepped since
- * the last update; TYPE for a float16 gradient. [any-thread] */
+ * before the step. Errors: STATE if nothing was scaled, no parameter has a gradient, or this optimizer was
+ * unscaled or stepped since the last update; TYPE for a float16 gradient. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_unscale(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
 
 /* Unscales, if that was not done yet, and steps unless a gradient was not finite. Errors: STATE if nothing
@@ -105,15 +105,16 @@ YOKE_API yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimi
  * Errors: STATE if no gradients have been looked at. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_update(yoke_grad_scaler *scaler);
 
-/* Ends an iteration with a scale of the caller's: a floating tensor of one element. [any-thread] */
+/* Ends an iteration with a scale of the caller's: a floating tensor of one element. Errors: VALUE for one
+ * in the host's memory that is not above 0 and finite; a device is not waited for. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_update_to(yoke_grad_scaler *scaler, yoke_tensor *scale);
 
 /* Everything that a scaler which goes on from here needs; waits for the device. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_get_state(yoke_grad_scaler *scaler,
                                                 yoke_grad_scaler_options *state);
 
-/* Takes over such a state; `disabled` stays as it was made. Errors: as yoke_grad_scaler_create.
- * [any-thread] */
+/* Takes over such a state; `disabled` stays as it was made. Errors: as yoke_grad_scaler_create, but a scale
+ * that overflows have brought to 0 is taken. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_set_state(yoke_grad_scaler *scaler,
                                                 const yoke_grad_scaler_options *state);
 
