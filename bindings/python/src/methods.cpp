@@ -177,10 +177,11 @@ PyObject *close(PyObject *self, PyObject *)
 }
 
 // x.numpy() and numpy.asarray(x) are yoke._numpy's: NumPy is imported where it is asked for.
-PyObject *call_numpy(PyObject *self, const char *name, PyObject *a, PyObject *b)
+PyObject *call_numpy(PyObject *self, PyObject *dtype, PyObject *copy)
 {
     PyObject *module = PyImport_ImportModule("yoke._numpy");
-    PyObject *array = module ? PyObject_CallMethod(module, name, "OOO", self, a, b) : nullptr;
+    PyObject *array =
+        module ? PyObject_CallMethod(module, "array", "OOO", self, dtype, copy) : nullptr;
     Py_XDECREF(module);
     return array;
 }
@@ -188,7 +189,7 @@ PyObject *call_numpy(PyObject *self, const char *name, PyObject *a, PyObject *b)
 PyObject *numpy(PyObject *self, PyObject *)
 {
     if (!tensor_argument(self, {"numpy", "self"})) return nullptr;
-    return call_numpy(self, "array", Py_None, Py_None);
+    return call_numpy(self, Py_None, Py_None);
 }
 
 PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
@@ -198,7 +199,16 @@ PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObjec
     if (!tensor_argument(self, {"__array__", "self"}) ||
         !read_parameters("__array__", kNames, 2, 0, args, count, keywords, values))
         return nullptr;
-    return call_numpy(self, "array", values[0], values[1]);
+    return call_numpy(self, values[0], values[1]);
+}
+
+PyObject *deep_copy(PyObject *self, PyObject *memo)
+{
+    if (!tensor_argument(self, {"__deepcopy__", "self"})) return nullptr;
+    PyObject *module = PyImport_ImportModule("yoke._copy");
+    PyObject *copy = module ? PyObject_CallMethod(module, "deepcopy", "OO", self, memo) : nullptr;
+    Py_XDECREF(module);
+    return copy;
 }
 
 template <class Function>
@@ -248,6 +258,11 @@ PyMethodDef tensor_methods[] = {
      "requires no grad, else UnsupportedError or StateError says what to call before."},
     {"__array__", keywords(array), kKeywords,
      "__array__($self, /, dtype=None, copy=None)\n--\n\nNumPy's way to ask for numpy()."},
+    {"__deepcopy__", deep_copy, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\n"
+     "copy.deepcopy's way to ask for a leaf of its own with the same values and gradient. "
+     "StateError\n"
+     "for what is no leaf."},
     {"tolist", with_no_arguments<tensor_to_list>, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
     {"item", with_no_arguments<tensor_item>, METH_NOARGS,

@@ -5,7 +5,12 @@ local base = require "yoke.nn.module"
 local norm = {}
 local none = base.none
 
-local function lengths(shape) return type(shape) == "table" and shape or { shape } end
+local function lengths(call, shape)
+    local list = type(shape) == "table" and shape or { shape }
+    if #list == 0 then core.raise("value", call, "normalized_shape names no axis; it takes a length, or a list of them") end
+    for _, length in ipairs(list) do base.positive(call, { "normalized_shape", length }) end
+    return list
+end
 
 -- A scale and a shift of one shape, as far as they are wanted.
 local function register(self, shape, weight, bias, options)
@@ -21,7 +26,7 @@ norm.LayerNorm = base.Module:extend("LayerNorm")
 function norm.LayerNorm:init(normalized_shape, options)
     options = base.options("LayerNorm", options,
         { eps = 1e-5, elementwise_affine = true, bias = true, dtype = none, device = none })
-    self.normalized_shape, self.eps = lengths(normalized_shape), options.eps
+    self.normalized_shape, self.eps = lengths("LayerNorm", normalized_shape), options.eps
     register(self, self.normalized_shape, options.elementwise_affine, options.elementwise_affine and options.bias, options)
 end
 
@@ -37,7 +42,7 @@ norm.RMSNorm = base.Module:extend("RMSNorm")
 
 function norm.RMSNorm:init(normalized_shape, options)
     options = base.options("RMSNorm", options, { eps = none, elementwise_affine = true, dtype = none, device = none })
-    self.normalized_shape, self.eps = lengths(normalized_shape), options.eps
+    self.normalized_shape, self.eps = lengths("RMSNorm", normalized_shape), options.eps
     register(self, self.normalized_shape, options.elementwise_affine, false, options)
 end
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from yoke import _yoke
 from yoke.nn.module import Module
@@ -37,8 +37,18 @@ class _Ordered(Module):
     def __iter__(self) -> Iterator[Module]:
         return self.children()
 
-    def __getitem__(self, index: int) -> Module:
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self: C, index: slice) -> C: ...
+
+    def __getitem__(self: C, index: int | slice) -> Module | C:
+        """One module, or a container of this kind with those of a slice, which both then share."""
         modules = list(self._modules.values())
+        if isinstance(index, slice):
+            part: C = type(self).__new__(type(self))
+            part.training = self.training
+            return part.extend(modules[index])
         if not -len(modules) <= index < len(modules):
             raise _yoke.IndexError(f"{type(self).__name__}: index {index} is out of range for {len(modules)} modules")
         return modules[index]

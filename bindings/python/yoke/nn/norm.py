@@ -10,8 +10,11 @@ from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.module import Module, Parameter
 
 
-def _lengths(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+def _lengths(shape: int | Sequence[int], call: str) -> tuple[int, ...]:
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not lengths or any(length < 1 for length in lengths):
+        raise _yoke.ValueError(f"{call}(): normalized_shape is {shape}; it names one axis or more, each of at least 1")
+    return lengths
 
 
 class _Affine(Module):
@@ -34,7 +37,7 @@ class LayerNorm(_Affine):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device: Device | str | int | None = None, dtype: DType | None = None) -> None:
-        self.normalized_shape, self.eps = _lengths(normalized_shape), eps
+        self.normalized_shape, self.eps = _lengths(normalized_shape, "LayerNorm"), eps
         self._register(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -52,7 +55,7 @@ class RMSNorm(_Affine):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
                  device: Device | str | int | None = None, dtype: DType | None = None) -> None:
-        self.normalized_shape, self.eps = _lengths(normalized_shape), eps
+        self.normalized_shape, self.eps = _lengths(normalized_shape, "RMSNorm"), eps
         self._register(self.normalized_shape, elementwise_affine, False, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
