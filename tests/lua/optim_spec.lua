@@ -177,6 +177,23 @@ describe("param_groups", function()
     end)
 end)
 
+describe("GradScaler", function()
+    it("refuses a scale that no scaler comes to, and unscaling without gradients", function()
+        local x = parameter(1.)
+        local optimizer <close> = optim.SGD({ x }, { lr = 0.1 })
+        local scaler <close> = yoke.GradScaler { init_scale = 4 }
+        scaler:scale(x)
+        fails("state", { "unscale_", "has a gradient" }, scaler.unscale_, scaler, optimizer)
+        for _, scale in ipairs { -5, 1 / 0, 0 / 0 } do
+            fails("value", "'new_scale'", scaler.update, scaler, scale)
+            local state = scaler:state_dict()
+            state.scale = scale
+            fails("value", "the scale is", scaler.load_state_dict, scaler, state)
+        end
+        assert.equal(4.0, scaler:get_scale())
+    end)
+end)
+
 describe("optim.EMA", function()
     it("follows the parameters and changes places with them", function()
         local x = parameter(1.)

@@ -2,6 +2,8 @@
  * Loss scaling, averages of parameters, clipping and schedules: the rest of yoke/optim.h and yoke/amp.h.
  * yoke/scaler.lua, yoke/optim.lua and yoke/schedule.lua give them their faces.
  */
+#include <string.h>
+
 #include "bindings/lua/src/convert.h"
 
 static const char kScalerName[] = "yoke.GradScaler";
@@ -227,14 +229,28 @@ static int ema_average(lua_State *L)
     return 1;
 }
 
-/* clip_grad_norm_(list of tensors, max_norm, norm_type = 2) -> the norm before */
+/* The argument behind max_norm, or the one option of a table there. */
+static double norm_type_arg(lua_State *L, Binding *b, const char *call)
+{
+    if (lua_isnoneornil(L, 3)) return 2;
+    if (!lua_istable(L, 3)) return yl_number_arg(L, b, 3, call, "norm_type");
+    for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
+        if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), "norm_type"))
+            yl_raise(L, b, YOKE_E_VALUE, call, "unknown option '%s'; there is norm_type",
+                     luaL_tolstring(L, -2, NULL));
+    const int absent = lua_getfield(L, 3, "norm_type") == LUA_TNIL;
+    const double p = absent ? 2 : yl_number_arg(L, b, -1, call, "norm_type");
+    lua_pop(L, 1);
+    return p;
+}
+
+/* clip_grad_norm_(list of tensors, max_norm, {norm_type = 2}) -> the norm before */
 static int clip_grad_norm(lua_State *L)
 {
     Binding *b = yl_binding(L);
     static const char call[] = "clip_grad_norm_";
     const Target target = {b, call, "params"};
-    const double max_norm = yl_number_arg(L, b, 2, call, "max_norm"),
-                 p = lua_isnoneornil(L, 3) ? 2 : yl_number_arg(L, b, 3, call, "norm_type");
+    const double max_norm = yl_number_arg(L, b, 2, call, "max_norm"), p = norm_type_arg(L, b, call);
     yoke_tensor **box = yl_new_tensor(L, b);
     const int place = lua_gettop(L);
     const yoke_arg list = tensors_arg(L, target, 1);

@@ -1,5 +1,6 @@
 --- yoke.optim: optimizers, averages of parameters and schedules over those of the C API.
 local core = require "yoke.core"
+local read = require "yoke.options".read
 
 local optim = {}
 
@@ -177,9 +178,10 @@ local EMA = {}
 EMA.__index = EMA
 EMA.__name = "yoke.optim.EMA"
 
---- average = decay * average + (1 - decay) * parameter at each update(), over a list of tensors; it begins as a copy.
-function optim.EMA(params, decay)
-    decay = decay or 0.999
+--- optim.EMA(params, {decay = 0.999}): average = decay * average + (1 - decay) * parameter at each update(), over a list of
+--- tensors; it begins as a copy.
+function optim.EMA(params, ...)
+    local decay = read("EMA", { { "decay", 0.999 } }, ...)
     return setmetatable({ handle = core.ema(params, decay), count = #params, decay = decay, depth = 0, swapped = false }, EMA)
 end
 

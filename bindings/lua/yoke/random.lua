@@ -1,5 +1,6 @@
 --- Random streams that a script holds in its hand: get_rng_state, set_rng_state and Generator.
 local core = require "yoke.core"
+local options = require "yoke.options"
 
 local random = {}
 
@@ -83,8 +84,9 @@ function Generator:use(fn, ...)
     return (function(...) return ... end)(fn(...))
 end
 
---- yoke.Generator(device, seed)
-function random.Generator(device, seed)
+--- yoke.Generator(device, seed), or yoke.Generator{device =, seed = 0}.
+function random.Generator(...)
+    local device, seed = options.read("Generator", { { "device", options.none }, { "seed", 0 } }, ...)
     local where = device and core.device(device) or core.current_device()
     if device and not where then core.raise("value", "Generator", "there is no device " .. tostring(device)) end
     return setmetatable({ device = where, seed = 0, offset = 0 }, Generator):manual_seed(seed or 0)

@@ -7,6 +7,7 @@
 --- To clip, call scaler:unscale_(optimizer) before. To gather gradients over n batches, divide each loss by n, and call
 --- step and update after the last alone.
 local core = require "yoke.core"
+local options = require "yoke.options"
 
 local GradScaler = {}
 GradScaler.__index = GradScaler
@@ -53,8 +54,9 @@ function GradScaler:unscale_(optimizer) self.handle:unscale(handle_of(optimizer,
 function GradScaler:step(optimizer) self.handle:step(handle_of(optimizer, "step")) end
 
 --- Ends an iteration after the steps of all its optimizers; new_scale (a number or tensor) overrides the rule.
-function GradScaler:update(new_scale)
-    if type(new_scale) == "number" then new_scale = core.tensor(new_scale + 0.0) end
+function GradScaler:update(...)
+    local new_scale = options.read("update", { { "new_scale", options.none } }, ...)
+    if type(new_scale) == "number" then new_scale = core.tensor(new_scale + 0.0, { device = "cpu" }) end
     self.handle:update(new_scale)
 end
 

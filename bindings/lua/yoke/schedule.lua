@@ -1,6 +1,7 @@
 --- yoke.optim.schedule: learning rates over time. Make one over an optimizer and call schedule:step() after each of its
 --- steps; the rate of step 0 is in force at once. Formulas are PyTorch's.
 local core = require "yoke.core"
+local options = require "yoke.options"
 local formulas = core.schedules
 
 local schedule = {}
@@ -14,7 +15,10 @@ local function apply(self)
 end
 
 -- lr_at(step, base) gives the rate of a group whose rate was `base` at the beginning.
-local function new(optimizer, lr_at)
+local function new(kind, optimizer, lr_at)
+    if type(optimizer) ~= "table" or not optimizer.param_groups then
+        core.raise("type", "schedule." .. kind, "argument 'optimizer' must be one of yoke.optim, not a " .. type(optimizer))
+    end
     local self = setmetatable({ optimizer = optimizer, steps = 0, lr_at = lr_at, base_lrs = {} }, Schedule)
     for i in ipairs(optimizer.param_groups) do self.base_lrs[i] = optimizer:get_lr(i - 1) end
     apply(self)
@@ -57,42 +61,58 @@ local function at_least(kind, name, value, least)
     return value
 end
 
---- factor * base before total_steps, then base. Without arguments the rate never changes.
-function schedule.constant(optimizer, factor, total_steps)
-    factor, total_steps = factor or 1, at_least("constant", "total_steps", total_steps or 0, 0)
-    return new(optimizer, function(step, base) return formulas.constant(base, factor, total_steps, step) end)
+local function number(kind, name, value)
+    if type(value) ~= "number" then
+        core.raise("type", "schedule." .. kind, name .. " is " .. tostring(value) .. "; a number is needed")
+    end
+    return value
+end
+
+-- The arguments behind the required ones: a list of {name, default}.
+local function read(kind, known, ...) return options.read("schedule." .. kind, known, ...) end
+
+--- {factor = 1, total_steps = 0}: factor * base before total_steps, then base. Without arguments the rate never changes.
+function schedule.constant(optimizer, ...)
+    local factor, total_steps = read("constant", { { "factor", 1 }, { "total_steps", 0 } }, ...)
+    at_least("constant", "total_steps", total_steps, 0)
+    return new("constant", optimizer, function(step, base) return formulas.constant(base, factor, total_steps, step) end)
 end
 
 --- The rate of all groups goes from `start` to `stop` in `total_steps` equal steps, and stays there.
 function schedule.linear(optimizer, start, stop, total_steps)
+    number("linear", "start", start)
+    number("linear", "stop", stop)
     at_least("linear", "total_steps", total_steps, 1)
-    return new(optimizer, function(step) return formulas.linear(start, stop, total_steps, step) end)
+    return new("linear", optimizer, function(step) return formulas.linear(start, stop, total_steps, step) end)
 end
 
---- Up to each group's rate in options.warmup_steps (0), then half a cosine down to options.min_lr (0) at total_steps.
-function schedule.cosine(optimizer, total_steps, options)
-    options = options or {}
-    local warmup, least = at_least("cosine", "warmup_steps", options.warmup_steps or 0, 0), options.min_lr or 0
+--- {min_lr = 0, warmup_steps = 0}: up to each group's rate in warmup_steps, then half a cosine down to min_lr at total_steps.
+function schedule.cosine(optimizer, total_steps, ...)
     at_least("cosine", "total_steps", total_steps, 1)
-    return new(optimizer, function(step, base) return formulas.cosine(base, least, total_steps, warmup, step) end)
+    local least, warmup = read("cosine", { { "min_lr", 0 }, { "warmup_steps", 0 } }, ...)
+    at_least("cosine", "warmup_steps", warmup, 0)
+    return new("cosine", optimizer, function(step, base) return formulas.cosine(base, least, total_steps, warmup, step) end)
 end
 
---- The rate is multiplied by gamma (0.1) after every step_size steps.
-function schedule.step(optimizer, step_size, gamma)
+--- {gamma = 0.1}: the rate is multiplied by gamma after every step_size steps.
+function schedule.step(optimizer, step_size, ...)
     at_least("step", "step_size", step_size, 1)
-    return new(optimizer, function(step, base) return formulas.step(base, step_size, gamma or 0.1, step) end)
+    local gamma = read("step", { { "gamma", 0.1 } }, ...)
+    return new("step", optimizer, function(step, base) return formulas.step(base, step_size, gamma, step) end)
 end
 
---- From max_lr / div_factor (25) up to max_lr over pct_start (0.3) of the steps, then down to max_lr / div_factor /
---- final_div_factor (1e4).
-function schedule.one_cycle(optimizer, max_lr, total_steps, options)
-    options = options or {}
-    local share, div, last = options.pct_start or 0.3, options.div_factor or 25, options.final_div_factor or 1e4
+--- {pct_start = 0.3, div_factor = 25, final_div_factor = 1e4}: from max_lr / div_factor up to max_lr over pct_start of the
+--- steps, then down to max_lr / div_factor / final_div_factor.
+function schedule.one_cycle(optimizer, max_lr, total_steps, ...)
+    number("one_cycle", "max_lr", max_lr)
     at_least("one_cycle", "total_steps", total_steps, 1)
+    local share, div, last = read("one_cycle",
+        { { "pct_start", 0.3 }, { "div_factor", 25 }, { "final_div_factor", 1e4 } }, ...)
     if share < 0 or share > 1 then
         core.raise("value", "schedule.one_cycle", "pct_start is " .. share .. "; it is a share, 0 to 1")
     end
-    return new(optimizer, function(step) return formulas.one_cycle(max_lr, total_steps, share, div, last, step) end)
+    return new("one_cycle", optimizer,
+        function(step) return formulas.one_cycle(max_lr, total_steps, share, div, last, step) end)
 end
 
 return schedule

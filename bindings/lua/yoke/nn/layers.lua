@@ -52,12 +52,12 @@ function layers.Embedding:forward(index) return core.embedding(index, self.weigh
 
 function layers.Embedding:extra() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
---- nn.Dropout(p = 0.5): zeroes elements with probability p while training, and scales the rest by 1 / (1 - p).
+--- nn.Dropout{p = 0.5} or nn.Dropout(0.5): zeroes elements with probability p while training, and scales the rest by 1 / (1 - p).
 layers.Dropout = Module:extend("Dropout")
 
-function layers.Dropout:init(p)
-    self.p = p or 0.5
-    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then
+function layers.Dropout:init(...)
+    self.p = base.read("Dropout", { { "p", 0.5 } }, ...)
+    if not (self.p and self.p >= 0 and self.p <= 1) then
         core.raise("value", "Dropout", ("p is %s; a probability lies between 0 and 1"):format(self.p))
     end
 end
@@ -68,6 +68,8 @@ function layers.Dropout:extra() return "p=" .. self.p end
 
 --- Joins all axes but the first: [N, …] becomes [N, rest].
 layers.Flatten = Module:extend("Flatten")
+
+function layers.Flatten:init(...) base.read("Flatten", {}, ...) end
 
 function layers.Flatten:forward(x)
     local shape, rest = x.shape, 1

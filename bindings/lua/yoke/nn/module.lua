@@ -1,5 +1,6 @@
 --- Module, the base of every layer and network, and Parameter, what it trains; yoke.nn says how to use them.
 local core = require "yoke.core"
+local options = require "yoke.options"
 
 local base = {}
 
@@ -293,28 +294,7 @@ function base.Parameter(tensor) return tensor:detach():requires_grad_(true) end
 
 -- ---- Arguments ------------------------------------------------------------------------------------------
 
-base.none = {} -- stands for an option that has no default
-
---- The options that a caller gave over the defaults in `known`; an unknown one is an error.
-function base.options(call, given, known)
-    local all = {}
-    for name, default in pairs(known) do
-        if default ~= base.none then all[name] = default end
-    end
-    if given ~= nil and type(given) ~= "table" then
-        core.raise("type", call, ("options are a %s; they stand in a table, {name = value}"):format(type(given)))
-    end
-    for name, value in pairs(given or {}) do
-        if known[name] == nil then
-            local names = {}
-            for each in pairs(known) do names[#names + 1] = each end
-            table.sort(names)
-            core.raise("value", call, ("unknown option '%s'; there are %s"):format(name, table.concat(names, ", ")))
-        end
-        all[name] = value
-    end
-    return all
-end
+base.none, base.options, base.read = options.none, options.named, options.read
 
 --- Raises unless each named value is a whole number of 1 or more: positive("Linear", {"in_features", n}, …).
 function base.positive(call, ...)

@@ -1,8 +1,9 @@
 --- nn.init: ways to fill a tensor before training. Each changes the tensor in place, unrecorded, and returns it.
 ---
 --- Draws are yoke.rand's and yoke.randn's of the tensor's shape and dtype, in row-major order, so that one seed
---- gives the same values in Python and Lua.
+--- gives the same values in Python and Lua. What follows the tensor has defaults: {std = 0.02}, or in order.
 local core = require "yoke.core"
+local read = require "yoke.options".read
 
 local init = {}
 
@@ -22,14 +23,14 @@ function init.zeros_(tensor) return init.constant_(tensor, 0.0) end
 function init.ones_(tensor) return init.constant_(tensor, 1.0) end
 
 --- Uniform in [a, b), by default [0, 1).
-function init.uniform_(tensor, a, b)
-    a, b = a or 0.0, b or 1.0
+function init.uniform_(tensor, ...)
+    local a, b = read("uniform_", { { "a", 0.0 }, { "b", 1.0 } }, ...)
     return fill(tensor, core.rand_like(tensor) * (b - a) + a)
 end
 
 --- Normal with a mean (0) and a standard deviation (1).
-function init.normal_(tensor, mean, std)
-    mean, std = mean or 0.0, std or 1.0
+function init.normal_(tensor, ...)
+    local mean, std = read("normal_", { { "mean", 0.0 }, { "std", 1.0 } }, ...)
     if std < 0 then core.raise("value", "normal_", ("std is %s; it cannot be negative"):format(std)) end
     return fill(tensor, core.randn_like(tensor) * std + mean)
 end
@@ -53,8 +54,8 @@ local function erfinv(x)
 end
 
 --- Normal with a mean (0) and a standard deviation (1), of which only what lies in [a, b] is drawn, by default [-2, 2].
-function init.trunc_normal_(tensor, mean, std, a, b)
-    mean, std, a, b = mean or 0.0, std or 1.0, a or -2.0, b or 2.0
+function init.trunc_normal_(tensor, ...)
+    local mean, std, a, b = read("trunc_normal_", { { "mean", 0.0 }, { "std", 1.0 }, { "a", -2.0 }, { "b", 2.0 } }, ...)
     if not (std > 0 and a < b) then
         core.raise("value", "trunc_normal_",
             ("std is %s, a is %s and b %s; std must be above 0, and a below b"):format(std, a, b))
@@ -81,8 +82,8 @@ local function fans(tensor, call)
 end
 
 --- The factor that keeps the variance through an activation; `param` is leaky_relu's slope (0.01).
-function init.calculate_gain(nonlinearity, param)
-    local slope = param or 0.01
+function init.calculate_gain(nonlinearity, ...)
+    local slope = read("calculate_gain", { { "param", 0.01 } }, ...)
     local gains = { linear = 1.0, sigmoid = 1.0, tanh = 5.0 / 3.0, relu = 2.0 ^ 0.5, selu = 0.75,
         leaky_relu = (2.0 / (1.0 + slope * slope)) ^ 0.5 }
     if not gains[nonlinearity] then
@@ -93,38 +94,40 @@ function init.calculate_gain(nonlinearity, param)
 end
 
 --- Uniform in ±gain · √(6 / (inputs + outputs)); gain is 1 if absent.
-function init.xavier_uniform_(tensor, gain)
+function init.xavier_uniform_(tensor, ...)
+    local gain = read("xavier_uniform_", { { "gain", 1.0 } }, ...)
     local fan_in, fan_out = fans(tensor, "xavier_uniform_")
-    local bound = (gain or 1.0) * (6.0 / math.max(fan_in + fan_out, 1)) ^ 0.5
+    local bound = gain * (6.0 / math.max(fan_in + fan_out, 1)) ^ 0.5
     return init.uniform_(tensor, -bound, bound)
 end
 
 --- Normal with standard deviation gain · √(2 / (inputs + outputs)); gain is 1 if absent.
-function init.xavier_normal_(tensor, gain)
+function init.xavier_normal_(tensor, ...)
+    local gain = read("xavier_normal_", { { "gain", 1.0 } }, ...)
     local fan_in, fan_out = fans(tensor, "xavier_normal_")
-    return init.normal_(tensor, 0.0, (gain or 1.0) * (2.0 / math.max(fan_in + fan_out, 1)) ^ 0.5)
+    return init.normal_(tensor, 0.0, gain * (2.0 / math.max(fan_in + fan_out, 1)) ^ 0.5)
 end
 
-local function kaiming_std(tensor, options, call)
-    options = options or {}
+local function kaiming_std(call, tensor, ...)
+    local a, mode, nonlinearity = read(call,
+        { { "a", 0.0 }, { "mode", "fan_in" }, { "nonlinearity", "leaky_relu" } }, ...)
     local fan_in, fan_out = fans(tensor, call)
-    local mode = options.mode or "fan_in"
     if mode ~= "fan_in" and mode ~= "fan_out" then
         core.raise("value", call, ("argument 'mode' is '%s'; there are fan_in, fan_out"):format(mode))
     end
     local fan = mode == "fan_in" and fan_in or fan_out
-    return init.calculate_gain(options.nonlinearity or "leaky_relu", options.a or 0.0) / math.max(fan, 1) ^ 0.5
+    return init.calculate_gain(nonlinearity, a) / math.max(fan, 1) ^ 0.5
 end
 
 --- Uniform in ±gain · √(3 / fan): kaiming_uniform_(tensor, {a = 0, mode = "fan_in", nonlinearity = "leaky_relu"}).
-function init.kaiming_uniform_(tensor, options)
-    local bound = 3.0 ^ 0.5 * kaiming_std(tensor, options, "kaiming_uniform_")
+function init.kaiming_uniform_(tensor, ...)
+    local bound = 3.0 ^ 0.5 * kaiming_std("kaiming_uniform_", tensor, ...)
     return init.uniform_(tensor, -bound, bound)
 end
 
 --- Normal with standard deviation gain / √fan; options as for kaiming_uniform_.
-function init.kaiming_normal_(tensor, options)
-    return init.normal_(tensor, 0.0, kaiming_std(tensor, options, "kaiming_normal_"))
+function init.kaiming_normal_(tensor, ...)
+    return init.normal_(tensor, 0.0, kaiming_std("kaiming_normal_", tensor, ...))
 end
 
 -- Rows of normal draws, each freed of those before it, twice (Gram and Schmidt), in float64.
@@ -139,11 +142,12 @@ local function orthonormal_rows(count, width, device)
 end
 
 --- Orthonormal rows, or columns where those are fewer, times gain (1); axes from 1 on are joined.
-function init.orthogonal_(tensor, gain)
+function init.orthogonal_(tensor, ...)
+    local gain = read("orthogonal_", { { "gain", 1.0 } }, ...)
     local columns, rows = fans(tensor, "orthogonal_"), tensor.shape[1]
     return core.no_grad(function()
         local q = orthonormal_rows(math.min(rows, columns), math.max(rows, columns), tensor.device)
-        local values = (rows <= columns and q or q:transpose(0, 1)) * (gain or 1.0)
+        local values = (rows <= columns and q or q:transpose(0, 1)) * gain
         return fill(tensor, values:reshape(tensor.shape))
     end)
 end

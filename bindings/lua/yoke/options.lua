@@ -1,0 +1,84 @@
+--- Keyword arguments: one trailing table {name = value} behind what must be given. Arguments that have a default may stand in
+--- their order instead, or before the table.
+local core = require "yoke.core"
+
+local options = {}
+
+options.none = {} -- stands for an option that has no default, and takes any value
+
+local function article(value)
+    local kind = type(value)
+    return (kind:match "^[aeiou]" and "an " or "a ") .. kind
+end
+
+local function shown(value)
+    return type(value) == "string" and "'" .. value .. "'" or type(value) == "number" and tostring(value) or article(value)
+end
+
+local function check_type(call, name, value, default)
+    if default == options.none or type(value) == type(default) then return end
+    core.raise("type", call, ("option '%s' is %s; it takes %s"):format(name, shown(value), article(default)))
+end
+
+local function refuse_unknown(call, name, names)
+    local known = #names > 0 and "there " .. (#names > 1 and "are " or "is ") .. table.concat(names, ", ") or "it takes none"
+    core.raise("value", call, ("unknown option '%s'; %s"):format(tostring(name), known))
+end
+
+--- The options that a caller gave over the defaults in `known`, a table {name = default}.
+function options.named(call, given, known)
+    local all = {}
+    for name, default in pairs(known) do
+        if default ~= options.none then all[name] = default end
+    end
+    if given ~= nil and type(given) ~= "table" then
+        core.raise("type", call, ("options are %s; they stand in a table, {name = value}"):format(shown(given)))
+    end
+    for name, value in pairs(given or {}) do
+        if known[name] == nil then
+            local names = {}
+            for each in pairs(known) do names[#names + 1] = tostring(each) end
+            table.sort(names)
+            refuse_unknown(call, name, names)
+        end
+        if value ~= false then check_type(call, name, value, known[name]) end -- which switches any option off
+        all[name] = value
+    end
+    return all
+end
+
+-- The table that ends a list of arguments; a class's instance is a value, no table of options.
+local function trailing(arguments)
+    local last = arguments[arguments.n]
+    return type(last) == "table" and getmetatable(last) == nil and last or nil
+end
+
+--- The values of the arguments behind the required ones, in the order of `known`, a list of {name, default}.
+function options.read(call, known, ...)
+    local given = table.pack(...)
+    local named = trailing(given)
+    local count, values, places, names = named and given.n - 1 or given.n, {}, {}, {}
+    for i, entry in ipairs(known) do places[entry[1]], names[i] = i, entry[1] end
+    while count > 0 and given[count] == nil do count = count - 1 end
+    if count > #known then
+        core.raise("type", call, ("%s is one argument too many; what may stand there is %s"):format(shown(given[#known + 1]),
+            #names > 0 and table.concat(names, ", ") or "nothing"))
+    end
+    for i = 1, count do values[i] = given[i] end
+    for name, value in pairs(named or {}) do
+        local place = places[name]
+        if not place then refuse_unknown(call, name, names) end
+        if values[place] ~= nil then core.raise("type", call, ("option '%s' is given twice"):format(name)) end
+        values[place] = value
+    end
+    for i, entry in ipairs(known) do
+        if values[i] ~= nil then
+            check_type(call, entry[1], values[i], entry[2])
+        elseif entry[2] ~= options.none then
+            values[i] = entry[2]
+        end
+    end
+    return table.unpack(values, 1, #known)
+end
+
+return options
