@@ -9,6 +9,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +52,25 @@ typedef struct {
     long epochs, threads, seed, limit, losses;
 } Options;
 
+static long read_number(const char *name, const char *text)
+{
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (end != text && !*end) return value;
+    fprintf(stderr, "%s is '%s'; it takes a whole number\n", name, text);
+    exit(1);
+}
+
+static void check_least(const char *name, long value, long least)
+{
+    if (value >= least) return;
+    fprintf(stderr, "%s is %ld; it must be at least %ld\n", name, value, least);
+    exit(1);
+}
+
 static Options read_options(int argc, char **argv)
 {
-    Options o = {"auto", "/usr/share/datasets/fashion-mnist", "off", 3, 0, 0, 0, 0};
+    Options o = {"auto", "/usr/share/datasets/fashion-mnist", "off", 3, 0, 0, LONG_MAX, 0};
     enum { KNOWN = 7 };
     const struct {
         const char *name, **text;
@@ -64,7 +81,6 @@ static Options read_options(int argc, char **argv)
                       {"--limit", NULL, &o.limit}};
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
-        char *end = "";
         if (strcmp(argv[i], "--losses") == 0) {
             o.losses = 1;
             continue;
@@ -75,11 +91,15 @@ static Options read_options(int argc, char **argv)
         if (known[k].text)
             *known[k].text = argv[i];
         else
-            *known[k].number = strtol(argv[i], &end, 10);
-        if (*end) fail("a number is expected behind --epochs, --threads, --seed and --limit");
+            *known[k].number = read_number(known[k].name, argv[i]);
     }
-    if (strcmp(o.amp, "off") && strcmp(o.amp, "bf16") && strcmp(o.amp, "f16"))
-        fail("--amp takes off, bf16 or f16");
+    if (strcmp(o.amp, "off") && strcmp(o.amp, "bf16") && strcmp(o.amp, "f16")) {
+        fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o.amp);
+        exit(1);
+    }
+    check_least("--epochs", o.epochs, 1);
+    check_least("--limit", o.limit, 1);
+    check_least("--threads", o.threads, 0);
     return o;
 }
 
@@ -114,7 +134,7 @@ static yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last)
     return out;
 }
 
-/* The first `limit` rows (0: all) of a file as [N, width], or as [N], on the current device. */
+/* The first `limit` rows of a file as [N, width], or as [N], on the current device. */
 static yoke_tensor *load(const char *folder, const char *file, long limit, int64_t width,
                          yoke_dtype dtype)
 {
@@ -127,7 +147,7 @@ static yoke_tensor *load(const char *folder, const char *file, long limit, int64
         fail(
             "The data set: apt-get install dataset-fashion-mnist, or name its folder with --data.");
     }
-    if (limit) replace(&x, rows_of(x, 0, limit));
+    replace(&x, rows_of(x, 0, limit));
     check(yoke->reshape(x, (int64_t[]){-1, width}, width ? 2 : 1, &next));
     replace(&x, next);
     check(yoke->current_device(&device));
@@ -338,9 +358,9 @@ int main(int argc, char **argv)
     check(yoke->manual_seed((uint64_t)o.seed));
     Part training =
         load_part(o.data, "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", o.limit);
-    Part test = load_part(o.data, "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", 0);
-    if (o.epochs < 1 || training.count == 0)
-        fail("nothing to train: --epochs and --limit are at least 1");
+    Part test =
+        load_part(o.data, "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", LONG_MAX);
+    if (training.count == 0) fail("the data set holds no pictures to train with");
     Net net = make_net();
 
     const long steps = o.epochs * (long)((training.count + BATCH - 1) / BATCH);

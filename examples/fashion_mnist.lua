@@ -23,13 +23,20 @@ local function read_options()
     while arg[i] do
         local name = arg[i]:match "^%-%-(%a+)$" or ""
         local default, value = options[name], arg[i + 1]
-        if math.type(default) == "integer" then value = math.tointeger(tonumber(value)) end
         if name == "losses" then i, value = i - 1, true end
-        if default == nil or value == nil or name == "amp" and AMP[value] == nil then
-            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --losses, "
-                .. "and --amp off, bf16 or f16"):format(arg[i]))
+        if default == nil or value == nil then
+            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp, each with its value, "
+                .. "and --losses"):format(arg[i]))
+        end
+        if name == "amp" and AMP[value] == nil then fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
+        if math.type(default) == "integer" then
+            value = math.tointeger(tonumber(value)) or fail(("--%s is '%s'; it takes a whole number"):format(name, value))
         end
         options[name], i = value, i + 2
+    end
+    for _, range in ipairs { { "epochs", 1 }, { "limit", 1 }, { "threads", 0 } } do
+        local name, least = range[1], range[2]
+        if options[name] < least then fail(("--%s is %d; it must be at least %d"):format(name, options[name], least)) end
     end
     return options
 end
@@ -111,7 +118,7 @@ local function main()
     yoke.manual_seed(options.seed)
     local images, labels = load_part(options, "train", options.limit)
     local test_images, test_labels = load_part(options, "t10k")
-    if options.epochs < 1 or images.numel == 0 then fail "nothing to train: --epochs and --limit are at least 1" end
+    if images.numel == 0 then fail(options.data .. " holds no pictures to train with") end
     local net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     local start = now()

@@ -27,7 +27,12 @@ def read_options():
     parser.add_argument("--limit", type=int, metavar="N", help="train with the first N pictures alone")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the data set")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for name, least in ("epochs", 1), ("limit", 1), ("threads", 0):
+        value = getattr(options, name)
+        if value is not None and value < least:
+            sys.exit(f"--{name} is {value}; it must be at least {least}")
+    return options
 
 
 def load(folder, part, limit=None):
@@ -87,8 +92,8 @@ def main():
     yoke.manual_seed(options.seed)
     images, labels = load(options.data, "train", options.limit)
     test_images, test_labels = load(options.data, "t10k")
-    if options.epochs < 1 or len(images) == 0:
-        sys.exit("nothing to train: --epochs and --limit are at least 1")
+    if len(images) == 0:
+        sys.exit(f"{options.data} holds no pictures to train with")
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     start = time.perf_counter()

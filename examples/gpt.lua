@@ -9,6 +9,25 @@ local nn = yoke.nn
 local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
 local on_terminal = os.execute "test -t 2"
 
+local at_least = { [0] = { 0, math.huge }, { 1, math.huge } }
+local RANGES = { threads = at_least[0], sample = at_least[0], temperature = at_least[0], ["top-k"] = { 1, 256 },
+    layers = at_least[1], width = at_least[1], heads = at_least[1], context = at_least[1], batch = at_least[1],
+    steps = at_least[1] }
+
+-- A whole number where the default is one.
+local function read_number(name, text, default)
+    local value, whole = tonumber(text), math.type(default) == "integer"
+    if value then value = whole and math.tointeger(value) or not whole and value + 0.0 end
+    return value or error(("--%s is '%s'; it takes a %snumber"):format(name, text, whole and "whole " or ""), 0)
+end
+
+local function check_range(name, value, range)
+    local least, most = range[1], range[2]
+    if value >= least and value <= most then return end
+    local allowed = most == math.huge and "at least " .. least or least .. " to " .. most
+    error(("--%s is %s; it must be %s"):format(name, value, allowed), 0)
+end
+
 local function read_options()
     local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
         steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20, prompt = "You may ",
@@ -17,14 +36,18 @@ local function read_options()
     while arg[i] do
         local name, value = arg[i]:match "^%-%-([%a-]+)$" or "", arg[i + 1]
         local default = options[name]
-        if type(default) == "number" then value = tonumber(value) end
-        if math.type(default) == "integer" then value = math.tointeger(value) end
         if name == "losses" then i, value = i - 1, true end
-        if default == nil or value == nil or name == "amp" and AMP[value] == nil then
+        if default == nil or value == nil then
             error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps "
-                .. "--lr --sample --temperature --top-k --prompt --text --losses, and --amp off, bf16 or f16"):format(arg[i]), 0)
+                .. "--lr --sample --temperature --top-k --prompt --text --amp, each with its value, and --losses"):format(arg[i]),
+                0)
         end
-        options[name], i = value, i + 2
+        if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
+        options[name], i = type(default) == "number" and read_number(name, value, default) or value, i + 2
+    end
+    for name, range in pairs(RANGES) do check_range(name, options[name], range) end
+    if options.prompt == "" then
+        error("--prompt is ''; it must have one byte or more, which the first that is written follows", 0)
     end
     return options
 end
@@ -112,9 +135,9 @@ local function write(net, text, o)
     for _ = 1, o.sample do
         local window = text:slice(0, math.max(text.numel - net.context, 0))
         local logits = net(window:unsqueeze(0))[0][window.numel - 1]
-        local values, kinds = yoke.topk(logits / o.temperature, o["top-k"])
-        local best = (values - yoke.log(-yoke.log(yoke.rand(o["top-k"])))):argmax()
-        text = yoke.cat { text, kinds:index_select(0, best:reshape { 1 }) }
+        local values, kinds = yoke.topk(logits, o["top-k"])
+        if o.temperature > 0 then values = values / o.temperature - yoke.log(-yoke.log(yoke.rand(o["top-k"]))) end
+        text = yoke.cat { text, kinds:index_select(0, values:argmax():reshape { 1 }) }
     end
     return text:to("uint8"):tobytes()
 end

@@ -14,6 +14,8 @@ import yoke
 from yoke import nn
 
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
+RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "top-k": (1, 256),
+          **dict.fromkeys(("layers", "width", "heads", "context", "batch", "steps"), (1, float("inf")))}
 
 
 def read_options(arguments=None):
@@ -24,13 +26,21 @@ def read_options(arguments=None):
             ("width", 256, "numbers for each byte"), ("heads", 4, "attention heads in a block"),
             ("context", 256, "bytes that are looked back at"), ("batch", 8, "pieces of text in a step"),
             ("steps", 300, "steps of training"), ("lr", 1e-3, "the largest learning rate"),
-            ("sample", 200, "bytes to write at the end"), ("temperature", 0.8, "how freely to write"),
+            ("sample", 200, "bytes to write at the end"), ("temperature", 0.8, "how freely to write; 0: always the likeliest"),
             ("top-k", 20, "of so many likeliest bytes one is drawn"),
             ("prompt", "You may ", "how what is written begins"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    for name, (least, most) in RANGES.items():
+        value = getattr(options, name.replace("-", "_"))
+        if not least <= value <= most:
+            allowed = f"at least {least}" if most == float("inf") else f"{least} to {most}"
+            sys.exit(f"--{name} is {value}; it must be {allowed}")
+    if not options.prompt:
+        sys.exit("--prompt is ''; it must have one byte or more, which the first that is written follows")
+    return options
 
 
 def load(path, context):
@@ -104,8 +114,10 @@ def write(net, text, count, temperature, top_k):
     """`text` [length] and `count` bytes more, each drawn from the likeliest by Gumbel's trick."""
     for _ in range(count):
         logits = net(text[-net.context:].unsqueeze(0))[0, -1]
-        values, kinds = yoke.topk(logits / temperature, top_k)
-        best = (values - yoke.log(-yoke.log(yoke.rand(top_k)))).argmax()
+        values, kinds = yoke.topk(logits, top_k)
+        if temperature > 0:
+            values = values / temperature - yoke.log(-yoke.log(yoke.rand(top_k)))
+        best = values.argmax()
         text = yoke.cat([text, kinds.index_select(0, best.reshape(1))])
     return bytes(text.tolist()).decode(errors="replace")
 

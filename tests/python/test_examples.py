@@ -71,8 +71,14 @@ def test_another_seed_gives_other_losses_and_one_seed_the_same(language):
 @pytest.mark.parametrize("options, said", [
     (["--data", "/no/such/folder"], "apt-get install dataset-fashion-mnist"),
     (["--device", "abacus"], "'abacus'"),
-    (["--epochs", "0"], "at least 1"),
-    (["--seed", "x"], "--seed"),
+    (["--epochs", "0"], "--epochs is 0; it must be at least 1"),
+    (["--limit", "0"], "--limit is 0; it must be at least 1"),
+    (["--limit", "-5"], "--limit is -5; it must be at least 1"),
+    (["--threads", "-1"], "--threads is -1; it must be at least 0"),
+    (["--seed", "x"], "'x'"),
+    (["--limit", ""], "''"),
+    (["--limit", "2x"], "--limit"),
+    (["--amp", "f8"], "f8"),
     (["--amp", "f8"], "bf16"),
     (["--wheels", "4"], "--"),
 ])
@@ -116,7 +122,15 @@ def test_gpt_gives_the_same_losses_and_text_in_both_languages(amp):
 @pytest.mark.parametrize("options, said", [
     (["--text", "/no/such/file"], "name another file with --text"),
     (["--context", "40000"], "more than --context 40000 are needed"),
-    (["--steps", "0"], "total_steps"),
+    (["--steps", "0"], "--steps is 0; it must be at least 1"),
+    (["--batch", "0"], "--batch is 0; it must be at least 1"),
+    (["--temperature", "-1"], "--temperature is -1.0; it must be at least 0"),
+    (["--temperature", "nan"], "--temperature is "),
+    (["--top-k", "300"], "--top-k is 300; it must be 1 to 256"),
+    (["--top-k", "0"], "--top-k is 0; it must be 1 to 256"),
+    (["--prompt", ""], "--prompt is ''"),
+    (["--sample", "1.5"], "'1.5'"),
+    (["--lr", "fast"], "'fast'"),
     (["--heads", "3"], "num_heads"),
     (["--amp", "f8"], "bf16"),
     (["--wheels", "4"], "--"),
@@ -126,3 +140,13 @@ def test_gpt_tells_bad_options_without_a_stack_trace(language, options, said):
     assert done.returncode in (1, 2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr and "stack traceback" not in done.stderr
+
+
+def test_gpt_at_temperature_0_writes_what_is_likeliest():
+    texts = set()
+    for language, command in GPT.items():
+        for k in ("1", "9"):
+            done = run(command, *TINY, "--temperature", "0", "--top-k", k)
+            assert done.returncode == 0, done.stderr
+            texts.add(done.stdout.split("text: ")[1])
+    assert len(texts) == 1
