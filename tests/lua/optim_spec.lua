@@ -174,6 +174,10 @@ describe("param_groups", function()
         fails("value", "'lr' cannot be taken away", function() group.lr = nil end)
         optimizer:add_param_group { params = { y } }
         assert.equal(2, #optimizer.param_groups)
+        table.remove(optimizer.param_groups)
+        for _, call in ipairs { "step", "zero_grad", "state_dict" } do
+            fails("state", "taken out of param_groups", optimizer[call], optimizer)
+        end
     end)
 end)
 

@@ -47,7 +47,7 @@ def test_what_would_lose_the_parameters_is_refused_while_averages_are_applied(mi
 # ---- Groups ------------------------------------------------------------------------------------------------------------
 
 CALLS = [lambda o: o.step(), lambda o: o.zero_grad(), lambda o: o.state_dict(),
-         lambda o: yoke.GradScaler(enabled=False).step(o)]
+         lambda o: yoke.GradScaler(enabled=False).step(o), lambda o: optim.schedule.step(o, 3)]
 
 
 def put_list(optimizer, params):

@@ -9,7 +9,7 @@ local optim = {}
 -- A group of optimizer.param_groups: options are read from the optimizer and written to it at once.
 local Group = {}
 
--- What would be added to a list in vain is an error.
+-- What would be added to a list in vain is an error. A group's list is a copy of the optimizer's own.
 local closed_list = { __newindex = function()
     core.raise("state", "param_groups", "what is added here reaches no optimizer; use optimizer:add_param_group{params = …}")
 end }
@@ -84,7 +84,7 @@ local function new(kind, params, options)
     local defaults = merged(kind, kinds[kind], options)
     local self = setmetatable({
         handle = core.optimizer(kind, defaults), kind = kind, defaults = defaults,
-        param_groups = setmetatable({}, closed_list),
+        param_groups = setmetatable({}, closed_list), given = 0, -- how many groups there should be
     }, Optimizer)
     local groups = type(params[1]) == "table" and params or { { params = params } }
     for _, group in ipairs(groups) do self:add_param_group(group) end
@@ -106,13 +106,29 @@ function Optimizer:add_param_group(group)
     check_options(self.kind, group)
     local number = self.handle:group_count()
     self.handle:add_group(group.params, merged(self.kind, self.defaults, group))
+    self.given = number + 1
     rawset(self.param_groups, number + 1, setmetatable({ optimizer = self.handle, number = number }, Group))
 end
 
-function Optimizer:step() self.handle:step() end
+-- A group that was taken out of the list would be stepped all the same.
+local function check_groups(self)
+    for i = 1, self.given do
+        if not self.param_groups[i] then
+            core.raise("state", self.kind, "a group was taken out of param_groups; a new optimizer can do without it")
+        end
+    end
+end
+
+function Optimizer:step()
+    check_groups(self)
+    self.handle:step()
+end
 
 --- Forgets all gradients, or fills them with zeros: zero_grad{set_to_none = false}.
-function Optimizer:zero_grad(options) self.handle:zero_grad(options) end
+function Optimizer:zero_grad(options)
+    check_groups(self)
+    self.handle:zero_grad(options)
+end
 
 --- Sets the learning rate of one group (counted from 0), or of all.
 function Optimizer:set_lr(lr, group) self.handle:set_lr(lr, group) end
@@ -126,6 +142,7 @@ Optimizer.__close = Optimizer.close
 --- {groups = {options ...}, state = {{momentum = tensor} ...}} with one entry of state for each parameter
 --- in order; the tensors are copies.
 function Optimizer:state_dict()
+    check_groups(self)
     local dict, names = { groups = {}, state = {} }, self.handle:state_names()
     for number = 0, self.handle:group_count() - 1 do
         dict.groups[number + 1] = self.handle:options(number)

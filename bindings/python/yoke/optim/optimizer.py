@@ -13,8 +13,9 @@ class Optimizer:
     """What all optimizers share: groups of parameters with options of their own, and their state.
 
     `params` are tensors, or dicts {"params": tensors, "lr": …}. Options in param_groups may be changed at any time and
-    count from the next step; tensors and groups come by add_param_group() alone. With master_weights, float16 and bfloat16 parameters have a float32 copy that the steps
-    change; the parameter is that copy rounded. One optimizer is for one thread at a time.
+    count from the next step; tensors and groups come by add_param_group() alone. With master_weights, float16 and
+    bfloat16 parameters have a float32 copy that the steps change; the parameter is that copy rounded. One optimizer is
+    for one thread at a time.
     """
 
     _KIND: ClassVar[str]

@@ -16,6 +16,7 @@ class Schedule:
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
+        optimizer._check_groups()
         self.base_lrs: list[float] = [group["lr"] for group in optimizer.param_groups]
         self.last_step = 0
         self._apply()
