@@ -105,6 +105,14 @@ std::string file_of(const Api &api, const std::string &fallback)
     return realpath(place.dli_fname, real) ? real : place.dli_fname;
 }
 
+// Opening a fifo waits for a writer, perhaps for ever, and a device may do anything: neither is a library.
+bool is_no_file(const std::string &path)
+{
+    struct stat status {};
+    const bool is_path = path.find('/') != path.npos;  // any other name is looked up by the loader
+    return is_path && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 // "" or why there is no library.
 std::string load(Session &session, const std::vector<std::string> &paths)
 {
@@ -117,6 +125,7 @@ std::string load(Session &session, const std::vector<std::string> &paths)
         return "another root is looked at (YOKE_SYSROOT), and YOKE_NVML_PATH names no library";
     std::string problem;
     for (const std::string &path : paths) {
+        if (is_no_file(path)) return path + " is no management library: it is no regular file";
         session.begin("dlopen of the management library");
         const Library library = Library::open(path);
         session.end();
