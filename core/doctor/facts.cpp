@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 
+#include <sys/stat.h>
 #include <cctype>
 #include <cstdlib>
 
@@ -64,13 +65,27 @@ void read_variables(Root &root, Facts &facts)
         visible_cards(facts.machine, value("CUDA_VISIBLE_DEVICES"), value("CUDA_DEVICE_ORDER"));
 }
 
+bool has_only_integrated_gpus(const Machine &machine)
+{
+    bool any = false;
+    for (const Card &card : machine.cards) {
+        if (std::string_view(card.info.vendor) != "nvidia") continue;
+        if (card.info.kind != YOKE_CARD_INTEGRATED) return false;
+        any = true;
+    }
+    return any;
+}
+
 void read_modules(Root &root, Facts &facts)
 {
     for (const std::string &line : lines_of(root.text("/proc/modules").value_or("")))
         facts.modules.insert(line.substr(0, line.find(' ')));
     // Built into the kernel, or /proc/modules hidden: its folder tells.
-    for (const char *name : {"nvidia", "nvidia_uvm", "nvidia_peermem", "nouveau"})
+    for (const char *name : {"nvidia", "nvidia_uvm", "nvidia_peermem", "nouveau", "nvgpu"})
         if (root.exists(std::string("/sys/module/") + name)) facts.modules.insert(name);
+    // The GPU within a processor is driven by the kernel that came with the board, whatever that calls it (nvgpu up to
+    // Orin). The desktop's driver, which else would be told to install, makes such a board unusable.
+    if (has_only_integrated_gpus(facts.machine)) facts.modules.insert("nvgpu");
     for (const std::string &line : lines_of(root.text("/proc/driver/nvidia/params").value_or(""))) {
         const size_t colon = line.find(':');
         if (colon != line.npos)
@@ -128,6 +143,18 @@ void read_iommu(Root &root, Facts &facts)
     }
 }
 
+// A root that is not there looks like a machine without anything: every answer about it would be wrong.
+void need_root()
+{
+    struct stat status {};
+    if (!Root::is_foreign()) return;
+    if (stat(under_sysroot("/").c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
+    fail(YOKE_E_IO,
+         "doctor: YOKE_SYSROOT is '%s', which is no folder; name the root of a machine, "
+         "such as DIR/root of a recording, or unset it",
+         config("YOKE_SYSROOT"));
+}
+
 }  // namespace
 
 std::string Facts::variable(const std::string &name) const
@@ -147,6 +174,7 @@ const LibraryCopy *Facts::library(const std::string &name, int major) const
 
 Facts read_facts(Root &root, Machine machine)
 {
+    need_root();
     Facts facts;
     facts.machine = std::move(machine);
     read_variables(root, facts);

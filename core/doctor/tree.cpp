@@ -77,6 +77,8 @@ constexpr const char *kFiles[] = {
     "/run/.containerenv",
     "/dev/nvmap",
     "/dev/nvgpu",
+    "/dev/nvhost-gpu",
+    "/dev/nvhost-ctrl-gpu",
 };
 
 // Where the root itself lies, "" for the machine's own.

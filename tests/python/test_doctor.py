@@ -208,6 +208,20 @@ def test_figures_of_instances_of_a_partitioned_card_replay(tmp_path):
     assert again["checks"]["smoke"] == first["checks"]["smoke"]
 
 
+@pytest.mark.parametrize("module", ["/sys/module/nvgpu/initstate", None])
+def test_a_jetson_is_never_told_to_install_the_desktops_driver_and_replays(module, tmp_path):
+    files = {"/dev/nvhost-ctrl-gpu": "", **({module: "live\n"} if module else {})}
+    scenario = {"extends": "jetson", "files": files}
+    first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record")
+    for id in ("module-loaded", "unified-memory"):
+        assert first["checks"][id]["status"] in ("ok", "skip") and first["checks"][id]["remedy"] == "", first["checks"][id]
+    text = " ".join(check["remedy"] for check in first["checks"].values())
+    assert "nvidia-driver" not in text and "modprobe" not in text
+    again = examined(replayed(tmp_path / "record"))
+    assert without_recording(again) == without_recording(first)
+    assert "Jetson" in again["checks"]["gpu-present"]["evidence"]
+
+
 def test_a_version_of_a_dock_that_cannot_be_read_yet_is_no_safe_mode(tmp_path):
     case = next(c for c in CASES if c["check"] == "thunderbolt-firmware")
     variables = rendered(patched(case, case["quiet"]), tmp_path / "case")
