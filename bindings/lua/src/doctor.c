@@ -32,11 +32,12 @@ static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *cal
             flags |= yl_bool_arg(L, b, value, call, "probe") ? YOKE_DOCTOR_PROBE : 0u;
         } else if (!strcmp(key, "redact")) {
             flags |= yl_bool_arg(L, b, value, call, "redact") ? YOKE_DOCTOR_REDACT : 0u;
-        } else if (deadline && !strcmp(key, "deadline")) {
+        } else if (!strcmp(key, "deadline")) {
             *deadline = yl_number_arg(L, b, value, call, "deadline");
         } else {
-            yl_raise(L, b, YOKE_E_VALUE, call, "there is no option '%s'; there are probe, redact%s",
-                     luaL_tolstring(L, -2, NULL), deadline ? ", deadline" : "");
+            yl_raise(L, b, YOKE_E_VALUE, call,
+                     "there is no option '%s'; there are probe, redact, deadline",
+                     luaL_tolstring(L, -2, NULL));
         }
     }
     return flags;
@@ -92,14 +93,15 @@ static int doctor(lua_State *L)
     return 1;
 }
 
-/* yoke.doctor_record(folder, {probe=, redact=}): true, or nil and why not. */
+/* yoke.doctor_record(folder, {probe=, redact=, deadline=}): true, or nil and why not. */
 static int doctor_record(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yl_arg_count(L, b, "doctor_record", 1, 2);
     const char *folder = yl_string_arg(L, b, 1, "doctor_record", "folder");
-    const uint32_t flags = options_arg(L, b, 2, "doctor_record", NULL);
-    if (yoke_doctor_record(folder, flags)) return yl_nil_error(L, b);
+    double deadline = 0;
+    const uint32_t flags = options_arg(L, b, 2, "doctor_record", &deadline);
+    if (yoke_doctor_record_v2(folder, flags, deadline)) return yl_nil_error(L, b);
     lua_pushboolean(L, 1);
     return 1;
 }

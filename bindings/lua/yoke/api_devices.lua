@@ -24,7 +24,7 @@ function yoke.doctor(options) end
 
 ---Writes what a report rests on, and the report, into a folder: scenario.json, root/, environment, report.json.
 ---@param folder string
----@param options? {probe?: boolean, redact?: boolean}
+---@param options? {probe?: boolean, redact?: boolean, deadline?: number}
 ---@return true? done
 ---@return yoke.Error? err
 function yoke.doctor_record(folder, options) end
@@ -98,7 +98,16 @@ function yoke.disable(kind) end
 ---@param kind string
 function yoke.enable(kind) end
 
----Runs fn without devices of that kind, and gives back what it does.
+---What yoke.disabled gives without a function: the kind is off until it is closed. Can be declared <close>.
+---@class yoke.Disabled
+local Disabled = {}
+
+---Takes the disable back. A second time does nothing.
+function Disabled:close() end
+
+---Runs fn without devices of that kind, and gives back what it does; without fn, gives what ends it when closed:
+---local _ <close> = yoke.disabled("cuda").
 ---@param kind string
 ---@param fn function
+---@overload fun(kind: string): yoke.Disabled
 function yoke.disabled(kind, fn, ...) end
