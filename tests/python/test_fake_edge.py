@@ -3,6 +3,7 @@ import ctypes
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -86,6 +87,13 @@ def test_the_whole_scenario_must_be_an_object(tmp_path):
             render.load(tmp_path / "x.json")
 
 
+@pytest.mark.parametrize("depth", [900, 50000])
+def test_a_scenario_that_is_nested_too_deep_is_told_so(depth, tmp_path):
+    (tmp_path / "deep.json").write_text('{"gpus": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(schema.Mistake, match="deep.json: .* nested deeper"):
+        render.load(tmp_path / "deep.json")
+
+
 def test_a_scenario_that_is_not_there_is_named_with_the_nearest():
     with pytest.raises(schema.Mistake, match='did you mean "8xH100-nvlink"'):
         render.load("8xH100-nvlnk")
@@ -119,6 +127,7 @@ def test_a_scenario_is_merged_over_what_it_extends(tmp_path):
 
 @pytest.mark.parametrize("keys, told", [
     ({"gpus": [GPU, GPU]}, "two cards stand at 0000:01:00.0"),
+    ({"gpus": [GPU], "bridges": {GPU["pci"]: {}}}, f"a card stands at {GPU['pci']}, which is the address of a bridge"),
     ({"gpus": [{**GPU, "under": "0000:00:01.0"}]}, "gpus[0] stands under 0000:00:01.0, which is no bridge"),
     ({"gpus": [GPU], "nvml": {"lost": {"gpu": 1}}}, "nvml.lost.gpu names card 1, but there are 1"),
     ({"gpus": [GPU], "nvml": {"order": [1]}}, "nvml.order: [1] is not an order of the 1 cards"),
@@ -186,6 +195,27 @@ def test_a_missing_symbol_is_found_in_no_copy_of_the_library(tmp_path):
     (tmp_path / "x.json").write_text(json.dumps({"nvml": {"missing_symbols": ["nvmlDeviceGetTemperatur"]}}))
     with pytest.raises(schema.Mistake, match='did you mean "nvmlDeviceGetTemperature"'):
         render.render(tmp_path / "x.json", tmp_path / "out")
+
+
+@pytest.mark.parametrize("damaged, told", [
+    ("[]", "the scenario: [] is not an object"), ('{"gpus": [5]}', "gpus[0]: 5 is not an object"),
+    ('{"gpus": [{}, {"name": 5}]}', "gpus[1].name: 5 is not text"), ('{"gpus": 5}', "gpus: 5 is not a list"),
+    ('{"nvml": []}', "nvml: [] is not an object"),
+    ('{"gpus": [{}], "nvml": {"order": [3]}}', "nvml.order: 3 is not the number of a card"),
+    ('{"bridges": {"0000:00:01.0": {"parent": 5}}}', 'bridges.0000:00:01.0: {"parent":5} is not'),
+    ('{"driver": {"version": 5}}', "driver.version: 5 is not text"),
+    ('{"nvml": {"version": 5}}', "nvmlSystemGetNVMLVersion: ")])
+def test_the_fake_library_names_what_is_damaged_in_its_scenario(damaged, told, tmp_path):
+    library = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", "/nowhere")) / "tests/fakes/edge/libnvidia-ml.so.1"
+    if not library.is_file():
+        pytest.skip("the fake NVML library is not built")
+    path = tmp_path / "scenario.json"
+    path.write_text(damaged)
+    ask = f"import ctypes; l = ctypes.CDLL({str(library)!r}); l.nvmlInit_v2(); " \
+          "l.nvmlSystemGetNVMLVersion(ctypes.create_string_buffer(80), 80)"
+    done = subprocess.run([sys.executable, "-c", ask], env=os.environ | {"YOKE_FAKE_SCENARIO": str(path)},
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and f"fake NVML: {path}: {told}" in done.stderr, done.stderr
 
 
 def test_a_library_that_is_not_there_is_an_error_that_says_how_to_build_it(tmp_path):

@@ -186,6 +186,10 @@ def check_whole(scenario):
         if places.count(place) > 1:
             raise Mistake(f"two cards stand at {place}")
     bridges = scenario.get("bridges", {})
+    for place in places:
+        if place in bridges:
+            raise Mistake(f"a card stands at {place}, which is the address of a bridge; give it one of its own, and the "
+                          "bridge under the key \"under\"")
     for what, card in [(f"gpus[{i}]", gpu) for i, gpu in enumerate(gpus)] + list(bridges.items()):
         above = card.get("under", card.get("parent"))
         if above is not None and above not in bridges:
@@ -217,7 +221,10 @@ def mentioned(scenario):
 def load(scenario):
     """The flat scenario of a name or a path. Raises Mistake."""
     path = find(scenario)
-    whole = extended(path)
+    try:
+        whole = extended(path)
+    except RecursionError:
+        raise Mistake(f"{path}: its lists and objects are nested deeper than those of any machine") from None
     try:
         whole["gpus"] = cards(whole, read(HERE / "models.json"))
         schema.SCENARIO("the scenario", whole)

@@ -90,6 +90,9 @@ inline bool any_null(Pointers pointers)
 Return look_up(const Scenario &scenario, const Handle *device, bool instances_too);
 
 // A call about the machine: `work` gets the scenario.
+// A value that the scenario has and the call cannot take: told on stderr, and UNKNOWN.
+Return tell(const char *call, const std::exception &error);
+
 template <class Work>
 int on_system(const char *call, Pointers out, Work work)
 {
@@ -98,8 +101,8 @@ int on_system(const char *call, Pointers out, Work work)
     if (any_null(out)) return kInvalidArgument;
     try {
         return work(*now);
-    } catch (const std::exception &) {
-        return kUnknown;
+    } catch (const std::exception &error) {
+        return tell(call, error);
     }
 }
 
@@ -114,8 +117,8 @@ int on_handle(const char *call, const Handle *device, Pointers out, bool instanc
     if (any_null(out)) return kInvalidArgument;
     try {
         return work(*now, now->gpus[static_cast<size_t>(device->gpu)]);
-    } catch (const std::exception &) {
-        return kUnknown;
+    } catch (const std::exception &error) {
+        return tell(call, error);
     }
 }
 

@@ -6,12 +6,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <stdexcept>
 
 #include "tests/fakes/edge/nvml/fake.h"
 
 namespace yoke::fake_nvml {
 
-static const Json kNone;
+static const Json kNone, kNoKeys = Json::object();
 
 ulonglong bytes_of(const Json &value)
 {
@@ -66,7 +67,7 @@ std::vector<Json> Gpu::processes(int instance) const
 const Json &Scenario::section(const char *name) const
 {
     const auto found = keys.find(name);
-    return found == keys.end() ? kNone : *found;
+    return found == keys.end() ? kNoKeys : *found;
 }
 
 int Scenario::switch_links() const
@@ -118,11 +119,59 @@ static std::vector<int> order_of(const Scenario &scenario)
     return order;
 }
 
+// render.py checks every key; a file that was damaged or written by hand afterwards is checked where a wrong type would
+// end in a message of the JSON library, which names neither key nor value.
+static void expect(bool fits, const std::string &place, const Json &value, const char *wanted)
+{
+    if (fits) return;
+    const std::string shown = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    throw std::runtime_error(place + ": " + shown.substr(0, 80) + " is not " + wanted);
+}
+
+static void check_gpu(const Json &gpu, const std::string &place)
+{
+    expect(gpu.is_object(), place, gpu, "an object");
+    for (const char *key : {"name", "uuid", "pci", "pci_id", "cc", "driver", "under"})
+        if (gpu.contains(key)) expect(gpu[key].is_string(), place + "." + key, gpu[key], "text");
+    for (const char *key : {"processes", "mig_instances"})
+        if (gpu.contains(key)) expect(gpu[key].is_array(), place + "." + key, gpu[key], "a list");
+}
+
+static void check_order(const Json &order, size_t count)
+{
+    expect(order.is_array(), "nvml.order", order, "a list");
+    for (const Json &one : order)
+        expect(one.is_number_unsigned() && one.get<size_t>() < count, "nvml.order", one,
+               "the number of a card");
+}
+
+static void check(const Json &keys)
+{
+    expect(keys.is_object(), "the scenario", keys, "an object");
+    for (const char *section : {"nvml", "driver", "bridges"})
+        if (keys.contains(section))
+            expect(keys[section].is_object(), section, keys[section], "an object");
+    for (const char *key : {"version", "module_version", "cuda"})
+        if (keys.contains("driver") && keys["driver"].contains(key))
+            expect(keys["driver"][key].is_string(), std::string("driver.") + key,
+                   keys["driver"][key], "text");
+    if (keys.contains("bridges"))
+        for (const auto &[address, bridge] : keys["bridges"].items())
+            expect(bridge.is_object() && bridge.value("parent", Json("")).is_string(),
+                   "bridges." + address, bridge, "an object whose parent is an address");
+    const Json gpus = keys.value("gpus", Json::array());
+    expect(gpus.is_array(), "gpus", gpus, "a list");
+    for (size_t i = 0; i < gpus.size(); ++i) check_gpu(gpus[i], "gpus[" + std::to_string(i) + "]");
+    if (keys.contains("nvml") && keys["nvml"].contains("order"))
+        check_order(keys["nvml"]["order"], gpus.size());
+}
+
 static std::shared_ptr<const Scenario> read(const char *path)
 {
     auto made = std::make_shared<Scenario>();
     std::ifstream file(path);
     made->keys = Json::parse(file);
+    check(made->keys);
     for (const Json &keys : made->keys.value("gpus", Json::array())) {
         Gpu gpu;
         gpu.number = static_cast<int>(made->gpus.size());
@@ -132,6 +181,13 @@ static std::shared_ptr<const Scenario> read(const char *path)
     }
     made->order = order_of(*made);
     return made;
+}
+
+Return tell(const char *call, const std::exception &error)
+{
+    const char *path = getenv("YOKE_FAKE_SCENARIO");
+    fprintf(stderr, "fake NVML: %s: %s: %s\n", path ? path : "no scenario", call, error.what());
+    return kUnknown;
 }
 
 // A file that cannot be read, or only half written, leaves what was there before.
