@@ -1,5 +1,6 @@
 -- Choosing devices, leases and switching off: runs on any machine.
 local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
 
 describe("choosing devices", function()
     it("names a constraint that is not understood", function()
@@ -48,6 +49,61 @@ describe("choosing devices", function()
         assert.is_nil(lease)
         assert.are.equal("unsupported", err.code)
         assert.are.equal(0, yoke.lease_holder("GPU-no-such-card"))
+    end)
+
+    it("writes numbers as a spec has them", function()
+        assert.are.equal(1, #yoke.select { kind = "cpu", min_free = 2.0 ^ 20, wait = 1e-5 })
+        local _, err = yoke.select { min_cc = { 99, 0 } }
+        assert.is_truthy(err.message:find("min_cc=99.0", 1, true))
+    end)
+
+    it("says where a script asked for what cannot be", function()
+        local _, err = pcall(function() yoke.select { name = "a,b" } end)
+        assert.is_truthy(err.where:find("select_spec.lua:", 1, true), err.where)
+        _, err = yoke.select { bogus = 1 }
+        assert.is_truthy(err.where:find("select_spec.lua:", 1, true), err.where)
+    end)
+
+    it("waits for devices in steps that Ctrl-C ends", function()
+        -- In a process of its own, where nothing ever fits.
+        local script = support.temporary_file [[
+            local core = require "yoke.core"
+            core._select = function() return nil, { code = "timeout", message = "later" } end
+            require("yoke").select(1, { wait = 20 })]]
+        local interpreter, from = arg[0], os.time()
+        for i = -1, -9, -1 do interpreter = arg[i] or interpreter end
+        local pipe = io.popen(("timeout -s INT 1 '%s' '%s' 2>&1"):format(interpreter, script))
+        local told = pipe:read "a"
+        pipe:close()
+        os.remove(script)
+        assert.is_truthy(told:find("interrupted!", 1, true), told)
+        assert.is_true(os.time() - from < 15)
+    end)
+
+    it("waits as long as it was told, and names what did not fit", function()
+        local devices, err = yoke.device "auto:min_cc=99,wait=50ms"
+        assert.is_nil(devices)
+        assert.are.equal("unavailable", err.code) -- no waiting changes that
+        devices, err = yoke.device "auto:min_cc=99,wait=50"
+        assert.is_nil(devices)
+        assert.are.equal("value", err.code)
+    end)
+
+    it("switches a kind off until a scope ends", function()
+        local before = yoke.why_unavailable("cuda")
+        local kept
+        do
+            local scope <close> = yoke.disabled("cuda")
+            kept = scope
+            assert.is_truthy(yoke.why_unavailable("cuda"):find("disabled by yoke.disable('cuda')", 1, true))
+        end
+        assert.are.equal(before, yoke.why_unavailable("cuda"))
+        yoke.disable("cuda")
+        kept:close() -- a second time takes back nobody else's
+        assert.are_not.equal(before, yoke.why_unavailable("cuda"))
+        yoke.enable("cuda")
+        support.fails("type", "'fn'", yoke.disabled, "cuda", 1)
+        assert.are.equal(before, yoke.why_unavailable("cuda"))
     end)
 
     it("switches a kind off and on again", function()

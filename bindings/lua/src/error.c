@@ -9,8 +9,8 @@
  * called. */
 static int is_own_script(const char *source)
 {
-    static const char *const own[] = {"yoke/nn/", "yoke/optim.lua", "yoke/schedule.lua",
-                                      "yoke/scaler.lua", "yoke/format.lua"};
+    static const char *const own[] = {"yoke/nn/",        "yoke/optim.lua",  "yoke/schedule.lua",
+                                      "yoke/scaler.lua", "yoke/format.lua", "yoke/select.lua"};
     for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
         if (strstr(source, own[i])) return 1;
     return 0;

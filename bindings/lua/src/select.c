@@ -1,11 +1,13 @@
 /* Choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself. The table forms
  * are made in yoke/select.lua. */
+#define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/convert.h"
 
 #include "yoke/device.h"
 #include "yoke/select.h"
 
 #include <string.h>
+#include <time.h>
 
 static const char kExplanationName[] = "yoke.explanation";
 static const char kLeaseName[] = "yoke.Lease";
@@ -155,6 +157,16 @@ static int select_devices(lua_State *L)
     return 1;
 }
 
+/* _pause(seconds): a sleep of at most a second, which a signal cuts short. */
+static int pause_a_while(lua_State *L)
+{
+    const lua_Number asked = luaL_checknumber(L, 1);
+    const lua_Number seconds = asked > 0.999 ? 0.999 : asked > 0 ? asked : 0;
+    const struct timespec length = {0, (long)(seconds * 1e9)};
+    nanosleep(&length, NULL);
+    return 0;
+}
+
 /* An explanation is a userdata while its texts are copied, so that an error cannot leak it. */
 static int explanation_gc(lua_State *L)
 {
@@ -238,9 +250,13 @@ static void make_class(lua_State *L, const char *name)
 
 void yl_open_select(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {
-        {"_select", select_devices}, {"explain", explain}, {"lease_holder", lease_holder},
-        {"disable", disable},        {"enable", enable},   {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_select", select_devices},
+                                         {"_pause", pause_a_while},
+                                         {"explain", explain},
+                                         {"lease_holder", lease_holder},
+                                         {"disable", disable},
+                                         {"enable", enable},
+                                         {NULL, NULL}};
     static const luaL_Reg lease[] = {{"release", lease_release}, {NULL, NULL}};
     static const luaL_Reg close[] = {{"__close", lease_release}, {NULL, NULL}};
     yl_set_functions(L, b, functions);

@@ -8,7 +8,7 @@ local core = require "yoke.core"
 local yoke = {}
 local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, ema = true, schedules = true,
     read_idx = true, raise = true, get_rng_state = true, set_rng_state = true, clock = true,
-    get_allow_tf32 = true, set_allow_tf32 = true, _select = true }
+    get_allow_tf32 = true, set_allow_tf32 = true, _select = true, _pause = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end
@@ -27,6 +27,6 @@ yoke.get_rng_state, yoke.set_rng_state, yoke.Generator = random.get_rng_state, r
 yoke.Timer = require "yoke.timer"
 
 local choice = require "yoke.select"
-yoke.select, yoke.disabled = choice.select, choice.disabled
+yoke.select, yoke.device, yoke.disabled = choice.select, choice.device, choice.disabled
 
 return yoke

@@ -1,42 +1,130 @@
---- Constraints as a table: yoke.select(2, { min_free = "8GiB", same = "nvlink", homogeneous = true }).
+--- Constraints as a table: yoke.select(2, { min_free = "8GiB", same = "nvlink", homogeneous = true }); waiting for
+--- devices; and a kind of them switched off for a while.
 local core = require "yoke.core"
 
 -- Numbers stand for bytes and seconds where a spec wants a unit.
 local units = { min_free = "B", min_memory = "B", wait = "s" }
+local seconds_in = { ms = 1e-3, s = 1, m = 60, h = 3600 }
+
+--- A number as a spec has it: without an exponent.
+local function plain(value)
+    if math.type(value) == "integer" then return tostring(value) end
+    return (("%.9f"):format(value):gsub("%.?0+$", ""))
+end
 
 local function constraint(key, value)
     if value == true then return key end
-    if type(value) == "table" then value = table.concat(value, "+") end
-    local text = tostring(value) .. (type(value) == "number" and units[key] or "")
+    local text
+    if type(value) == "table" then
+        text = table.concat(value, key == "min_cc" and "." or "+")
+    elseif type(value) == "number" and units[key] then
+        text = plain(value) .. units[key]
+    else
+        text = tostring(value)
+    end
     if text:find(",", 1, true) then
         core.raise("value", "select", "argument '" .. key .. "' is '" .. text .. "'; a value has no comma")
     end
     return key .. "=" .. text
 end
 
-local function select(n, constraints)
-    if type(n) == "table" then n, constraints = nil, n end
+--- The spec of a table without its n, and how many devices that asks for, nil if it does not.
+local function spec_of(constraints)
     local parts, keys = {}, {}
-    for key in pairs(constraints or {}) do keys[#keys + 1] = tostring(key) end
+    for key in pairs(constraints) do keys[#keys + 1] = tostring(key) end
     table.sort(keys)
     for _, key in ipairs(keys) do
         local value = constraints[key]
-        if key == "n" then
-            n = n or value
-        elseif value ~= false then
-            parts[#parts + 1] = constraint(key, value)
-        end
+        if key ~= "n" and value ~= false then parts[#parts + 1] = constraint(key, value) end
     end
-    return core._select(#parts > 0 and "auto:" .. table.concat(parts, ",") or "auto", n or 1)
+    return #parts > 0 and "auto:" .. table.concat(parts, ",") or "auto", constraints.n
 end
 
---- Runs fn without devices of that kind, and gives back what it does.
+--- A spec of constraints with others in place of these; false leaves one out.
+local function changed(spec, changes)
+    local parts = {}
+    for part in spec:match("^auto:?(.*)$"):gmatch("[^,]+") do
+        if changes[part:match("^%s*([^=%s]*)")] == nil then parts[#parts + 1] = part end
+    end
+    for key, value in pairs(changes) do
+        if value then parts[#parts + 1] = key .. "=" .. value end
+    end
+    return #parts > 0 and "auto:" .. table.concat(parts, ",") or "auto"
+end
+
+--- How long a spec waits, in seconds; 0: not at all, or the library must say what is wrong with it.
+local function wait_of(spec)
+    local number, unit = ("," .. spec:match("^auto:?(.*)$")):match(",%s*wait%s*=%s*(%d+%.?%d*)%s*(%a+)%s*%f[,%z]")
+    return number and seconds_in[unit] and tonumber(number) * seconds_in[unit] or 0
+end
+
+--- Sleeps in steps, between which a hook that Ctrl-C has set can end the script.
+local function pause(seconds)
+    local last = core.clock() + seconds
+    while core.clock() < last do core._pause(math.min(last - core.clock(), 0.05)) end
+end
+
+--- choose(spec) as soon as something fits. The library would wait too, but no signal reaches a script within one call.
+local function waiting(seconds, spec, choose)
+    local understood, problem = pcall(core.explain, spec)
+    if not understood then return nil, problem end -- of the spec as it was given
+    local last, step = core.clock() + seconds, 0.1
+    while true do
+        local chosen, err = choose(changed(spec, { wait = "1ms", fallback = "error" }))
+        if chosen then return chosen end
+        local left = last - core.clock()
+        if err.code ~= "timeout" or left <= 0 then break end -- or no waiting changes that
+        pause(math.min(left, step))
+        step = math.min(2 * step, 1)
+    end
+    local late = core.clock() >= last
+    local chosen, err = choose(changed(spec, { wait = false }))
+    if not chosen and late and err.code == "unavailable" then
+        err.code = "timeout"
+        err.message = ("nothing fitted within %g s: %s"):format(seconds, err.message)
+    end
+    return chosen, err
+end
+
+local function select(n, constraints)
+    if type(n) == "table" then n, constraints = nil, n end
+    local spec, count = spec_of(constraints or {})
+    local function choose(text) return core._select(text, n or count or 1) end
+    local seconds = wait_of(spec)
+    if seconds > 0 then return waiting(seconds, spec, choose) end
+    return choose(spec)
+end
+
+local function device(...)
+    local spec = ...
+    local seconds = type(spec) == "string" and spec:find("^auto:") and wait_of(spec) or 0
+    if seconds > 0 then return waiting(seconds, spec, core.device) end
+    return core.device(...)
+end
+
+-- What yoke.disabled(kind) gives: closed once, by :close(), <close> or the collector.
+local Disabled = {}
+Disabled.__index = Disabled
+
+function Disabled:close()
+    local kind = self.kind
+    self.kind = nil
+    if kind then core.enable(kind) end
+end
+Disabled.__close, Disabled.__gc = Disabled.close, Disabled.close
+
+--- Runs fn without devices of that kind, and gives back what it does. Without fn: something to be closed.
 local function disabled(kind, fn, ...)
+    if fn ~= nil and type(fn) ~= "function" then
+        core.raise("type", "disabled", "argument 'fn' is a " .. type(fn) ..
+            "; give a function to run, or nothing for a scope to close")
+    end
     core.disable(kind)
+    if not fn then return setmetatable({ kind = kind }, Disabled) end
     local results = table.pack(pcall(fn, ...))
     core.enable(kind)
     if not results[1] then error(results[2], 0) end
     return table.unpack(results, 2, results.n)
 end
 
-return { select = select, disabled = disabled }
+return { select = select, device = device, disabled = disabled }
