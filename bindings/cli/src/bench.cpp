@@ -126,8 +126,9 @@ void add_bench(CLI::App &app, Action &action)
     command
         ->add_option("--seconds", options->seconds,
                      "About what each figure takes (0.01 to 60; 0.5)")
-        ->check(CLI::Range(0.01, 60.0));
-    command->add_option("--svg", options->svg, "Also a picture, into this file");
+        ->check(seconds_between(0.01, 60.0));
+    command->add_option("--svg", options->svg, "Also a picture, into this file")
+        ->check(not_empty());
     command->add_flag("--json", options->json, "For programs, in base units");
     command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -12,6 +12,11 @@ namespace yoke::cli {
 // Set by the subcommand that was chosen; main runs it after all arguments were read.
 using Action = std::function<int()>;
 
+// Checks of options. A duration is a number from `least` to `most`; neither "nan" nor "inf" is one.
+CLI::Validator seconds_between(double least, double most);
+// "" names no file.
+CLI::Validator not_empty();
+
 void add_devices(CLI::App &app, Action &action);
 void add_topology(CLI::App &app, Action &action);
 void add_doctor(CLI::App &app, Action &action);

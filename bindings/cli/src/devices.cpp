@@ -1,6 +1,7 @@
 // yoke devices: a table of every GPU in the machine, usable or not; and the catalog of models.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
+#include "bindings/cli/src/output.h"
 #include "bindings/cli/src/text.h"
 
 #include <unistd.h>
@@ -129,6 +130,17 @@ std::string fact(yoke_inventory *inventory, const char *key)
     return text;
 }
 
+// The processor, or why it cannot be had: what YOKE_PLATFORMS demands and lacks refuses every device, but a table of what
+// is there must still end.
+std::string host_text()
+{
+    yoke_device *opened = nullptr;
+    if (yoke_device_open("cpu", &opened) != YOKE_OK) return yoke_last_error()->message;
+    const Device host(opened);
+    return std::string(yoke_device_name(opened)) + ", " + std::to_string(yoke_get_num_threads()) +
+           " threads";
+}
+
 void print_machine(yoke_inventory *inventory, int width)
 {
     const std::string driver = fact(inventory, "driver"), cuda = fact(inventory, "cuda_driver");
@@ -138,11 +150,7 @@ void print_machine(yoke_inventory *inventory, int width)
     if (!cuda.empty()) line += ", CUDA " + cuda;
     for (const char *key : {"nvml_problem", "visible_devices"})
         if (const std::string text = fact(inventory, key); !text.empty()) line += "; " + text;
-    if (yoke_is_available("cpu")) {  // YOKE_PLATFORMS may leave it out
-        const Device host = make<Device>(yoke_device_open, "cpu");
-        line += "\ncpu: " + std::string(yoke_device_name(host.get())) + ", " +
-                std::to_string(yoke_get_num_threads()) + " threads";
-    }
+    if (yoke_is_available("cpu")) line += "\ncpu: " + host_text();
     fputs(wrapped(line, width, 0).c_str(), stdout);
 }
 
@@ -168,7 +176,7 @@ int watch(const Options &options)
     while (!stopped) {
         if (isatty(STDOUT_FILENO)) fputs("\033[H\033[2J", stdout);
         print_once(options);
-        fflush(stdout);
+        flush_output();
         usleep(static_cast<useconds_t>(options.every * 1e6));
     }
     return 0;
@@ -227,12 +235,14 @@ void add_devices(CLI::App &app, Action &action)
         ->add_option("--every", options->every,
                      "Seconds between two looks of --watch (0.1 to 3600; 2)")
         ->needs(watch_flag)
-        ->check(CLI::Range(0.1, 3600.0));
-    command->add_flag("--processes", options->processes, "Also who uses them");
+        ->check(seconds_between(0.1, 3600.0));
+    CLI::Option *processes_flag =
+        command->add_flag("--processes", options->processes, "Also who uses them");
     command
         ->add_flag("--catalog", options->catalog,
                    "The models that Yoke knows, with their makers' figures")
-        ->excludes(watch_flag);
+        ->excludes(watch_flag)
+        ->excludes(processes_flag);
     command->callback([options, &action] {
         action = [options] {
             if (options->catalog) return print_catalog(options->json);

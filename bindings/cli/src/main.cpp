@@ -1,6 +1,7 @@
 // The `yoke` command: what is in the machine, what is wrong with it, which devices to take.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/handles.h"
+#include "bindings/cli/src/output.h"
 
 #include <cstdio>
 
@@ -36,9 +37,12 @@ int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    yoke::cli::hold_standard_streams();
     yoke_log_set_callback(print_log, nullptr, nullptr);
     try {
-        return run(argc, argv);
+        const int code = run(argc, argv);
+        yoke::cli::flush_output();
+        return code;
     } catch (const std::exception &error) {
         fprintf(stderr, "yoke: %s\n", error.what());
         return 2;

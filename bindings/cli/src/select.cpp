@@ -68,10 +68,8 @@ int select(const Options &options)
 {
     const Explanation explanation = make<Explanation>(yoke_explain, options.spec.c_str());
     const std::string problem = yoke_explanation_problem(explanation.get());
-    if (options.json)
-        print_as_json(explanation.get(), options.spec);
-    else if (options.explain)
-        print_explained(explanation.get());
+    if (options.json) print_as_json(explanation.get(), options.spec);
+    if (options.explain) print_explained(explanation.get());
     if (!problem.empty()) {
         fprintf(stderr, "yoke: select: %s\n", problem.c_str());
         return 1;

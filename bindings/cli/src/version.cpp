@@ -1,6 +1,7 @@
-// yoke version: the library, its engines, and what it was built with.
+// yoke version: the library, its engines, what it was built with, and why a kind of device is not used.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
+#include "bindings/cli/src/text.h"
 
 #include <cstdio>
 #include <memory>
@@ -8,21 +9,44 @@
 
 namespace yoke::cli {
 
+namespace {
+
+// To ask why CUDA is not used tries it, as a program's first use would.
+constexpr const char *kKinds[] = {"cuda", "cpu"};
+
+int print(bool json)
+{
+    Json kinds = Json::object();
+    for (const char *kind : kKinds) {
+        const std::string why = yoke_why_unavailable(kind);
+        kinds[kind] = why.empty() ? Json() : Json(why);
+    }
+    if (json) {
+        print_json({{"version", yoke_version()},
+                    {"build", yoke_build_info()},
+                    {"why_unavailable", kinds}});
+        return 0;
+    }
+    const std::string build = yoke_build_info();
+    printf("yoke %s\n%s\n", yoke_version(), build.c_str());
+    for (const auto &[kind, reason] : kinds.items()) {
+        const std::string why = reason.is_null() ? "" : reason.get<std::string>();
+        if (why.empty() || build.find(why) != build.npos)
+            continue;  // a missing module is told there
+        fputs(wrapped(kind + " is not used: " + why, terminal_width(), 0).c_str(), stdout);
+    }
+    return 0;
+}
+
+}  // namespace
+
 void add_version(CLI::App &app, Action &action)
 {
     auto json = std::make_shared<bool>(false);
     CLI::App *command = app.add_subcommand(
         "version", "Version, compiler, engines, and why a kind of device is not used");
     command->add_flag("--json", *json, "For programs");
-    command->callback([json, &action] {
-        action = [json] {
-            if (*json)
-                print_json({{"version", yoke_version()}, {"build", yoke_build_info()}});
-            else
-                printf("yoke %s\n%s\n", yoke_version(), yoke_build_info());
-            return 0;
-        };
-    });
+    command->callback([json, &action] { action = [json] { return print(*json); }; });
 }
 
 }  // namespace yoke::cli

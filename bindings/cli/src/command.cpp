@@ -1,0 +1,27 @@
+#include "bindings/cli/src/command.h"
+
+#include <cstdio>
+
+namespace yoke::cli {
+
+CLI::Validator seconds_between(double least, double most)
+{
+    char range[64];
+    snprintf(range, sizeof range, "%g to %g", least, most);
+    const std::string allowed = range;
+    const auto problem = [=](std::string &text) {
+        double value = 0;
+        // Written so that NaN, which is neither below nor above anything, is refused.
+        const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+        return fits ? std::string() : "'" + text + "' is no number of seconds from " + allowed;
+    };
+    return CLI::Validator(problem, "in [" + allowed + "]");
+}
+
+CLI::Validator not_empty()
+{
+    return CLI::Validator(
+        [](std::string &text) { return text.empty() ? "a name is wanted" : std::string(); }, "");
+}
+
+}  // namespace yoke::cli
