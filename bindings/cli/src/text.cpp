@@ -13,7 +13,6 @@ namespace yoke::cli {
 
 namespace {
 
-constexpr int kGap = 2;    // blanks between columns
 constexpr int kLeast = 8;  // no column is cut below this
 
 // The first `columns` columns of UTF-8 text.

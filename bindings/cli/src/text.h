@@ -31,6 +31,7 @@ std::string rate(double per_second, const char *unit);  // "3.35 TB/s", by power
 // the widest column is cut.
 class Table {
 public:
+    static constexpr int kGap = 2;  // blanks between columns
     struct Column {
         const char *heading;
         bool right = false;  // numbers

@@ -3,6 +3,7 @@
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,13 +13,109 @@ namespace yoke::cli {
 namespace {
 
 constexpr const char *kLegend =
-    "X    the card itself\n"
-    "NV#  NVLink, and how many of them\n"
-    "PIX  one PCI Express switch\n"
-    "PXB  several switches, no host bridge\n"
-    "PHB  a host bridge\n"
-    "NODE host bridges of one NUMA node\n"
-    "SYS  between NUMA nodes\n";
+    "X: itself; NV#: # NVLinks; PIX: one PCI Express switch; PXB: several switches; PHB: a host "
+    "bridge; NODE: host bridges of one NUMA node; SYS: between NUMA nodes";
+
+// A column of the matrix: how each card is joined to a card or a port, or the node that it is near.
+struct Way {
+    std::string title;
+    std::vector<std::string> cells;  // of each card
+    int width() const
+    {
+        int most = width_of(title);
+        for (const std::string &cell : cells) most = std::max(most, width_of(cell));
+        return most;
+    }
+};
+
+const char *path_label(int32_t path)
+{
+    switch (path) {
+        case YOKE_PATH_SELF:
+            return "X";
+        case YOKE_PATH_BOARD:
+        case YOKE_PATH_SWITCH:
+            return "PIX";
+        case YOKE_PATH_SWITCHES:
+            return "PXB";
+        case YOKE_PATH_BRIDGE:
+            return "PHB";
+        case YOKE_PATH_NODE:
+            return "NODE";
+        default:
+            return "SYS";
+    }
+}
+
+std::string title_of(const yoke_card_info &card)
+{
+    return (card.kind == YOKE_CARD_MIG ? "MIG" : "GPU") + std::to_string(card.index);
+}
+
+Way way_to_card(yoke_inventory *inventory, const yoke_card_info &card)
+{
+    Way way{title_of(card), {}};
+    for (int32_t from = 0; from < yoke_inventory_count(inventory); ++from)
+        way.cells.emplace_back(
+            get<yoke_card_link>(yoke_inventory_link, inventory, from, card.index).label);
+    return way;
+}
+
+Way way_to_port(yoke_inventory *inventory, int32_t index)
+{
+    Way way;
+    for (int32_t card = 0; card < yoke_inventory_count(inventory); ++card) {
+        yoke_network_card port{};
+        port.struct_size = sizeof port;
+        int32_t path = YOKE_PATH_SYSTEM;
+        check(yoke_inventory_network(inventory, index, card, &port, &path));
+        way.title = port.name + (port.port > 1 ? ":" + std::to_string(port.port) : "");
+        way.cells.emplace_back(path_label(path));
+    }
+    return way;
+}
+
+std::vector<Way> ways_of(yoke_inventory *inventory, const std::vector<yoke_card_info> &cards)
+{
+    std::vector<Way> ways;
+    for (const yoke_card_info &card : cards) ways.push_back(way_to_card(inventory, card));
+    for (int32_t i = 0; i < yoke_inventory_network_count(inventory); ++i)
+        ways.push_back(way_to_port(inventory, i));
+    Way node{"NUMA", {}};
+    for (const yoke_card_info &card : cards)
+        node.cells.push_back(card.numa_node < 0 ? "-" : std::to_string(card.numa_node));
+    ways.push_back(node);
+    return ways;
+}
+
+// How many ways from `first` on fit beside the cards' titles: one at least.
+size_t count_that_fit(const std::vector<Way> &ways, size_t first, int width)
+{
+    size_t end = first;
+    for (int used = 0; end < ways.size(); ++end) {
+        used += Table::kGap + ways[end].width();
+        if (used > width && end > first) break;
+    }
+    return end - first;
+}
+
+// The matrix, in as many parts below each other as the width asks for.
+void print_matrix(const std::vector<yoke_card_info> &cards, const std::vector<Way> &ways, int width)
+{
+    const int beside = width - width_of(title_of(cards.back()));
+    for (size_t first = 0, count = 0; first < ways.size(); first += count) {
+        count = count_that_fit(ways, first, beside);
+        std::vector<Table::Column> columns{{""}};
+        for (size_t i = first; i < first + count; ++i) columns.push_back({ways[i].title.c_str()});
+        Table part(columns);
+        for (size_t card = 0; card < cards.size(); ++card) {
+            std::vector<std::string> cells{title_of(cards[card])};
+            for (size_t i = first; i < first + count; ++i) cells.push_back(ways[i].cells[card]);
+            part.add(cells);
+        }
+        printf("%s\n", part.text(width).c_str());
+    }
+}
 
 Json links_json(yoke_inventory *inventory)
 {
@@ -50,8 +147,10 @@ int print(bool json)
         puts("No GPU is in this machine, or none is shown to it (yoke doctor says why).");
         return 0;
     }
-    printf("%s\n%s", yoke_inventory_topology(inventory.get()),
-           coloured(Colour::kDim, kLegend).c_str());
+    const int width = terminal_width();
+    const auto cards = cards_of(inventory.get());
+    print_matrix(cards, ways_of(inventory.get(), cards), width);
+    fputs(coloured(Colour::kDim, wrapped(kLegend, width, 0)).c_str(), stdout);
     return 0;
 }
 
