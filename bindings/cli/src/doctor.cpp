@@ -4,6 +4,7 @@
 #include "bindings/cli/src/text.h"
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -32,70 +33,112 @@ Look look_of(int32_t status)
     return looks[status];
 }
 
-Json check_json(const yoke_check &c)
+// One answer, of a report or of a recording's.
+struct Answer {
+    int32_t number, status, card;
+    std::string id, title, evidence, remedy, url;
+};
+
+struct Examination {
+    std::vector<Answer> answers;
+    int exit_code;
+};
+
+Json answer_json(const Answer &one)
 {
-    return {{"number", c.number},
-            {"id", c.id},
-            {"status", look_of(c.status).name},
-            {"card", c.card < 0 ? Json() : Json(c.card)},
-            {"title", c.title},
-            {"evidence", c.evidence},
-            {"remedy", c.remedy},
-            {"url", c.url}};
+    return {{"number", one.number},
+            {"id", one.id},
+            {"status", look_of(one.status).name},
+            {"card", one.card < 0 ? Json() : Json(one.card)},
+            {"title", one.title},
+            {"evidence", one.evidence},
+            {"remedy", one.remedy},
+            {"url", one.url}};
 }
 
-void print_check(const yoke_check &check, int width)
+void print_answer(const Answer &one, int width)
 {
-    const Look look = look_of(check.status);
+    const Look look = look_of(one.status);
     printf("%s %2d %s%s\n",
            coloured(look.colour, std::string(look.name) + (look.name[2] ? "" : "  ")).c_str(),
-           check.number, check.title,
-           coloured(Colour::kDim, std::string("  [") + check.id + "]").c_str());
-    fputs(wrapped(check.evidence, width, 8).c_str(), stdout);
-    if (check.status == YOKE_CHECK_OK || check.status == YOKE_CHECK_SKIP) return;
-    for (std::string_view rest = check.remedy; !rest.empty();) {  // a command must not be broken
+           one.number, one.title.c_str(), coloured(Colour::kDim, "  [" + one.id + "]").c_str());
+    fputs(wrapped(one.evidence, width, 8).c_str(), stdout);
+    if (one.status == YOKE_CHECK_OK || one.status == YOKE_CHECK_SKIP) return;
+    for (std::string_view rest = one.remedy; !rest.empty();) {  // a command must not be broken
         const size_t end = std::min(rest.find('\n'), rest.size());
         printf("      > %.*s\n", static_cast<int>(end), rest.data());
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    if (*check.url) printf("        %s\n", coloured(Colour::kDim, check.url).c_str());
+    if (!one.url.empty()) printf("        %s\n", coloured(Colour::kDim, one.url).c_str());
 }
 
-void print_report(yoke_report *report, bool all)
+void print_text(const Examination &examination, bool all)
 {
     int counts[4] = {};
     const int width = terminal_width();
-    for (int32_t i = 0; i < yoke_report_count(report); ++i) {
-        const auto one = get<yoke_check>(yoke_report_check, report, i);
+    for (const Answer &one : examination.answers) {
         ++counts[one.status];
         if (all || one.status == YOKE_CHECK_WARN || one.status == YOKE_CHECK_FAIL)
-            print_check(one, width);
+            print_answer(one, width);
     }
-    printf("%d checks: %d ok, %d warn, %d fail, %d do not apply here%s\n",
-           yoke_report_count(report), counts[0], counts[1], counts[2], counts[3],
+    printf("%zu checks: %d ok, %d warn, %d fail, %d do not apply here%s\n",
+           examination.answers.size(), counts[0], counts[1], counts[2], counts[3],
            all ? "" : " (--all shows each)");
 }
 
-int examine(const Options &options)
+uint32_t flags_of(const Options &options)
 {
-    const uint32_t flags =
-        (options.no_probe ? 0 : YOKE_DOCTOR_PROBE) | (options.redact ? YOKE_DOCTOR_REDACT : 0);
-    if (!options.record.empty()) {
-        check(yoke_doctor_record(options.record.c_str(), flags));
-        fprintf(stderr, "yoke: recorded in %s\n", options.record.c_str());
+    return (options.no_probe ? 0 : YOKE_DOCTOR_PROBE) | (options.redact ? YOKE_DOCTOR_REDACT : 0);
+}
+
+Examination examined(const Options &options)
+{
+    const Report report = make<Report>(yoke_doctor, flags_of(options), options.deadline);
+    Examination examination{{}, yoke_report_exit_code(report.get())};
+    for (int32_t i = 0; i < yoke_report_count(report.get()); ++i) {
+        const auto c = get<yoke_check>(yoke_report_check, report.get(), i);
+        examination.answers.push_back(
+            {c.number, c.status, c.card, c.id, c.title, c.evidence, c.remedy, c.url});
     }
-    const Report report = make<Report>(yoke_doctor, flags, options.deadline);
+    return examination;
+}
+
+int32_t status_of(const std::string &word)
+{
+    for (const int32_t status : {YOKE_CHECK_OK, YOKE_CHECK_WARN, YOKE_CHECK_FAIL})
+        if (word == look_of(status).name) return status;
+    return YOKE_CHECK_SKIP;
+}
+
+// Records, and gives the report that was recorded: to examine a second time would take as long again, and a machine that
+// changes meanwhile would show something else than what lies in the folder.
+Examination recorded(const Options &options)
+{
+    check(yoke_doctor_record_v2(options.record.c_str(), flags_of(options), options.deadline));
+    fprintf(stderr, "yoke: recorded in %s\n", options.record.c_str());
+    std::ifstream file(options.record + "/report.json");
+    const Json report = Json::parse(file);
+    Examination examination{{}, report.at("exit_code").get<int>()};
+    for (const Json &c : report.at("checks"))
+        examination.answers.push_back({c.at("number"), status_of(c.at("status")), c.at("card"),
+                                       c.at("id"), c.at("title"), c.at("evidence"), c.at("remedy"),
+                                       c.at("url")});
+    return examination;
+}
+
+int run(const Options &options)
+{
+    if (options.verify_off) return verify_off(options.json);
+    const Examination examination = options.record.empty() ? examined(options) : recorded(options);
     if (!options.json) {
-        print_report(report.get(), options.all);
-        return yoke_report_exit_code(report.get());
+        print_text(examination, options.all);
+        return examination.exit_code;
     }
     Json checks = Json::array();
-    for (int32_t i = 0; i < yoke_report_count(report.get()); ++i)
-        checks.push_back(check_json(get<yoke_check>(yoke_report_check, report.get(), i)));
-    print_json({{"version", yoke_version()},
-                {"exit_code", yoke_report_exit_code(report.get())},
-                {"checks", checks}});
-    return yoke_report_exit_code(report.get());
+    for (const Answer &one : examination.answers) checks.push_back(answer_json(one));
+    print_json(
+        {{"version", yoke_version()}, {"exit_code", examination.exit_code}, {"checks", checks}});
+    return examination.exit_code;
 }
 
 }  // namespace
@@ -112,17 +155,17 @@ void add_doctor(CLI::App &app, Action &action)
     command->add_flag("--redact", options->redact, "No host names, users, UUIDs or process names");
     command->add_flag("--no-probe", options->no_probe, "Runs nothing on a device");
     command->add_option("--deadline", options->deadline, "Seconds that one probe may take (10)")
-        ->check(CLI::Range(0.1, 3600.0));
-    command->add_option("--record", options->record,
-                        "A new folder for all that the report rests on, to be replayed elsewhere");
-    command->add_flag(
+        ->check(seconds_between(0.1, 3600.0));
+    command
+        ->add_option("--record", options->record,
+                     "A new folder for all that the report rests on, to be replayed elsewhere")
+        ->check(not_empty());
+    CLI::Option *off = command->add_flag(
         "--verify-off", options->verify_off,
         "Shows that a disabled kind maps no library, takes no memory, starts no thread");
-    command->callback([options, &action] {
-        action = [options] {
-            return options->verify_off ? verify_off(options->json) : examine(*options);
-        };
-    });
+    for (const char *other : {"--all", "--redact", "--no-probe", "--deadline", "--record"})
+        off->excludes(command->get_option(other));  // it examines nothing
+    command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace yoke::cli

@@ -4,8 +4,9 @@
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
 
-#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -30,16 +31,37 @@ bool is_of_cuda(const std::string &path)
     return false;
 }
 
+// A file of this process. What cannot be read proves nothing, so that ends it.
+std::ifstream opened(const char *path)
+{
+    errno = 0;
+    std::ifstream file(path);
+    if (!file || file.peek() == std::ifstream::traits_type::eof())
+        throw std::runtime_error(
+            std::string("doctor: --verify-off must read ") + path +
+            " of this very process, and cannot: " + (errno ? strerror(errno) : "it is empty") +
+            "; mount /proc and run it again");
+    return file;
+}
+
+std::set<std::string> mapped_libraries()
+{
+    std::set<std::string> libraries;
+    std::string line;
+    for (std::ifstream maps = opened("/proc/self/maps"); std::getline(maps, line);) {
+        const size_t slash = line.find('/');
+        if (slash != std::string::npos && is_of_cuda(line.substr(slash)))
+            libraries.insert(line.substr(slash));
+    }
+    return libraries;
+}
+
 State look()
 {
     State state;
+    state.libraries = mapped_libraries();
     std::string line, word;
-    for (std::ifstream maps("/proc/self/maps"); std::getline(maps, line);) {
-        const size_t slash = line.find('/');
-        if (slash != std::string::npos && is_of_cuda(line.substr(slash)))
-            state.libraries.insert(line.substr(slash));
-    }
-    for (std::ifstream status("/proc/self/status"); std::getline(status, line);) {
+    for (std::ifstream status = opened("/proc/self/status"); std::getline(status, line);) {
         std::istringstream words(line);
         words >> word;
         int64_t value = 0;
