@@ -1,7 +1,24 @@
 # Completion of the `yoke` command in bash.
+
+# Constraints of auto: with what stands before the last of them, "auto:n=2,".
+_yoke_constraints()
+{
+    local key
+    for key in n= min_free= min_memory= min_cc= max_util= name= same=nvlink same=switch same=numa homogeneous \
+        exclude= kind=cuda wait= lease fallback=error fallback=warn fallback=silent; do
+        printf '%s ' "${1%"${1##*[:,]}"}$key"
+    done
+}
+
+# Bash calls it with the command, the part of the word at the cursor that it would replace, and the word before.
 _yoke()
 {
-    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words
+    local line=${COMP_LINE:0:COMP_POINT} command=${COMP_WORDS[1]} typed words
+    # To bash ':' and '=' end a word; here the word is what stands between blanks, and `before` the part that stays.
+    local word=${line##*[[:space:]]}
+    local before=${word%"$2"}
+    read -ra typed <<< "$line"
+    [ -z "$word" ] || unset 'typed[-1]'
     if [ "$COMP_CWORD" = 1 ]; then
         words="devices topology doctor select bench version --help --version"
     else
@@ -9,17 +26,22 @@ _yoke()
             devices) words="--json --watch --every --processes --catalog" ;;
             topology | version) words="--json" ;;
             doctor) words="--json --all --redact --no-probe --deadline --record --verify-off" ;;
-            select) words="--explain --json auto cpu cuda auto:n= auto:min_free= auto:same=nvlink" ;;
+            select) words="--explain --json auto cpu cuda" ;;
             bench) words="device --seconds --svg --json auto cpu cuda" ;;
         esac
         words="$words --help"
+        case $command:$word in
+            select:auto:* | bench:auto:*) words=$(_yoke_constraints "$word") ;;
+            select:a* | bench:a*) words="$words auto:" ;;
+        esac
     fi
-    if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --record ]; then
-        mapfile -t COMPREPLY < <(compgen -d -- "$word")
-    elif [ "${COMP_WORDS[COMP_CWORD - 1]}" = --svg ]; then
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
-    else
-        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-    fi
+    case ${typed[-1]} in
+        --record) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+        --svg) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word") ;;
+    esac
+    COMPREPLY=("${COMPREPLY[@]#"$before"}")
+    case ${typed[-1]} in --record | --svg) compopt -o filenames ;; esac  # blanks in names are quoted
+    case ${COMPREPLY[*]} in *[:=]) compopt -o nospace ;; esac             # a value follows
 }
 complete -F _yoke yoke
