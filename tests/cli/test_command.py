@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -60,9 +61,15 @@ def test_a_wrong_word_is_an_error_that_names_it():
 
 
 @pytest.mark.parametrize("arguments", [["devices", "--every", "1"], ["devices", "--watch", "--every", "0"],
-                                       ["devices", "--catalog", "--watch"], ["bench"], ["doctor", "--deadline", "-1"]])
+                                       ["devices", "--catalog", "--watch"], ["bench"], ["doctor", "--deadline", "-1"],
+                                       ["devices", "--watch", "--every", "nan"], ["devices", "--watch", "--every", "inf"],
+                                       ["bench", "device", "cpu", "--seconds", "nan"], ["doctor", "--deadline", "nan"],
+                                       ["bench", "device", "cpu", "--svg", ""], ["doctor", "--record", ""],
+                                       ["doctor", "--verify-off", "--record", "x"], ["doctor", "--verify-off", "--all"],
+                                       ["doctor", "--verify-off", "--deadline", "3"], ["devices", "--catalog", "--processes"]])
 def test_options_that_cannot_be_are_refused(arguments):
-    assert yoke(*arguments).returncode == 2
+    done = yoke(*arguments)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.strip(), done
 
 
 def test_the_version_is_that_of_the_library():
@@ -107,6 +114,16 @@ def test_devices_as_json_has_every_field_of_the_header(scenario):
     fields -= {"struct_size", "cc_major", "cc_minor"}
     assert fields <= set(cards[0]), fields - set(cards[0])
     assert len({card["uuid"] for card in cards}) == 8
+
+
+def test_the_matrix_of_links_fits_the_terminal_and_is_explained_once(scenario):
+    for columns in (60, 80, 220):
+        told = yoke("topology", variables=scenario("8xH100-nvlink"), columns=columns).stdout
+        assert max(map(len, told.splitlines())) <= columns
+        assert told.count("PXB") == 1 and told.split("X: itself")[0].count("GPU7") >= 2
+        head, row = (" ".join(re.findall(rf"^ *{name} .*$", told, re.M)) for name in ("(?:GPU0  GPU1|mlx5_.|NUMA)", "GPU3"))
+        assert re.findall(r"mlx5_\d", told) == [f"mlx5_{i}" for i in range(8)], head
+        assert row.count("NV18") == 7 and row.split()[-1] == "0" and row.split().count("PIX") == 1
 
 
 def test_the_topology_is_square(scenario):
@@ -177,6 +194,72 @@ def test_a_machine_whose_cpu_is_not_to_be_used_is_shown_all_the_same(scenario):
     assert done.returncode == 0 and "H100" in done.stdout, done.stderr
 
 
+def test_a_kind_that_is_demanded_and_fails_does_not_end_the_table_early(scenario):
+    done = yoke("devices", variables=scenario("8xH100-nvlink") | {"YOKE_PLATFORMS": "cuda,cpu", "LD_LIBRARY_PATH": ""})
+    assert done.returncode == 0 and "driver 580.82.07" in done.stdout, done.stderr
+    assert re.search(r"^cpu: \S", done.stdout, re.M)
+
+
+def test_the_version_says_why_a_kind_is_not_used(scenario):
+    variables = scenario("8xH100-nvlink") | {"YOKE_PLATFORMS": "cpu"}
+    told = yoke("version", variables=variables).stdout
+    assert "cuda is not used: " in told and "YOKE_PLATFORMS" in told and "cpu is not used" not in told
+    reasons = json.loads(yoke("version", "--json", variables=variables).stdout)["why_unavailable"]
+    assert "YOKE_PLATFORMS" in reasons["cuda"] and reasons["cpu"] is None
+
+
+FULL = [["devices"], ["devices", "--json"], ["devices", "--catalog"], ["topology"], ["version"], ["--help"],
+        ["select", "cpu"], ["doctor", "--json", "--no-probe"], ["devices", "--watch"]]
+
+
+@pytest.mark.parametrize("arguments", FULL, ids=" ".join)
+@pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
+def test_output_that_is_lost_is_an_error(arguments, closed, scenario):
+    end = ">&-" if closed else ">/dev/full"
+    environment = os.environ | scenario("none")
+    done = subprocess.run(["sh", "-c", f'exec "$0" "$@" {end}', COMMAND, *arguments], capture_output=True, text=True,
+                          env=environment, timeout=60)
+    assert done.returncode == 2 and "yoke: stdout could not be written" in done.stderr, done
+
+
+def test_a_recording_is_examined_once_and_printed(scenario, tmp_path):
+    variables = scenario("A100+T4")
+
+    def examined(*arguments):
+        calls = tmp_path / f"calls-{len(arguments)}"
+        done = yoke("doctor", "--json", "--deadline", "3", *arguments, variables=variables | {"FAKE_NVML_CALLS": str(calls)})
+        return done, len(calls.read_text().splitlines())
+    plain, once = examined()
+    done, calls = examined("--record", tmp_path / "bundle")
+    assert calls == once > 0
+    assert done.returncode == plain.returncode and "recorded in" in done.stderr
+    told, kept = json.loads(done.stdout), json.loads((tmp_path / "bundle" / "report.json").read_text())
+    assert told["exit_code"] == kept["exit_code"] and set(told["checks"][0]) == set(json.loads(plain.stdout)["checks"][0])
+    assert [c["evidence"] for c in told["checks"]] == [c["evidence"] for c in kept["checks"]]
+    assert [c["status"] for c in told["checks"]] == [c["status"] for c in kept["checks"]]
+    again = yoke("doctor", "--record", tmp_path / "bundle", variables=variables)
+    assert again.returncode == 2 and "not empty" in again.stderr
+
+
+def test_a_root_that_is_not_there_is_no_machine(tmp_path):
+    done = yoke("doctor", "--no-probe", variables={"YOKE_SYSROOT": str(tmp_path / "nowhere")})
+    assert done.returncode == 2 and "YOKE_SYSROOT" in done.stderr and "nowhere" in done.stderr and done.stdout == ""
+
+
+def test_what_cannot_be_looked_at_is_not_said_to_be_off():
+    hidden = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+    if subprocess.run([*hidden, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no namespaces may be made here")
+    done = subprocess.run([*hidden, COMMAND, "doctor", "--verify-off"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "/proc/self/maps" in done.stderr and done.stdout == "", done
+
+
+def test_a_management_library_that_is_a_fifo_is_not_opened(scenario, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    done = yoke("devices", variables=scenario("A100+T4") | {"YOKE_NVML_PATH": str(tmp_path / "fifo")})
+    assert done.returncode == 0 and "no regular file" in " ".join(done.stdout.split()), done
+
+
 def test_bench_measures_the_cpu_and_draws_it(tmp_path):
     picture = tmp_path / "cpu.svg"
     done = yoke("bench", "device", "cpu", "--seconds", "0.01", "--json", "--svg", picture)
@@ -197,3 +280,25 @@ def test_the_completion_knows_every_option():
         for option in options:
             assert option in script, (command, option)
             assert option in manual, (command, option)
+
+
+def completed(line, folder):
+    """What an interactive bash makes of a line and a tabulator."""
+    keys = f"source {ROOT}/bindings/cli/yoke.bash\nyoke() {{ printf 'ran:%s.\\n' \"$@\"; }}\n{line}\t\nexit\n"
+    # A line editor wants a terminal; script(1) makes one.
+    shell = ["script", "-qec", "bash --noprofile --norc -i", "/dev/null"]
+    environment = os.environ | {"TERM": "dumb", "INPUTRC": "/dev/null", "PS1": "", "HISTFILE": ""}
+    done = subprocess.run(shell, input=keys, capture_output=True, text=True, env=environment, cwd=folder, timeout=60)
+    return re.findall(r"^ran:(.*)\.\r?$", done.stdout, re.M)
+
+
+@pytest.mark.skipif(not shutil.which("script") or not shutil.which("bash"), reason="script or bash is missing")
+@pytest.mark.parametrize("line, words", [
+    ("yoke select auto:min_f", ["select", "auto:min_free="]), ("yoke select auto:same=nv", ["select", "auto:same=nvlink"]),
+    ("yoke select auto:n=2,hom", ["select", "auto:n=2,homogeneous"]), ("yoke sel", ["select"]),
+    ("yoke doctor --record a", ["doctor", "--record", "a folder/"]),
+    ("yoke bench device --svg on", ["bench", "device", "--svg", "one file.svg"])])
+def test_the_completion_completes(line, words, tmp_path):
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "one file.svg").write_text("")
+    assert completed(line, tmp_path) == words
