@@ -238,6 +238,17 @@ void add_integrated_card(const Root &root, Machine &machine)
     machine.cards.push_back(card);
 }
 
+// "container-3", which stands for an id in a recording that was redacted.
+static std::string placeholder_of(std::string_view cgroups)
+{
+    constexpr std::string_view kMark = "container-";
+    const size_t at = cgroups.rfind(kMark);
+    if (at == std::string_view::npos) return "";
+    const size_t end =
+        std::min(cgroups.find_first_not_of("0123456789", at + kMark.size()), cgroups.size());
+    return end == at + kMark.size() ? "" : std::string(cgroups.substr(at, end - at));
+}
+
 std::string container_of(std::string_view cgroups)
 {
     // Docker, containerd, podman and Kubernetes name a container by 64 hex digits; the innermost is the last.
@@ -251,6 +262,7 @@ std::string container_of(std::string_view cgroups)
         if (ends) found = word;
         i += kLength - 1;
     }
+    if (found.empty()) found = placeholder_of(cgroups);
     if (!found.empty()) return found;
     for (const std::string_view mark : {"/lxc.payload.", "/lxc/", "/lxc.monitor."}) {
         const size_t at = cgroups.find(mark);

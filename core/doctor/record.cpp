@@ -64,13 +64,14 @@ void redact_values(ordered_json &json, Redactor &redactor, bool is_name = false,
 {
     if (json.is_string()) {
         const std::string text = json.get<std::string>();
-        json = is_name ? redactor(text) : redactor.numbers(text);
+        json = is_name ? redactor.name(text) : redactor.numbers(text);
     }
     if (json.is_array())
         for (ordered_json &part : json) redact_values(part, redactor, is_name, of_process);
     if (json.is_object())
         for (auto &[key, part] : json.items())
-            redact_values(part, redactor, key == "user" || (of_process && key == "name"),
+            redact_values(part, redactor,
+                          key == "user" || (of_process && (key == "name" || key == "container")),
                           key == "processes");
 }
 

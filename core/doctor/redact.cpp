@@ -25,12 +25,13 @@ size_t hex_digits(std::string_view text)
     return count;
 }
 
-// The length of a UUID at the start, 0 if there is none: groups of 8, 4, 4, 4 and 12 digits.
+// The length of a UUID at the start, 0 if there is none: groups of 8, 4, 4, 4 and 12 digits. systemd joins those of a pod
+// by '_', since '-' stands for a folder there.
 size_t uuid_length(std::string_view text)
 {
     size_t at = 0;
     for (const size_t group : {8, 4, 4, 4, 12}) {
-        if (at && (at >= text.size() || text[at++] != '-')) return 0;
+        if (at && (at >= text.size() || !strchr("-_", text[at++]))) return 0;
         if (at > text.size() || hex_digits(text.substr(at)) != group) return 0;
         at += group;
     }
@@ -40,11 +41,28 @@ size_t uuid_length(std::string_view text)
 // Folders that are laid out alike everywhere: a user called nvidia or cuda does not rename what lies in them.
 bool is_fixed(std::string_view path)
 {
-    constexpr std::string_view kFolders[] = {"/proc/", "/sys/", "/dev/", "/etc/",   "/usr/",
-                                             "/var/",  "/run/", "/lib/", "/lib64/", "/yoke/"};
+    constexpr std::string_view kFolders[] = {"/proc/", "/sys/",   "/dev/", "/etc/",
+                                             "/lib/",  "/lib64/", "/yoke/"};
     return std::any_of(std::begin(kFolders), std::end(kFolders), [&](std::string_view folder) {
         return path.substr(0, folder.size()) == folder;
     });
+}
+
+// Folders of which parts are laid out so, and in which people have folders of their own: /var/scratch/carol.
+bool is_shared(std::string_view path)
+{
+    return path.substr(0, 5) == "/usr/" || path.substr(0, 5) == "/var/" ||
+           path.substr(0, 5) == "/run/";
+}
+
+// What the checks look for there, and what is there on every machine: such a name gives nobody away.
+bool is_usual(std::string_view name)
+{
+    constexpr std::string_view kNames[] = {
+        "nvidia", "cuda",   "yoke",    "bin",  "sbin", "lib",  "lib64", "local", "share",
+        "src",    "games",  "log",     "mail", "man",  "news", "cache", "spool", "tmp",
+        "opt",    "backup", "backups", "lock", "run",  "user", "lp",    "sys"};
+    return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 bool ends_path(char c)
@@ -52,18 +70,73 @@ bool ends_path(char c)
     return isspace(static_cast<unsigned char>(c)) || strchr(":=,;'\"", c);
 }
 
-bool begins_path(const std::string &text, size_t at)
+bool begins_path(std::string_view text, size_t at)
 {
     return text[at] == '/' && (at == 0 || ends_path(text[at - 1]));
+}
+
+bool is_segment(std::string_view text, size_t at, size_t length)
+{
+    const size_t end = at + length;
+    return at > 0 && text[at - 1] == '/' &&
+           (end == text.size() || text[end] == '/' || ends_path(text[end]));
+}
+
+// A place for a name and nothing else: "process 7 (NAME, NAME) has", "Nov 22 01:02:03 NAME kernel: ".
+bool is_place_of_name(std::string_view text, size_t at, size_t length)
+{
+    const std::string_view before = text.substr(0, at), after = text.substr(at + length);
+    const auto ends_in = [&](std::string_view mark) {
+        return before.size() >= mark.size() && before.substr(before.size() - mark.size()) == mark;
+    };
+    const bool listed = ends_in("(") || ends_in(", ");
+    return (listed && !after.empty() && strchr(",)", after[0])) ||
+           (ends_in(" ") && after.substr(0, 9) == " kernel: ");
+}
+
+// Where something that is replaced may begin: at a word, at a path; an id also within "docker-4f5e...", a pod's in
+// "kubepods-burstable-pod5c89...".
+bool is_start(std::string_view text, size_t at)
+{
+    if (at == 0 || text[at] == '/' || !is_word(text[at - 1])) return true;
+    const std::string_view rest = text.substr(at), before = text.substr(0, at);
+    if (strchr("-_", before.back())) return hex_digits(rest) == 64;
+    return before.size() >= 3 && before.substr(before.size() - 3) == "pod" && uuid_length(rest);
+}
+
+// Names as short as these stand in every text for something else.
+bool is_short(const std::string &name)
+{
+    return name.size() <= 2;
 }
 
 }  // namespace
 
 void Redactor::add_user(const std::string &user)
 {
-    if (user.size() <= 2 || user == "root" || placeholders_.count(user)) return;
+    // A number stands where no name is known, and tells none.
+    const bool is_number = user.find_first_not_of("0123456789") == user.npos;
+    if (is_number || user == "root" || placeholders_.count(user)) return;
     numbered("user", user);
     names_.push_back(user);
+}
+
+void Redactor::add_program(const std::string &kind, const std::string &name)
+{
+    if (name.empty() || placeholders_.count(name)) return;
+    numbered(kind, name);
+    processes_.push_back(name);
+}
+
+void Redactor::add_host(const std::string &host)
+{
+    if (host.empty() || host == "localhost") return;
+    const std::string whole = numbered("host", host), first = host.substr(0, host.find('.'));
+    names_.push_back(host);
+    // The kernel's log has the first part alone.
+    if (first == host || first.empty() || first == "localhost") return;
+    placeholders_[first] = whole;
+    names_.push_back(first);
 }
 
 Redactor::Redactor(const Machine &machine, const std::string &host,
@@ -73,18 +146,13 @@ Redactor::Redactor(const Machine &machine, const std::string &host,
         const std::string uuid = card.info.uuid;
         if (!uuid.empty()) numbered(uuid.substr(0, uuid.find('-')), uuid);
     }
-    if (host.size() > 2 && host != "localhost") {
-        numbered("host", host);
-        names_.push_back(host);
-    }
+    add_host(host);
     for (const Card &card : machine.cards)
         for (const yoke_card_process &process : card.processes) {
-            const std::string name = process.name;
             add_user(process.user);
-            if (name.size() > 2 && !placeholders_.count(name)) {
-                numbered("process", name);
-                processes_.push_back(name);
-            }
+            add_program("process", process.name);
+            // LXC's have names; an id is known by its form.
+            if (hex_digits(process.container) != 64) add_program("container", process.container);
         }
     for (const std::string &user : users) add_user(user);
     const auto longer = [](const auto &a, const auto &b) { return a.size() > b.size(); };
@@ -122,16 +190,23 @@ size_t Redactor::match_uuid(std::string_view rest, std::string &placeholder)
     return 0;
 }
 
-size_t Redactor::match_name(std::string_view rest, Scope scope, std::string &placeholder)
+// Whether a known name that stands at a place is meant by it.
+bool Redactor::is_meant(std::string_view text, size_t at, const std::string &name, Scope scope)
 {
-    const auto is_here = [&](const std::string &name) {
-        return rest.substr(0, name.size()) == name &&
-               (rest.size() == name.size() || !is_word(rest[name.size()]));
-    };
+    const size_t end = at + name.size();
+    if (text.substr(at, name.size()) != name || (end < text.size() && is_word(text[end])))
+        return false;
+    if (scope == Scope::kSegments) return is_segment(text, at, name.size()) && !is_usual(name);
+    return !is_short(name) || is_segment(text, at, name.size()) ||
+           is_place_of_name(text, at, name.size());
+}
+
+size_t Redactor::match_name(std::string_view text, size_t at, Scope scope, std::string &placeholder)
+{
     for (const auto *list : {&names_, &processes_}) {
         if (list == &processes_ && scope != Scope::kAll) break;
         for (const std::string &name : *list)
-            if (is_here(name)) {
+            if (is_meant(text, at, name, scope)) {
                 placeholder = placeholders_[name];
                 return name.size();
             }
@@ -139,10 +214,11 @@ size_t Redactor::match_name(std::string_view rest, Scope scope, std::string &pla
     return 0;
 }
 
-size_t Redactor::match(std::string_view rest, Scope scope, std::string &placeholder)
+size_t Redactor::match(std::string_view text, size_t at, Scope scope, std::string &placeholder)
 {
+    const std::string_view rest = text.substr(at);
     if (scope != Scope::kNumbers)
-        if (const size_t length = match_name(rest, scope, placeholder)) return length;
+        if (const size_t length = match_name(text, at, scope, placeholder)) return length;
     if (const size_t length = match_uuid(rest, placeholder)) return length;
     if (hex_digits(rest) == 64) {
         placeholder = numbered("container", std::string(rest.substr(0, 64)));
@@ -158,19 +234,18 @@ size_t Redactor::match(std::string_view rest, Scope scope, std::string &placehol
     return end;
 }
 
-std::string Redactor::replace(const std::string &text, Scope scope)
+std::string Redactor::replace(std::string_view text, Scope scope)
 {
     std::string out;
-    bool fixed = false;  // within a path that is the same on every machine
+    Scope here = scope;  // within a path that is the same on every machine, less is replaced
     for (size_t at = 0; at < text.size();) {
         std::string placeholder;
-        if (begins_path(text, at)) fixed = is_fixed(std::string_view(text).substr(at));
-        if (ends_path(text[at])) fixed = false;
-        const bool starts = at == 0 || !is_word(text[at - 1]) || text[at] == '/';
-        const size_t length = starts ? match(std::string_view(text).substr(at),
-                                             fixed ? Scope::kNumbers : scope, placeholder)
-                                     : 0;
-        out += length ? placeholder : text.substr(at, 1);
+        const std::string_view rest = text.substr(at);
+        if (begins_path(text, at) && scope != Scope::kNumbers)
+            here = is_fixed(rest) ? Scope::kNumbers : is_shared(rest) ? Scope::kSegments : scope;
+        if (ends_path(text[at])) here = scope;
+        const size_t length = is_start(text, at) ? match(text, at, here, placeholder) : 0;
+        out += length ? placeholder : std::string(rest.substr(0, 1));
         at += length ? length : 1;
     }
     return out;
@@ -179,6 +254,12 @@ std::string Redactor::replace(const std::string &text, Scope scope)
 std::string Redactor::operator()(const std::string &text)
 {
     return replace(text, Scope::kAll);
+}
+
+std::string Redactor::name(const std::string &text)
+{
+    const auto known = placeholders_.find(text);
+    return known == placeholders_.end() ? replace(text, Scope::kAll) : known->second;
 }
 
 std::string Redactor::patterns(const std::string &text)
@@ -199,6 +280,24 @@ Redactor redactor_of(const Machine &machine, Root &root)
     return Redactor(machine, root.line("/proc/sys/kernel/hostname"), users);
 }
 
+// "NAME:x:1000:1000:::" of each line.
+static std::string redacted_users(Redactor &redactor, const std::string &text)
+{
+    std::string out;
+    for (const std::string &line : lines_of(text)) {
+        const size_t end = std::min(line.find(':'), line.size());
+        out += redactor.name(line.substr(0, end)) + redactor(line.substr(end)) + "\n";
+    }
+    return out;
+}
+
+// A process's name, and the line end or NUL behind it.
+static std::string redacted_name(Redactor &redactor, const std::string &text)
+{
+    const size_t end = std::min(text.find_first_of(std::string_view("\n\0", 2)), text.size());
+    return redactor.name(text.substr(0, end)) + text.substr(end);
+}
+
 std::string redacted_file(Redactor &redactor, const std::string &path, const std::string &text)
 {
     const auto is_in = [&](std::initializer_list<const char *> places) {
@@ -207,8 +306,11 @@ std::string redacted_file(Redactor &redactor, const std::string &path, const std
         });
     };
     const bool of_process = is_in({"/proc/"}) && isdigit(static_cast<unsigned char>(path[6]));
-    if (of_process || is_in({"/dev/kmsg", "/etc/passwd", "/proc/sys/kernel/hostname"}))
-        return redactor(text);
+    const std::string last = path.substr(path.rfind('/') + 1);
+    if (of_process && (last == "comm" || last == "cmdline")) return redacted_name(redactor, text);
+    if (is_in({"/proc/sys/kernel/hostname"})) return redacted_name(redactor, text);
+    if (is_in({"/etc/passwd"})) return redacted_users(redactor, text);
+    if (of_process || is_in({"/dev/kmsg"})) return redactor(text);
     // Paths alone may name somebody there.
     if (is_in({"/proc/self/", "/etc/ld.so.conf.d/"})) return redactor.patterns(text);
     return redactor.numbers(text);

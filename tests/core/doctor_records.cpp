@@ -70,6 +70,73 @@ TEST(DoctorRedact, FoldersThatAreAlikeEverywhereKeepTheirNames)
     EXPECT_EQ(redacted_file(redactor, "/etc/passwd", "nvidia:x:1:1:::\n"), "user-0:x:1:1:::\n");
 }
 
+Machine machine_of(const char *program, const char *user)
+{
+    Machine machine;
+    Card card = unknown_card();
+    yoke_card_process process{};
+    put(process.name, program);
+    put(process.user, user);
+    card.processes = {process};
+    machine.cards = {card};
+    return machine;
+}
+
+TEST(DoctorRedact, AContainersIdIsReplacedInTheGroupsOfEveryEngine)
+{
+    const std::string id(64, '4'), place = "/proc/7/cgroup";
+    Redactor redactor(Machine(), "");
+    EXPECT_EQ(redacted_file(redactor, place, "0::/system.slice/docker-" + id + ".scope\n"),
+              "0::/system.slice/docker-container-0.scope\n");
+    EXPECT_EQ(redacted_file(redactor, place, "0::/machine.slice/libpod-" + id + ".scope/x\n"),
+              "0::/machine.slice/libpod-container-0.scope/x\n");
+    EXPECT_EQ(redacted_file(redactor, "/proc/self/cgroup",
+                            "0::/kubepods-pod5c89852c_d268_c3f3_1b07_005d5ae1dc3f.slice/"
+                            "cri-containerd-" +
+                                id + ".scope\n"),
+              "0::/kubepods-podUUID-0.slice/cri-containerd-container-0.scope\n");
+    EXPECT_EQ(redactor.name(id), "container-0");
+    const std::string longer(65, '4');
+    EXPECT_EQ(redactor("docker-" + longer), "docker-" + longer);
+}
+
+TEST(DoctorRedact, UsersHaveFoldersInSharedOnesToo)
+{
+    Redactor redactor(Machine(), "node-17", {"carol", "nvidia", "local"});
+    EXPECT_EQ(redactor.patterns("/var/scratch/carol/lib:/usr/local/nvidia/carol.so"),
+              "/var/scratch/user-0/lib:/usr/local/nvidia/carol.so");
+    EXPECT_EQ(redactor("/run/node-17/x of carol, /sys/carol"),
+              "/run/host-0/x of user-0, /sys/carol");
+}
+
+TEST(DoctorRedact, AShortNameIsReplacedWhereOnlyANameCanStand)
+{
+    Redactor redactor(machine_of("ab", "j"), "h1", {"io"});
+    EXPECT_EQ(redacted_file(redactor, "/etc/passwd", "root:x:0:0:::\nj:x:1:1:::\n"),
+              "root:x:0:0:::\nuser-0:x:1:1:::\n");
+    EXPECT_EQ(redacted_file(redactor, "/proc/7/comm", "ab\n"), "process-0\n");
+    EXPECT_EQ(redacted_file(redactor, "/proc/7/cmdline", std::string("ab\0", 3)),
+              std::string("process-0\0", 10));
+    EXPECT_EQ(redacted_file(redactor, "/proc/sys/kernel/hostname", "h1\n"), "host-0\n");
+    EXPECT_EQ(redacted_file(redactor, "/dev/kmsg", "Nov 22 01:02:03 h1 kernel: NVRM: j io\n"),
+              "Nov 22 01:02:03 host-0 kernel: NVRM: j io\n");
+    EXPECT_EQ(redactor("process 7 (ab, j) has io of /scratch/j and /var/x/io/y"),
+              "process 7 (process-0, user-0) has io of /scratch/user-0 and /var/x/user-1/y");
+    EXPECT_EQ(redactor.name("j"), "user-0");
+}
+
+TEST(DoctorRedact, TheFirstPartOfAHostsFullNameIsTheHost)
+{
+    Redactor redactor(Machine(), "gpu01.corp.example.com");
+    EXPECT_EQ(redactor("gpu01 kernel: gpu01.corp.example.com"), "host-0 kernel: host-0");
+}
+
+TEST(DoctorRedact, AUsersNumberIsNoName)
+{
+    Redactor redactor(machine_of("job", "1000"), "");
+    EXPECT_EQ(redacted_file(redactor, "/proc/7/status", "Uid:\t1000\n"), "Uid:\t1000\n");
+}
+
 Facts throttled_card(double limit)
 {
     Facts facts;

@@ -126,9 +126,10 @@ def test_a_redacted_recording_names_nobody_and_replays_all_the_same(tmp_path):
     scenario["files"]["/proc/sys/kernel/hostname"] = "secret-host\n"
     scenario["environment"]["LD_LIBRARY_PATH"] = "/home/alice/lib"
     scenario["gpus"][0]["serial"] = "1652923033000"
+    scenario["gpu_changes"]["0"]["processes"][0]["container"] = "4f5e" * 16
     first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record", redact=True)
     text = everything_in(tmp_path / "record")
-    for secret in ("secret-host", "alice", "11111111-aaaa", "1652923033000"):
+    for secret in ("secret-host", "alice", "11111111-aaaa", "1652923033000", "4f5e4f5e"):
         assert secret not in text and secret not in str(first), secret
     evidence = first["checks"]["free-memory"]["evidence"]
     assert "process 4242 (process-0, user-0) has 61440 MiB" in evidence
@@ -173,8 +174,8 @@ def test_a_recording_holds_no_secret(redact, tmp_path):
 
 
 def test_a_redacted_recording_redacts_the_names_of_files_and_finds_them_again(tmp_path):
-    scenario = patched({}, {"files": {"/home/alice/lib/libcudnn.so.8": "", "/scratch/carol/lib/libnccl.so.1": ""},
-                            "environment": {"LD_LIBRARY_PATH": "/home/alice/lib:/scratch/carol/lib", "USER": "carol"}})
+    scenario = patched({}, {"files": {"/home/alice/lib/libcudnn.so.8": "", "/var/scratch/carol/lib/libnccl.so.1": ""},
+                            "environment": {"LD_LIBRARY_PATH": "/home/alice/lib:/var/scratch/carol/lib", "USER": "carol"}})
     first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record", redact=True)
     text = everything_in(tmp_path / "record") + "".join(str(p.relative_to(tmp_path)) for p in tmp_path.glob("record/**/*"))
     assert "alice" not in text and "carol" not in text and "alice" not in str(first)

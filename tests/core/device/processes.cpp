@@ -82,6 +82,8 @@ TEST(Container, ItsIdIsFoundInEveryEnginesGroups)
              Case{"0::/lxc.payload.trainer/system.slice", "trainer"},
              Case{"4:cpu:/lxc/box\n", "box"},
              Case{"0::/" + std::string(65, 'a'), ""},
+             Case{"0::/system.slice/docker-container-3.scope", "container-3"},
+             Case{"0::/system.slice/cri-containerd.service", ""},
          })
         EXPECT_EQ(container_of(c.cgroups), c.id) << c.cgroups;
 }
