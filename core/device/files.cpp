@@ -136,6 +136,40 @@ std::string trimmed(std::string_view text)
     return std::string(text.substr(first, text.find_last_not_of(kBlanks) - first + 1));
 }
 
+// The bytes of the character at the start of a text; 0 for a control character, and for what is none in UTF-8.
+static size_t character_length(std::string_view text)
+{
+    const auto at = [&](size_t i) -> unsigned {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+    };
+    const unsigned first = at(0);
+    if (first < 0x80) return first >= ' ' && first != 0x7F;
+    const size_t length = first < 0xC2   ? 0
+                          : first < 0xE0 ? 2
+                          : first < 0xF0 ? 3
+                          : first < 0xF5 ? 4
+                                         : 0;
+    for (size_t i = 1; i < length; ++i)
+        if ((at(i) & 0xC0) != 0x80) return 0;
+    // Longer than need be, half of a pair of UTF-16, beyond the last character; control characters of two bytes.
+    const unsigned pair = first << 8 | at(1);
+    const bool refused = pair < 0xC2A0 || (pair >= 0xE080 && pair < 0xE0A0) ||
+                         (pair >= 0xEDA0 && pair < 0xEE80) || (pair >= 0xF080 && pair < 0xF090) ||
+                         pair >= 0xF490;
+    return refused ? 0 : length;
+}
+
+std::string printable(std::string_view text)
+{
+    std::string shown;
+    while (!text.empty()) {
+        const size_t length = character_length(text);
+        shown += length ? text.substr(0, length) : "?";
+        text.remove_prefix(std::max<size_t>(length, 1));
+    }
+    return shown;
+}
+
 double number_of(std::string_view text, std::string_view *rest)
 {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));

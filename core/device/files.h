@@ -63,6 +63,9 @@ std::string field_of(std::string_view text, std::string_view key);
 // Cuts blanks, line ends and NULs at both ends.
 std::string trimmed(std::string_view text);
 
+// A text of the host's as it may be shown: '?' for each control character and each byte that is no UTF-8.
+std::string printable(std::string_view text);
+
 // The number that a text starts with ("32.0 GT/s": 32), 0 without one; `rest` is what stands behind it. Unlike strtod()
 // it does not ask the host's locale, which may want a comma where the kernel writes a point.
 double number_of(std::string_view text, std::string_view *rest = nullptr);

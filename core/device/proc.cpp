@@ -94,6 +94,22 @@ struct Place {
     bool own_namespace;  // of process numbers
 };
 
+// A process's name by its command line, argv[0], and the short name that the kernel keeps. A program that writes a title
+// has one text with blanks in place of arguments, of which some may be secret: "job --key=...". Then only what the kernel
+// knows the program by counts.
+std::string name_of_process(const std::string &program, const std::string &known)
+{
+    constexpr const char *kBlanks = " \t\r\n";
+    const size_t blank = program.find_first_of(kBlanks);
+    if (blank == program.npos) return program.empty() ? known : base_name(program);
+    constexpr size_t kLongest = 15;  // of what the kernel keeps
+    for (const std::string &name : {base_name(program), base_name(program.substr(0, blank))}) {
+        const bool is_cut = known.size() == kLongest && name.compare(0, kLongest, known) == 0;
+        if ((name == known || is_cut) && name.find_first_of(kBlanks) == name.npos) return name;
+    }
+    return known.empty() ? base_name(program.substr(0, blank)) : known;
+}
+
 void read_process(const Place &place, yoke_card_process &process)
 {
     const Folder folder(place.proc, format("%d", process.pid));
@@ -104,10 +120,11 @@ void read_process(const Place &place, yoke_card_process &process)
     const bool waits = field_of(status, "State").rfind("D", 0) == 0;
     const std::string command = waits ? "" : folder.text("cmdline", 512);
     const std::string program = command.substr(0, command.find('\0'));
-    put(process.name, program.empty() ? folder.text("comm", 64) : base_name(program));
+    // Whoever runs a program chooses these texts: nothing in them may steer a terminal or end a line.
+    put(process.name, printable(name_of_process(program, folder.text("comm", 64))));
     const std::string user = field_of(status, "Uid");
-    if (!user.empty()) put(process.user, user_name(place.passwd, atoll(user.c_str())));
-    put(process.container, container_of(folder.text("cgroup")));
+    if (!user.empty()) put(process.user, printable(user_name(place.passwd, atoll(user.c_str()))));
+    put(process.container, printable(container_of(folder.text("cgroup"))));
 }
 
 void sum_processes(Card &card)
