@@ -13,14 +13,14 @@ BUILD = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "release"
 sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
 
 
-def on(scenario, folder, code):
+def on(scenario, folder, code, **more):
     """What a script prints on the machine of a scenario."""
     if not (BUILD / "tests/fakes/edge/libnvidia-ml.so.1").exists():
         pytest.skip("built without the fake edge")
     import render
     render.render(scenario, folder)
     lines = (folder / "environment").read_text().splitlines()
-    variables = dict(os.environ, **dict(line.split("=", 1) for line in lines if line))
+    variables = dict(os.environ, **dict(line.split("=", 1) for line in lines if line), **more)
     done = subprocess.run([sys.executable, "-c", "import yoke\n" + code], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -56,3 +56,12 @@ def test_the_catalog_has_figures_with_sources():
         assert (entry.memory == 0 or entry.memory > 1 << 30) and entry.memory_bandwidth > 1e10, entry
         assert entry.source and entry.match and entry.compute_capability >= (3, 0), entry
         assert entry.f16_rate == 0 or entry.f16_rate >= entry.f64_rate, entry
+
+
+def test_texts_of_the_host_that_are_no_utf8_are_shown_with_a_mark(tmp_path):
+    told = on("A100+T4", tmp_path, """
+print(ascii(yoke.inventory().facts["visible_devices"]))
+print(len(yoke.topology().links), ascii(yoke.explain("auto").problem))
+print(yoke.config_get("YOKE_CUDA_LIB_PATH").encode("ascii", "backslashreplace").decode())
+""", CUDA_VISIBLE_DEVICES="0,b\udcff", YOKE_CUDA_LIB_PATH="/l\udcff")
+    assert "entry 'b\\ufffd'" in told and "/l\\ufffd" in told

@@ -147,7 +147,7 @@ void bind_class(py::module_ &module)
             "index", [](const Device &d) { return yoke_device_index(handle(d)); },
             "The index among the devices of its kind.")
         .def_property_readonly(
-            "name", [](const Device &d) { return yoke_device_name(handle(d)); },
+            "name", [](const Device &d) { return text_of(yoke_device_name(handle(d))); },
             "The maker's name for it.")
         .def_property_readonly(
             "free_memory", [](const Device &d) { return memory_of(handle(d)).first; },
@@ -287,7 +287,9 @@ void bind_devices(py::module_ &module)
         py::arg("kind"), "Whether a device of that kind can be used now.");
     module.def(
         "why_unavailable",
-        [](const py::object &k) { return yoke_why_unavailable(need_kind(k, "why_unavailable")); },
+        [](const py::object &k) {
+            return text_of(yoke_why_unavailable(need_kind(k, "why_unavailable")));
+        },
         py::arg("kind"),
         "Why no device of that kind can be used, with a remedy; \"\" when one can.");
     module.def(

@@ -22,11 +22,6 @@ struct Report {
     ~Report() { yoke_report_release(handle); }
 };
 
-py::object text_of(const char *text)
-{
-    return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
-}
-
 py::tuple examine(const py::object &probe, const py::object &redact, const py::object &deadline)
 {
     const uint32_t flags =

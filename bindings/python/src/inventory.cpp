@@ -36,7 +36,7 @@ Struct filled(Function function, Args... args)
 py::dict process_dict(const yoke_card_process &process)
 {
     py::dict all;
-#define PROCESS_TEXT(field) all[#field] = py::str(process.field);
+#define PROCESS_TEXT(field) all[#field] = text_of(process.field);
 #define PROCESS_INT(field) all[#field] = known_int(process.field);
 #define PROCESS_YES(field) all[#field] = truth(process.field);
 #include "bindings/common/inventory_fields.def"
@@ -46,7 +46,7 @@ py::dict process_dict(const yoke_card_process &process)
 py::dict network_dict(const yoke_network_card &network)
 {
     py::dict all;
-#define NETWORK_TEXT(field) all[#field] = py::str(network.field);
+#define NETWORK_TEXT(field) all[#field] = text_of(network.field);
 #define NETWORK_INT(field) all[#field] = known_int(network.field);
 #define NETWORK_YES(field) all[#field] = truth(network.field);
 #define NETWORK_REAL(field) all[#field] = known(network.field);
@@ -57,7 +57,7 @@ py::dict network_dict(const yoke_network_card &network)
 py::dict link_dict(const yoke_card_link &link)
 {
     py::dict all;
-#define LINK_TEXT(field) all[#field] = py::str(link.field);
+#define LINK_TEXT(field) all[#field] = text_of(link.field);
 #define LINK_INT(field) all[#field] = link.field;
 #define LINK_YES(field) all[#field] = truth(link.field);
 #include "bindings/common/inventory_fields.def"
@@ -117,12 +117,12 @@ py::dict take_inventory()
     for (const char *const *key = yoke_fact_keys; *key; key++) {
         const char *text = "";
         check(yoke_inventory_fact(inventory.get(), *key, &text));
-        facts[*key] = text;
+        facts[*key] = text_of(text);
     }
     all["cards"] = cards_of(inventory.get());
     all["networks"] = networks_of(inventory.get());
     all["facts"] = facts;
-    all["topology"] = yoke_inventory_topology(inventory.get());
+    all["topology"] = text_of(yoke_inventory_topology(inventory.get()));
     return all;
 }
 
@@ -180,7 +180,7 @@ py::dict card_dict(const yoke_card_info &card)
     for (const auto &one : yoke_throttle_names)
         if (one.name && (card.throttle & one.bit)) throttle.append(one.name);
     all["throttle"] = throttle;
-#define CARD_TEXT(field) all[#field] = py::str(card.field);
+#define CARD_TEXT(field) all[#field] = text_of(card.field);
 #define CARD_INT(field) all[#field] = known_int(card.field);
 #define CARD_YES(field) all[#field] = truth(card.field);
 #define CARD_REAL(field) all[#field] = known(card.field);

@@ -11,7 +11,7 @@ py::object config_get(const py::object &key)
 {
     const char *value = nullptr;
     check(yoke_config_get(need_text(key, "config_get", "key"), &value));
-    return value ? py::object(py::str(value)) : py::none();
+    return value ? text_of(value) : py::none();
 }
 
 void config_set(const py::object &key, const py::object &value)

@@ -11,11 +11,6 @@
 namespace yoke_python {
 namespace {
 
-py::object text_of(const char *text)
-{
-    return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
-}
-
 yoke_card_info card_of(yoke_device *device)
 {
     yoke_card_info card{};
