@@ -1,6 +1,7 @@
 #include "core/backend/registry.h"
 
 #include "core/base/config.h"
+#include "core/base/config_readers.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
 #include "core/base/log.h"
@@ -115,17 +116,27 @@ bool Platforms::allow(std::string_view kind) const
     return !named || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
-Platforms platforms()
+// What YOKE_PLATFORMS names.
+static Platforms named_platforms(std::string_view text)
 {
-    const char *text = config("YOKE_PLATFORMS");
-    if (!text) return {known_kinds(), false};
     Platforms chosen{split_list(text), true};
     for (const std::string &kind : chosen.kinds)
         if (!is_known_kind(kind))
             fail(YOKE_E_VALUE,
-                 "YOKE_PLATFORMS is '%s', but there is no device kind '%s'; the kinds are %s", text,
-                 kind.c_str(), join(known_kinds()).c_str());
+                 "YOKE_PLATFORMS is '%s', but there is no device kind '%s'; the kinds are %s",
+                 std::string(text).c_str(), kind.c_str(), join(known_kinds()).c_str());
     return chosen;
+}
+
+static const bool is_read = [] {
+    set_config_reader("YOKE_PLATFORMS", [](std::string_view text) { named_platforms(text); });
+    return true;
+}();
+
+Platforms platforms()
+{
+    const char *text = config("YOKE_PLATFORMS");
+    return text ? named_platforms(text) : Platforms{known_kinds(), false};
 }
 
 std::string join(const std::vector<std::string> &words, const char *between)

@@ -1,5 +1,7 @@
 #include "core/base/config.h"
 
+#include "core/base/config_readers.h"
+
 #include "core/base/error.h"
 #include "core/base/log.h"
 
@@ -60,6 +62,11 @@ const char *check_kinds(std::string_view value)
                ? "kinds of devices separated by commas, each once, like cuda,cpu"
                : nullptr;
 }
+const char *check_folder(std::string_view value)
+{
+    // Of processes in different folders each would have its own, and what one holds the others would not see.
+    return value.substr(0, 1) == "/" ? nullptr : "an absolute path, like /run/lock/yoke";
+}
 const char *check_any(std::string_view)
 {
     return nullptr;  // its reader knows more than could be checked here
@@ -75,7 +82,7 @@ constexpr Key kKeys[] = {
     {"YOKE_NO_CACHING", check_flag},
     {"YOKE_NUM_THREADS", check_threads},
     {"YOKE_LOG", check_level},
-    {"YOKE_LEASE_DIR", check_any},
+    {"YOKE_LEASE_DIR", check_folder},
     {"YOKE_CUDA_LIB_PATH", check_any},
     {"YOKE_SYSROOT", check_any},
     {"YOKE_NVML_PATH", check_any},
@@ -116,6 +123,9 @@ size_t index_of(std::string_view key) noexcept
     while (i < kKeyCount && key != kKeys[i].name) ++i;
     return i;
 }
+
+// Filled while other parts of the library are loaded, perhaps before this one is: so nothing may be built for it.
+constinit ConfigReader readers[kKeyCount] = {};
 
 size_t known_index(std::string_view key)
 {
@@ -204,7 +214,15 @@ void set_config(std::string_view key, std::string_view value)
 
 void check_config()
 {
-    for (size_t i = 0; i < kKeyCount; ++i) read(i, false);
+    for (size_t i = 0; i < kKeyCount; ++i) {
+        const char *text = read(i, false);
+        if (text && readers[i]) readers[i](text);
+    }
+}
+
+void set_config_reader(std::string_view key, ConfigReader reader) noexcept
+{
+    if (const size_t i = index_of(key); i < kKeyCount) readers[i] = reader;
 }
 
 void warn_of_late_changes()

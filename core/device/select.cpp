@@ -1,6 +1,7 @@
 // From a spec to devices, and which device a thread uses.
 #include "core/backend/registry.h"
 #include "core/base/config.h"
+#include "core/base/config_readers.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/candidates.h"
@@ -290,12 +291,7 @@ Device &open_device(std::string_view text)
 {
     warn_of_late_changes();
     warn_of_late_cuda_variables();
-    const Spec spec = parse_spec(text);
-    if (spec.count > 1)
-        fail(YOKE_E_VALUE,
-             "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives "
-             "several",
-             spec.text.c_str(), spec.count, spec.count);
+    const Spec spec = parse_spec_of_one(text);
     switch (spec.form) {
         case Spec::Form::kKind:
             return *devices_of(spec.kind).front();
@@ -327,6 +323,24 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     return select(spec, wanted);
 }
 
+static Error of_variable(const Error &error, std::string_view spec)
+{
+    return Error(error.status(),
+                 format("YOKE_DEVICE is '%s': %s", std::string(spec).c_str(), error.what()),
+                 error.native_code());
+}
+
+static const bool is_read = [] {
+    set_config_reader("YOKE_DEVICE", [](std::string_view text) {
+        try {
+            parse_spec_of_one(text);
+        } catch (const Error &error) {
+            throw of_variable(error, text);
+        }
+    });
+    return true;
+}();
+
 // What the configuration says now. Only looked at, so that a host may still choose another after a failure.
 static Device &open_configured()
 {
@@ -335,8 +349,9 @@ static Device &open_configured()
         return open_device(spec ? spec : "auto");
     } catch (const Error &error) {
         if (!spec) throw;
-        throw Error(error.status(), format("YOKE_DEVICE is '%s': %s", spec, error.what()),
-                    error.native_code());
+        // What reads all of the configuration names the variable itself.
+        if (std::string_view(error.what()).rfind("YOKE_DEVICE is ", 0) == 0) throw;
+        throw of_variable(error, spec);
     }
 }
 

@@ -355,6 +355,17 @@ Spec parse_spec(std::string_view text)
     return spec;
 }
 
+Spec parse_spec_of_one(std::string_view text)
+{
+    Spec spec = parse_spec(text);
+    if (spec.count > 1)
+        fail(YOKE_E_VALUE,
+             "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives "
+             "several",
+             spec.text.c_str(), spec.count, spec.count);
+    return spec;
+}
+
 std::string normal_pci(std::string_view address)
 {
     std::string text = lower(address);

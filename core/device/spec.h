@@ -54,6 +54,9 @@ struct Spec {
 // Raises YOKE_E_VALUE.
 Spec parse_spec(std::string_view text);
 
+// A spec by which one device is opened: n=2 is refused.
+Spec parse_spec_of_one(std::string_view text);
+
 // A PCI address as the core writes it: lower case, a domain of four digits. A beginning of one stays a beginning.
 std::string normal_pci(std::string_view address);
 
