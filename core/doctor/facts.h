@@ -70,6 +70,7 @@ struct LeaseFolder {
     std::string path;
     bool named = false;                                     // by YOKE_LEASE_DIR
     bool exists = false, writable = false, shared = false;  // shared: other containers see it
+    bool sticky = true;  // nobody may remove what is another user's, or only one user may write
 };
 
 struct Facts {

@@ -5,6 +5,7 @@
 #include "core/device/lease.h"
 #include "core/doctor/facts.h"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -96,6 +97,13 @@ std::string mount_above(const std::string &line, const std::string &folder)
                  : "";
 }
 
+bool is_sticky(const std::string &folder)
+{
+    struct stat found {};
+    return stat(folder.c_str(), &found) != 0 || !(found.st_mode & S_IWOTH) ||
+           (found.st_mode & S_ISVTX);
+}
+
 void read_leases(Root &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
@@ -105,6 +113,7 @@ void read_leases(Root &root, Facts &facts)
     // The variable names a folder of this machine, whatever root is looked at.
     leases.exists = access(leases.path.c_str(), F_OK) == 0;
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
+    leases.sticky = is_sticky(leases.path);
     const std::string mounts = root.text("/proc/self/mountinfo").value_or("");
     leases.shared = !yoke::detail::is_private_mount(mounts, leases.path);
     std::string kept;
@@ -122,7 +131,8 @@ void read_recorded(Root &root, Facts &facts)
                                     "\nquota " + std::to_string(facts.quota) + "\nlease_exists " +
                                     std::to_string(leases.exists) + "\nlease_writable " +
                                     std::to_string(leases.writable) + "\nlease_shared " +
-                                    std::to_string(leases.shared) + "\ncuda_opened " +
+                                    std::to_string(leases.shared) + "\nlease_sticky " +
+                                    std::to_string(leases.sticky) + "\ncuda_opened " +
                                     std::to_string(facts.cuda_opened) + "\n");
         return;
     }
@@ -135,6 +145,7 @@ void read_recorded(Root &root, Facts &facts)
         if (key == "lease_exists") facts.leases.exists = value != 0;
         if (key == "lease_writable") facts.leases.writable = value != 0;
         if (key == "lease_shared") facts.leases.shared = value != 0;
+        if (key == "lease_sticky") facts.leases.sticky = value != 0;
         if (key == "cuda_opened") facts.cuda_opened = value != 0;
     }
 }

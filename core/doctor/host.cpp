@@ -53,13 +53,42 @@ Finding check_shared_memory(const Facts &facts)
     return all.or_ok("/dev/shm holds " + mebibytes(static_cast<double>(facts.shared_memory)));
 }
 
+// A lease is a lock on a file: who removes the file gives the card to the next process that asks, unseen by the holder.
+static Finding check_lease_files(const LeaseFolder &leases)
+{
+    if (!leases.sticky)
+        return found(kWarn,
+                     leases.path +
+                         " may be written by all and lacks the sticky bit: any user may remove "
+                         "another's lease, and its GPU then has two holders",
+                     "sudo chmod 1777 " + leases.path);
+    if (leases.path.rfind("/tmp/", 0) == 0 || leases.path.rfind("/var/tmp/", 0) == 0)
+        return found(
+            kWarn,
+            leases.path +
+                " is below a folder that is cleared of old files: a lease that is removed "
+                "leaves its GPU to a second holder",
+            "echo 'd /run/lock/yoke 1777 root root -' | sudo tee /etc/tmpfiles.d/yoke.conf\n"
+            "sudo systemd-tmpfiles --create yoke.conf" +
+                std::string(leases.named ? "\nexport YOKE_LEASE_DIR=/run/lock/yoke" : ""));
+    return ok(leases.path + " can be used");
+}
+
 Finding check_lease_folder(const Facts &facts)
 {
     const LeaseFolder &leases = facts.leases;
+    if (leases.named && leases.path[0] != '/')
+        return found(kFail,
+                     "YOKE_LEASE_DIR is '" + leases.path +
+                         "', which is another folder for each process: no process would see the "
+                         "leases of the others",
+                     "export YOKE_LEASE_DIR=\"$(realpath -m " + leases.path + ")\"");
     if (!leases.exists && leases.named)
         return found(kFail, "YOKE_LEASE_DIR is '" + leases.path + "', which does not exist",
                      "sudo install -d -m 1777 " + leases.path);
-    if (!leases.exists) return ok(leases.path + " will be made when it is needed");
+    if (!leases.exists && (no_gpus(facts) != "" || leases.path.rfind("/tmp/", 0) != 0))
+        return ok(leases.path + " will be made when it is needed");
+    if (!leases.exists) return check_lease_files(leases);
     if (!leases.writable)
         return found(kFail, leases.path + " may not be written by this user",
                      "sudo chmod 1777 " + leases.path);
@@ -69,7 +98,7 @@ Finding check_lease_folder(const Facts &facts)
                          " is this container's own: other containers do not see leases "
                          "that are held here",
                      "docker run -v " + leases.path + ":" + leases.path + " …");
-    return ok(leases.path + " can be used");
+    return no_gpus(facts) == "" ? check_lease_files(leases) : ok(leases.path + " can be used");
 }
 
 }  // namespace yoke::doctor
