@@ -22,6 +22,8 @@ struct Card {
     std::vector<yoke_card_process> processes;
     std::vector<std::string>
         bridges;  // PCI addresses on the way up, from the card's own port to the root
+    // Of an instance of a partitioned card: the numbers that the driver counts it by.
+    int32_t gpu_instance = -1, compute_instance = -1;
     // The doctor's check that looks into info.reason, "driver-bound"; "" without a reason.
     std::string check;
 };

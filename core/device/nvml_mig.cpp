@@ -111,6 +111,11 @@ void ask_instance(Session &session, size_t card)
     char name[kNameSize] = "", uuid[kUuidSize] = "";
     if (asker.ask(api.name, name, kNameSize) && strstr(name, "MIG")) put(asker.info().name, name);
     if (asker.ask(api.uuid, uuid, kUuidSize)) put(asker.info().uuid, uuid);
+    unsigned number = 0;
+    if (asker.ask(api.gpu_instance, &number))
+        asker.card().gpu_instance = static_cast<int32_t>(number);
+    if (asker.ask(api.compute_instance, &number))
+        asker.card().compute_instance = static_cast<int32_t>(number);
     ask_memory(asker);
     ask_multiprocessors(asker);
     ask_processes(asker);

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <climits>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -114,6 +115,24 @@ bool starts_with(const std::string &text, const char *prefix)
     return text.rfind(prefix, 0) == 0;
 }
 
+// "MIG-GPU-UUID/7/0", as drivers before 470 name an instance: by its card and two numbers.
+struct OlderName {
+    std::string card;
+    int gpu_instance = -1, compute_instance = -1;
+};
+
+std::optional<OlderName> older_name(const std::string &entry)
+{
+    const size_t slash = entry.find('/');
+    if (!starts_with(entry, "MIG-GPU-") || slash == entry.npos) return std::nullopt;
+    OlderName name{entry.substr(4, slash - 4)};
+    int end = 0;
+    const int found = sscanf(entry.c_str() + slash, "/%9d/%9d%n", &name.gpu_instance,
+                             &name.compute_instance, &end);
+    return found == 2 && slash + static_cast<size_t>(end) == entry.size() ? std::optional(name)
+                                                                          : std::nullopt;
+}
+
 class Reader {
 public:
     Reader(const Machine &machine, const std::string &value, bool by_address)
@@ -205,6 +224,8 @@ private:
     int find_prefix(const std::string &prefix, std::string &why) const
     {
         const bool instance = starts_with(prefix, "MIG-");
+        if (const auto older = older_name(prefix))
+            if (const int card = find_older(*older); card >= 0) return card;
         int found = -1;
         for (size_t i = 0; i < machine_.cards.size(); ++i) {
             const Card &card = machine_.cards[i];
@@ -217,8 +238,25 @@ private:
             }
             found = static_cast<int>(i);
         }
-        if (found < 0) why = "is the beginning of no UUID";
+        if (found < 0)
+            why = older_name(prefix) ? "names no MIG instance of this machine"
+                                     : "is the beginning of no UUID";
         return found;
+    }
+
+    int find_older(const OlderName &name) const
+    {
+        const char *whole = "";
+        for (size_t i = 0; i < machine_.cards.size(); ++i) {
+            const Card &card = machine_.cards[i];
+            const bool instance = card.info.kind == YOKE_CARD_MIG;
+            if (!instance) whole = card.info.uuid;
+            if (instance && card.info.present != 0 && is_same_uuid(whole, name.card) &&
+                card.gpu_instance == name.gpu_instance &&
+                card.compute_instance == name.compute_instance)
+                return static_cast<int>(i);
+        }
+        return -1;
     }
 
     void stop(const std::string &entry, const std::string &why, bool first)

@@ -153,6 +153,8 @@ ordered_json gpu_of(const Machine &machine, const Card &card)
                               {"profile", profile_of(part.info.name)},
                               {"memory", std::max<int64_t>(0, part.info.memory_total)}};
         put_count(instance, "multiprocessors", part.info.multiprocessors);
+        put_count(instance, "gpu_instance", part.gpu_instance);
+        put_count(instance, "compute_instance", part.compute_instance);
         gpu["mig_instances"].push_back(instance);
     }
     for (const yoke_card_process &process : card.processes)

@@ -243,6 +243,33 @@ TEST(Visibility, ACardThatNvmlDoesNotShowCountsOnlyWhileItSleeps)
     hold(machine, Vector{nullptr, {0, 1, 2, 3}});
 }
 
+TEST(Visibility, AnInstanceIsAlsoNamedByItsCardAndNumbers)
+{
+    const std::string card_a = "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f",
+                      card_b = "GPU-6c89852c-d268-c3f3-1b07-005d5ae1dc3f";
+    Machine machine;
+    machine.cards = {card(card_a.c_str(), "0000:01:00.0"), instance("MIG-a", "0000:01:00.0"),
+                     instance("MIG-b", "0000:01:00.0"), card(card_b.c_str(), "0000:02:00.0"),
+                     instance("MIG-c", "0000:02:00.0")};
+    for (const int i : {1, 2, 4}) {
+        machine.cards[static_cast<size_t>(i)].gpu_instance = 6 + i;
+        machine.cards[static_cast<size_t>(i)].compute_instance = 0;
+    }
+    const std::string a = "MIG-" + card_a, b = "MIG-" + card_b;
+    hold(machine, Vector{(a + "/7/0").c_str(), {1}});
+    hold(machine, Vector{(a + "/8/0").c_str(), {2}});
+    hold(machine, Vector{(b + "/10/0").c_str(), {4}});
+    hold(machine, Vector{(a + "/7/0,MIG-b").c_str(), {1}, "one MIG instance"});
+    for (const std::string &none : {a + "/9/0", a + "/7/1", b + "/7/0", a + "/70/0"})
+        hold(machine, Vector{none.c_str(), {}, "names no MIG instance of this machine"});
+    for (const std::string &none : {a + "/7", a + "/7/0/1", a + "/x/0", a})
+        hold(machine, Vector{none.c_str(), {}, "is the beginning of no UUID"});
+    // A driver before 470 has that for a UUID.
+    put(machine.cards[2].info.uuid, a + "/8/0");
+    machine.cards[2].gpu_instance = -1;
+    hold(machine, Vector{(a + "/8/0").c_str(), {2}});
+}
+
 TEST(Visibility, WithoutCardsEveryNumberIsBeyondTheLast)
 {
     hold(Machine{}, Vector{nullptr, {}});
