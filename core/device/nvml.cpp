@@ -331,13 +331,25 @@ const Hang *watch(Session &session, double limit)
     return nullptr;
 }
 
+// A card of the driver's that it had not told of yet: whoever hangs at the start tells of none, and CUDA starts as NVML does.
+bool is_unanswered(const Card &card)
+{
+    const yoke_card_info &info = card.info;
+    const std::string_view driver = info.driver;
+    return std::string_view(info.vendor) == "nvidia" && info.kind != YOKE_CARD_INTEGRATED &&
+           info.present != 0 && info.nvml_index < 0 && (driver == "nvidia" || driver.empty());
+}
+
 void note_hang(Machine &machine, const Hang &hang, const char *since)
 {
     machine.facts["nvml_problem"] = hang.text + since;
     machine.nvml_check = "driver-answers";
-    for (Card &card : machine.cards)
+    for (Card &card : machine.cards) {
         if (!hang.card.empty() && hang.card == card.info.pci)
             speak_against(card, "the driver hangs on this card: " + hang.text, "driver-answers");
+        if (hang.card.empty() && is_unanswered(card))
+            speak_against(card, "the driver does not answer: " + hang.text, "driver-answers");
+    }
 }
 
 }  // namespace

@@ -49,6 +49,19 @@ int32_t flag(Asker &asker, const Symbol<Handle, int *> &symbol)
     return asker.ask(symbol, &value) ? value != 0 : -1;
 }
 
+// Where a card does not tell its number: cards are counted in the order of their addresses, in which they stand.
+int32_t number_by_place(const Session &session, size_t card)
+{
+    int32_t number = 0;
+    for (size_t i = 0; i < card; ++i) {
+        const yoke_card_info &other = session.machine.cards[i].info;
+        const bool counts = session.known[i].handle || other.asleep == 1;
+        number +=
+            counts && other.kind != YOKE_CARD_MIG && std::string_view(other.vendor) == "nvidia";
+    }
+    return number;
+}
+
 void ask_identity(Asker &asker)
 {
     const Api &api = asker.api();
@@ -57,6 +70,8 @@ void ask_identity(Asker &asker)
     if (asker.ask(api.uuid, uuid, kUuidSize)) put(asker.info().uuid, uuid);
     asker.info().minor = number(asker, api.minor_number);
     asker.info().nvml_index = number(asker, api.index);
+    if (asker.info().nvml_index < 0)
+        asker.info().nvml_index = number_by_place(asker.session(), asker.index());
     int major = 0, minor = 0;
     if (asker.ask(api.compute_capability, &major, &minor)) {
         asker.info().cc_major = major;

@@ -191,6 +191,23 @@ def test_a_call_that_hangs_is_left_behind_and_named(tmp_path):
           reason=[""] * 5 + ["hangs on this card"] + [""] * 2)
 
 
+def test_a_library_that_hangs_at_its_start_is_the_reason_of_each_card(tmp_path):
+    seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"hang": {"call": "nvmlInitWithFlags", "seconds": 60}}},
+                YOKE_NVML_TIMEOUT="0.3")
+    holds(seen, reason=["the driver does not answer: nvmlInitWithFlags did not answer within 0.3 s"] * 2)
+
+
+def test_a_card_that_does_not_tell_its_number_is_counted_by_its_place(tmp_path):
+    seen = look(tmp_path, {"extends": "8xH100-nvlink", "nvml": {"errors": {"nvmlDeviceGetIndex": 999}}})
+    assert column(seen, "nvml_index") == list(range(8)) and column(seen, "visible") == list(range(8))
+
+
+def test_an_instance_is_found_by_its_card_and_numbers_too(tmp_path):
+    whole = column(look(tmp_path / "first", "mig-7x"), "uuid")[0]
+    seen = look(tmp_path / "then", "mig-7x", CUDA_VISIBLE_DEVICES=f"MIG-{whole}/9/0")
+    assert column(seen, "visible") == [-1] * 3 + [0] + [-1] * 4
+
+
 def test_the_deadline_is_the_same_where_the_host_writes_a_comma_for_the_point(tmp_path):
     try:
         subprocess.run(["localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")],
