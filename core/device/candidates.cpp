@@ -7,6 +7,7 @@
 #include "core/device/visibility.h"
 
 #include <unistd.h>
+#include <algorithm>
 
 namespace yoke {
 
@@ -92,6 +93,37 @@ void add_card(Candidates &all, Device &device)
     all.devices.push_back(nullptr);
 }
 
+// Why CUDA would give a card no number.
+std::string hidden_text(const Machine &machine, const yoke_card_info &info)
+{
+    const std::string why = machine.fact("visible_devices");
+    const bool shows_instance = std::any_of(
+        machine.cards.begin(), machine.cards.end(),
+        [](const Card &card) { return card.info.kind == YOKE_CARD_MIG && card.info.visible >= 0; });
+    if (cuda_variables().visible)
+        return "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why);
+    if (shows_instance)
+        return "CUDA shows a process one MIG instance and nothing beside it, here another one" +
+               (*info.uuid ? format("; CUDA_VISIBLE_DEVICES=%s chooses this one", info.uuid) : "");
+    return "the driver does not show it to this process; run `yoke doctor`";
+}
+
+// Cards without a number. An instance that a spec names by its UUID would be the first device of a process that is started
+// with the variable that chooses it: so says who looks before CUDA has read the variable.
+void seat_hidden(Candidates &all, const Spec &spec, bool open)
+{
+    const bool chooses = !open && spec.form == Spec::Form::kUuid && !cuda_variables().visible;
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        const Card &card = all.machine.cards[i];
+        Seat &seat = all.situation.seats[i];
+        if (std::string_view(card.info.vendor) != "nvidia" || card.info.visible >= 0) continue;
+        if (chooses && card.info.kind == YOKE_CARD_MIG && detail::is_named(card, seat, spec))
+            seat.device = "cuda:0";
+        else
+            seat.problem = hidden_text(all.machine, card.info);
+    }
+}
+
 void seat_cards(Candidates &all)
 {
     const size_t count = all.machine.cards.size();
@@ -154,9 +186,53 @@ void look_up_leases(Candidates &all, const Spec &spec)
     }
 }
 
-void look_at_cpu(Situation &situation)
+// Whether a card of a kind can be used, as far as it was looked at.
+bool serves(const Candidates &all, const std::string &kind)
 {
+    for (size_t i = 0; i < all.devices.size(); ++i) {
+        const Card &card = all.machine.cards[i];
+        const Seat &seat = all.situation.seats[i];
+        if (all.devices[i] && all.devices[i]->kind() == kind) return true;
+        if (kind_of(card, seat) == kind && !seat.device.empty() && seat.problem.empty() &&
+            !*card.info.reason && card.info.present != 0)
+            return true;
+    }
+    return false;
+}
+
+// Why a kind that YOKE_PLATFORMS names serves nobody. Of CUDA's cards the inventory tells without opening it.
+std::string why_it_fails(const Candidates &all, const std::string &kind)
+{
+    if (const char *known = known_problem(kind); *known) return known;
+    if (kind != "cuda") return "";
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        const Card &card = all.machine.cards[i];
+        const Seat &seat = all.situation.seats[i];
+        if (kind_of(card, seat) == kind && (*card.info.reason || !seat.problem.empty()))
+            return *card.info.reason ? card.info.reason : seat.problem;
+    }
+    return "this machine shows no GPU for it";
+}
+
+// A platform that the user named must work: nothing else is used in its place, the CPU neither.
+std::string platform_problem(const Candidates &all)
+{
+    const Platforms chosen = platforms();
+    if (!chosen.named) return "";
+    for (const std::string &kind : chosen.kinds) {
+        if (kind == kHostKind || is_disabled(kind) || serves(all, kind)) continue;
+        if (const std::string why = why_it_fails(all, kind); !why.empty())
+            return format("YOKE_PLATFORMS names '%s', which cannot be used: %s", kind.c_str(),
+                          why.c_str());
+    }
+    return "";
+}
+
+void look_at_cpu(Candidates &all)
+{
+    Situation &situation = all.situation;
     situation.cpu_problem = why_unavailable(kHostKind);
+    if (situation.cpu_problem.empty()) situation.cpu_problem = platform_problem(all);
     situation.cpu_first = platforms().kinds.front() == kHostKind;
     if (!situation.cpu_problem.empty()) return;
     for (Device *cpu : opened_devices_of(kHostKind)) {
@@ -179,6 +255,7 @@ void detail::join_devices(const std::vector<Device *> &devices, Candidates &all)
         if (i == all.machine.cards.size()) add_card(all, *device);
         complete(all.machine.cards[i], *device);
         all.situation.seats[i].device = device->name;
+        all.situation.seats[i].problem.clear();  // CUDA shows it, whatever the variables said
         all.devices[i] = device;
     }
 }
@@ -188,12 +265,13 @@ Candidates find_candidates(const Spec &spec, bool open)
     Candidates all;
     all.machine = take_inventory();
     seat_cards(all);
+    seat_hidden(all, spec, open);
     const bool opens = open && spec.kind != kHostKind;
     const bool needs_free = opens && spec.min_free >= 0;
     for (const std::string &kind : known_kinds())
         if (kind != kHostKind) join_kind(all, kind, opens, needs_free);
     look_up_leases(all, spec);
-    look_at_cpu(all.situation);
+    look_at_cpu(all);
     return all;
 }
 

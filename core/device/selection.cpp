@@ -21,7 +21,7 @@ const yoke_card_info &info_of(const Machine &machine, int card)
 }
 
 // Why a card serves nobody here, whatever the spec; "" for nothing.
-std::string unusable(const Machine &machine, const Card &card, const Seat &seat)
+std::string unusable(const Card &card, const Seat &seat)
 {
     const yoke_card_info &info = card.info;
     if (*info.reason) return info.reason;
@@ -33,8 +33,7 @@ std::string unusable(const Machine &machine, const Card &card, const Seat &seat)
         return "it is partitioned: its MIG instances are devices, the card itself is not";
     if (!seat.problem.empty()) return seat.problem;
     if (!seat.device.empty()) return "";
-    const std::string why = machine.fact("visible_devices");
-    return "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why);
+    return "it has no number among CUDA's devices";
 }
 
 // Whether it is a card that the spec means at all.
@@ -59,7 +58,7 @@ Against against_card(const Machine &machine, int index, const Situation &situati
     Against wishes;
     check_identity(card, seat, spec, wishes);
     check_wishes(card, seat, spec, wishes);
-    const std::string why = unusable(machine, card, seat);
+    const std::string why = unusable(card, seat);
     if (why.empty()) return wishes;
     Against against;
     // Who has it alone may end; that helps if the card would do then.
