@@ -223,7 +223,7 @@ yoke_status yoke_lease_holder(const char *uuid, int32_t *pid)
     constexpr const char *call = "yoke_lease_holder";
     return guard(call, [&] {
         need(pid, call, "pid") = 0;
-        *pid = lease_holder(&need(uuid, call, "uuid"));
+        *pid = lease_holder(lease_key_of(&need(uuid, call, "uuid")));
     });
 }
 

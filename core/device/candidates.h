@@ -26,6 +26,10 @@ Candidates find_candidates(const Spec &spec, bool open);
 std::string lease_key(const yoke_card_info &info);
 std::string lease_key(const Device &device);
 
+// The same for a name that a user gives: a UUID or its beginning, a PCI address, "cuda:0". Raises YOKE_E_VALUE for what names
+// no card, or several.
+std::string lease_key_of(std::string_view name);
+
 // The doctor's check that looks into why no NVIDIA GPU can be used, "driver-bound"; "" where the machine shows none.
 std::string doctor_check(const Machine &machine);
 

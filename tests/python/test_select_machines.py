@@ -1,4 +1,5 @@
 """Choosing devices on the machines that the fake edge can be: which check of the doctor is named, what has no name."""
+import fcntl
 import json
 import os
 import pathlib
@@ -81,6 +82,70 @@ print(found[0].accepted, repr(found.visible), found.problem)
 """)
     assert said.startswith("True ''") and "CUDA_VISIBLE_DEVICES cannot name it" in said, said
     assert "pci:0000:" in said
+
+
+MIG = "MIG-5d4e7c10-6d1b-5a88-a0f2-e1c9b3f7a864"
+
+
+def test_any_instance_can_be_chosen_and_what_hides_it_is_told(tmp_path):
+    machine = machine_of(tmp_path, "mig-7x")
+    said = run(machine, f"""
+found = yoke.explain("uuid:{MIG[:12]}")
+print(found[0].accepted, found.visible, repr(found.problem))
+print(yoke.explain("auto"))
+""")
+    assert f"True {MIG} ''" in said, said
+    assert f"one MIG instance and nothing beside it, here another one; CUDA_VISIBLE_DEVICES={MIG} chooses this one" in said
+    assert "CUDA_VISIBLE_DEVICES hides it" not in said, said
+    said = run(machine, f'print(yoke.explain("uuid:{MIG}").problem)', CUDA_VISIBLE_DEVICES="0")
+    assert "CUDA_VISIBLE_DEVICES hides it" in said, said
+
+
+@pytest.mark.parametrize("named", ["cuda,cpu", "cpu,cuda"])
+@pytest.mark.parametrize("scenario", ["none", "nouveau"])
+def test_a_platform_that_is_named_and_fails_is_an_error_in_explain_too(scenario, named, tmp_path):
+    said = run(machine_of(tmp_path, scenario), """
+for spec in ("auto", "auto:min_free=1MiB", "cpu"):
+    found = yoke.explain(spec)
+    assert not [each for each in found if each.accepted] and not found.visible, (spec, found)
+    assert "YOKE_PLATFORMS names 'cuda', which cannot be used" in found.problem, (spec, found.problem)
+    try:
+        raise SystemExit(f"{spec} gave {yoke.device(spec)}")
+    except yoke.DeviceUnavailableError as error:
+        assert "YOKE_PLATFORMS names 'cuda', which cannot be used" in str(error), error
+print("both fail")
+""", YOKE_PLATFORMS=named)
+    assert "both fail" in said
+
+
+def test_the_holder_of_a_lease_is_found_by_every_name_of_the_card(tmp_path):
+    machine = machine_of(tmp_path, "A100+T4")
+    card = json.loads(run(machine, "import json; c = yoke.inventory().cards[1]; print(json.dumps([c.uuid, c.pci, c.visible]))"))
+    leases = tmp_path / "leases"
+    leases.mkdir()
+    with open(leases / f"{card[0][4:].lower()}.lease", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        said = run(machine, f"""
+uuid, pci, number = {card!r}
+for name in (uuid, uuid.upper(), uuid[4:], uuid[:12], uuid[4:12], "uuid:" + uuid, pci, pci[5:], "pci:" + pci, f"cuda:{{number}}"):
+    assert yoke.lease_holder(name) == {os.getpid()}, name
+assert yoke.lease_holder(f"cuda:{{1 - number}}") == 0
+for name in ("bogus", "", "cpu", "auto", "cuda", "cuda:7", "GPU-00000000-0000", "0000:ff:00.0", yoke.device("cpu")):
+    try:
+        raise SystemExit(f"{{name!r}} has the holder {{yoke.lease_holder(name)}}")
+    except yoke.ValueError:
+        pass
+""", YOKE_LEASE_DIR=str(leases))
+    assert said == "", said
+
+
+@needs_emulated
+def test_the_holder_of_a_devices_lease_is_found_by_the_device(tmp_path):
+    run(machine_of(tmp_path, "A100+T4"), """
+(device,) = yoke.select(kind="cuda", lease=True)
+assert yoke.lease_holder(device) == os.getpid() == yoke.lease_holder(str(device.uuid))
+""", YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)),
+        YOKE_LEASE_DIR=str(tmp_path / "leases"))
 
 
 @needs_emulated

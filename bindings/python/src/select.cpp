@@ -145,7 +145,9 @@ py::tuple explain(const py::object &spec)
 
 int32_t lease_holder(const py::object &uuid)
 {
-    const char *text = need_text(uuid, "lease_holder", "uuid");
+    yoke_device *device = nullptr;
+    const char *text = device_handle(uuid.ptr(), &device) ? yoke_device_spec(device)
+                                                          : need_text(uuid, "lease_holder", "uuid");
     int32_t pid = 0;
     check(yoke_lease_holder(text ? text : "", &pid));
     return pid;
@@ -198,7 +200,8 @@ void bind_select(py::module_ &module)
     module.def(
         "lease_holder", lease_holder, py::arg("uuid"),
         "The pid of the process that holds a card's lease: 0 for none, -1 for one that cannot "
-        "be named.");
+        "be named.\nThe card is a Device, or a UUID or its beginning, a PCI address, \"cuda:0\"; "
+        "ValueError for what names none.");
     module.def(
         "disable", disable, py::arg("kind"),
         "From now on no device of this kind is used; if none was, nothing of it is ever loaded.\n"

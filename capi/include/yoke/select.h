@@ -93,8 +93,9 @@ YOKE_API yoke_status yoke_device_release_lease(yoke_device *device);
 /* 1 if this process holds the device's lease. [any-thread] */
 YOKE_API int32_t yoke_device_is_leased(yoke_device *device);
 
-/* The pid of the process that holds a card's lease, by its UUID: 0 for none, -1 when a process holds it that cannot be
- * named. Errors: IO as above. [any-thread] */
+/* The pid of the process that holds a card's lease: 0 for none, -1 when a process holds it that cannot be named. `uuid` is
+ * the card's UUID or its beginning, its PCI address, or a device such as "cuda:0". Errors: VALUE for what names no card of
+ * this machine, or several; IO as above. [any-thread] */
 YOKE_API yoke_status yoke_lease_holder(const char *uuid, int32_t *pid);
 
 /* ---- Switching off ----------------------------------------------------------------------------------------- */
