@@ -42,6 +42,17 @@ doctor::Report examined(const doctor::Options &options)
     return report;
 }
 
+yoke_status record(const char *call, const char *folder, uint32_t flags, double deadline)
+{
+    return guard(call, [&] {
+        const std::string place = &need(folder, call, "folder");
+        if (place.empty())
+            fail(YOKE_E_VALUE, "%s: argument 'folder' is empty; name a folder to write",
+                 short_name(call));
+        doctor::record(place, options_of(flags, deadline, call));
+    });
+}
+
 }  // namespace
 
 yoke_status yoke_doctor(uint32_t flags, double deadline, yoke_report **out)
@@ -101,17 +112,10 @@ int32_t yoke_report_exit_code(yoke_report *report)
 
 yoke_status yoke_doctor_record(const char *folder, uint32_t flags)
 {
-    return yoke_doctor_record_v2(folder, flags, 0);
+    return record("yoke_doctor_record", folder, flags, 0);
 }
 
 yoke_status yoke_doctor_record_v2(const char *folder, uint32_t flags, double deadline)
 {
-    constexpr const char *call = "yoke_doctor_record";
-    return guard(call, [&] {
-        const std::string place = &need(folder, call, "folder");
-        if (place.empty())
-            fail(YOKE_E_VALUE, "%s: argument 'folder' is empty; name a folder to write",
-                 short_name(call));
-        doctor::record(place, options_of(flags, deadline, call));
-    });
+    return record("yoke_doctor_record_v2", folder, flags, deadline);
 }

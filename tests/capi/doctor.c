@@ -58,6 +58,8 @@ static void what_cannot_be_meant_is_refused(void)
     CHECK(yoke_doctor_record(NULL, 0) == YOKE_E_VALUE);
     CHECK(yoke_doctor_record("/proc/yoke-cannot-be-here", 0) == YOKE_E_IO);
     CHECK(strstr(yoke_last_error()->message, "/proc/yoke-cannot-be-here"));
+    CHECK(yoke_doctor_record_v2("/proc/yoke-cannot-be-here", 0, 5) == YOKE_E_IO);
+    CHECK(yoke_doctor_record_v2("/tmp/yoke-not-made", 0, -1) == YOKE_E_VALUE);
     yoke_report_release(NULL);
 }
 
