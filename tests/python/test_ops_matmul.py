@@ -133,7 +133,7 @@ def test_attention_in_a_narrow_dtype_is_float64s_as_that_dtype_rounds_it(dtype):
     want.backward(upstream.to(dtype=yoke.float64))
     got.backward(upstream)
     for a, b in [(got, want), *((x.grad, y.grad) for x, y in zip(narrow, wide))]:
-        error = 8 * EPSILON[dtype]
+        error = (32 if dtype == "float32" else 8) * EPSILON[dtype]  # float32 rounds every step of its sums as well
         np.testing.assert_allclose(to_numpy(a).astype(float), to_numpy(b), rtol=error, atol=error)
 
 
