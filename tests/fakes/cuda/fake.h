@@ -14,6 +14,7 @@
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
+ *   FAKE_CUDA_TICKS     1: each piece of work takes a microsecond, whatever the clock says
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H
 #define YOKE_TESTS_FAKES_CUDA_FAKE_H

@@ -103,6 +103,7 @@ TEST(Faults, OfLinear)
 TEST(Faults, OfTuning)
 {
     setenv("FAKE_CUBLASLT_ALGORITHMS", "2", 1);
+    setenv("FAKE_CUDA_TICKS", "1", 1);  // so that the same one wins each time, and the calls are the same
     expect_every_call_may_fail(
         [](Scenario &s) {
             const std::string file =
@@ -128,6 +129,7 @@ TEST(Faults, OfTuning)
                   "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventSynchronize",
                   "cudaEventElapsedTime", "cudaEventDestroy"}));
     unsetenv("FAKE_CUBLASLT_ALGORITHMS");
+    unsetenv("FAKE_CUDA_TICKS");
 }
 
 TEST(Faults, AProductForWhichThereIsNoAlgorithmIsRefused)
