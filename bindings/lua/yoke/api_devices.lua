@@ -86,7 +86,7 @@ function yoke.select(n, constraints) end
 ---@return yoke.Verdict[]
 function yoke.explain(spec) end
 
----@param uuid string
+---@param uuid string the card's UUID or its beginning, its PCI address, or a device such as "cuda:0"
 ---@return integer pid of the process that holds the card's lease; 0: none does, -1: it cannot be named
 function yoke.lease_holder(uuid) end
 

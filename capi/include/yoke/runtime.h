@@ -79,9 +79,8 @@ typedef struct yoke_op {
     const char *family;    /* "softmax" */
     const yoke_op_arg *args;
     int32_t arg_count;
-    int32_t
-        result_count; /* tensors that yoke_op_invoke returns; 0 for an in-place op, -1 for a list */
-    int32_t mut_arg;  /* the argument that an in-place op changes and scripts return, else -1 */
+    int32_t result_count; /* tensors that yoke_op_invoke returns; 0: in place, -1: a list */
+    int32_t mut_arg;      /* the argument that an in-place op changes and scripts return, else -1 */
     int32_t reserved;
 } yoke_op;
 
