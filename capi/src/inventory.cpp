@@ -148,6 +148,11 @@ yoke_status yoke_inventory_network(yoke_inventory *inventory, int32_t index, int
     });
 }
 
+const char *yoke_path_label(int32_t path)
+{
+    return path_label(path);
+}
+
 const char *yoke_inventory_topology(yoke_inventory *inventory)
 {
     constexpr const char *call = "yoke_inventory_topology";

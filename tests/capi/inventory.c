@@ -82,6 +82,8 @@ static void a_missing_inventory_is_told(void)
     CHECK(yoke_inventory_count(NULL) == -1);
     CHECK(yoke_inventory_network_count(NULL) == -1);
     CHECK(yoke_inventory_topology(NULL) == NULL);
+    CHECK(strcmp(yoke_path_label(YOKE_PATH_BRIDGE), "PHB") == 0 &&
+          strcmp(yoke_path_label(77), "SYS") == 0);
     CHECK(yoke_inventory_retain(NULL) == NULL);
     yoke_inventory_release(NULL);
 }

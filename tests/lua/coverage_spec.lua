@@ -12,6 +12,7 @@ local NOT_BOUND = {
     yoke_autocast_retain = "goes with yoke_autocast_current",
     yoke_graph_retain = "each Lua graph is the one owner of its handle",
     yoke_inventory_retain = "each Lua inventory is the one owner of its handle",
+    yoke_path_label = "links carry their label",
     yoke_event_retain = "each Lua event is the one owner of its handle",
     yoke_doctor_record = "yoke_doctor_record_v2 is the same with a deadline",
     yoke_optimizer_retain = "each Lua optimizer is the one owner of its handle",

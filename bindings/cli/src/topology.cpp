@@ -28,25 +28,6 @@ struct Way {
     }
 };
 
-const char *path_label(int32_t path)
-{
-    switch (path) {
-        case YOKE_PATH_SELF:
-            return "X";
-        case YOKE_PATH_BOARD:
-        case YOKE_PATH_SWITCH:
-            return "PIX";
-        case YOKE_PATH_SWITCHES:
-            return "PXB";
-        case YOKE_PATH_BRIDGE:
-            return "PHB";
-        case YOKE_PATH_NODE:
-            return "NODE";
-        default:
-            return "SYS";
-    }
-}
-
 std::string title_of(const yoke_card_info &card)
 {
     return (card.kind == YOKE_CARD_MIG ? "MIG" : "GPU") + std::to_string(card.index);
@@ -70,7 +51,7 @@ Way way_to_port(yoke_inventory *inventory, int32_t index)
         int32_t path = YOKE_PATH_SYSTEM;
         check(yoke_inventory_network(inventory, index, card, &port, &path));
         way.title = port.name + (port.port > 1 ? ":" + std::to_string(port.port) : "");
-        way.cells.emplace_back(path_label(path));
+        way.cells.emplace_back(yoke_path_label(path));
     }
     return way;
 }

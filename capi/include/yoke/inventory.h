@@ -176,6 +176,9 @@ YOKE_API int32_t yoke_inventory_network_count(yoke_inventory *inventory);
 YOKE_API yoke_status yoke_inventory_network(yoke_inventory *inventory, int32_t index, int32_t card,
                                             yoke_network_card *network, int32_t *path);
 
+/* What a path is called, as in yoke_card_link.label: "X", "PIX", "PXB", "PHB", "NODE"; "SYS" for the rest. Static. [any-thread] */
+YOKE_API const char *yoke_path_label(int32_t path);
+
 /* The matrix of links as text, a row a card, as `nvidia-smi topo -m` prints it. Borrowed from the inventory. NULL after
  * a NULL inventory. [any-thread] */
 YOKE_API const char *yoke_inventory_topology(yoke_inventory *inventory);
