@@ -22,6 +22,7 @@ find_program(YOKE_CCACHE ccache)
 if(YOKE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_C_COMPILER_LAUNCHER ${YOKE_CCACHE})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${YOKE_CCACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${YOKE_CCACHE})
 endif()
 
 # For the host's compilers only; kernels/cuda says what nvcc is told.
