@@ -105,13 +105,19 @@ ThreadCache *thread_cache(const Device &device, uint64_t size) noexcept
     return kept ? ThreadCache::of_thread() : nullptr;
 }
 
-// Lets the block wait behind what other lanes were given so far; false where that cannot be: without caching, or on
-// a failure.
+// Whether a freed block is kept: with caching on, unless it is of no class since it was allocated with caching off.
+bool can_wait(uint64_t capacity) noexcept
+{
+    return caching.load(std::memory_order_relaxed) == 1 &&
+           index_size(class_index(capacity)) == capacity;
+}
+
+// Lets the block wait behind what other lanes were given so far; false where it cannot wait, or on a failure.
 __attribute__((noinline)) bool keep_behind_uses(DeviceMemory &memory, void *block,
                                                 uint64_t capacity, uint8_t lane,
                                                 uint16_t uses) noexcept
 {
-    if (caching.load(std::memory_order_relaxed) != 1) return false;
+    if (!can_wait(capacity)) return false;
     Device &device = memory.device();
     FencedBlock fenced{block, class_index(capacity), {}};
     try {
@@ -152,9 +158,11 @@ void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *cap
         return owner->allocate(bytes, capacity);
     DeviceMemory &memory = memory_of(device);
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
-    const uint64_t size = class_size(bytes, device.info.alignment);
+    // Of the very size without caching, so that tools that watch memory see the first byte behind it touched.
+    const bool caches = caching_now();
+    const uint64_t size = caches ? class_size(bytes, device.info.alignment) : bytes;
     void *block = nullptr;
-    if (caching_now()) {
+    if (caches) {
         const int index = class_index(size);
         if (ThreadCache *cache = thread_cache(device, size))
             block = cache->take(device, index, lane);
@@ -180,7 +188,7 @@ void free_block(Device &device, void *block, uint64_t capacity, uint8_t lane,
         if (keep_behind_uses(memory, block, capacity, lane, uses)) return;
         wait_for_uses(device, lane, uses);
     }
-    if (caching.load(std::memory_order_relaxed) == 1) {
+    if (can_wait(capacity)) {
         const int index = class_index(capacity);
         poison(device, block, capacity);
         ThreadCache *cache = thread_cache(device, capacity);

@@ -39,8 +39,11 @@ yoke_status alloc(void *device, uint64_t bytes, void **pointer)
     if (bytes == 0) return fail(YOKE_E_VALUE, "cpu: alloc of 0 bytes");
     void *block = nullptr;
     if (bytes <= UINT64_MAX / 2) {
-        block = bytes >= kMapped ? map_aligned(round_up(bytes, kHugePage))
-                                 : aligned_alloc(kAlignment, round_up(bytes, kAlignment));
+        if (bytes >= kMapped)
+            block = map_aligned(round_up(bytes, kHugePage));
+        else if (posix_memalign(&block, kAlignment,
+                                bytes))  // of the very size: see core/memory/memory.h
+            block = nullptr;
     }
     if (!block)
         return fail(YOKE_E_OOM, "cpu: the system has no %llu bytes of memory left",

@@ -176,6 +176,22 @@ TEST_F(MemoryBlocks, WithoutCachingEveryFreeReachesTheBackend)
     EXPECT_EQ(memory_stats(device).reserved, 0);
 }
 
+TEST_F(MemoryBlocks, WithoutCachingABlockHasTheVerySize)
+{
+    set_caching(false);
+    void *small = alloc(100), *large = alloc(5000), *even = alloc(128);
+    EXPECT_EQ(fake.held, 100 + 5000 + 128);
+    EXPECT_EQ(memory_stats(device).allocated, 100 + 5000 + 128);
+    // With caching again, those that are of no class are not kept for who asks for their class.
+    set_caching(true);
+    free_block(device, small, 100, 0);
+    free_block(device, large, 5000, 0);
+    free_block(device, even, 128, 0);
+    EXPECT_EQ(fake.held, 128);
+    EXPECT_EQ(alloc(120), even);
+    free(even, 120);
+}
+
 TEST_F(MemoryBlocks, AShortageGivesWaitingBlocksBackAndTriesAgain)
 {
     fake.capacity = 1 << 20;
