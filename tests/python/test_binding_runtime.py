@@ -1,5 +1,6 @@
 """Devices, modes, memory, threads, processes and the log, as Python sees them."""
 
+import ast
 import gc
 import os
 import pathlib
@@ -13,7 +14,7 @@ import warnings
 import pytest
 
 import yoke
-from yoke import _log
+from yoke import _later, _log, _yoke
 
 
 def run(code, **environment):
@@ -27,6 +28,27 @@ def run(code, **environment):
 def test_importing_yoke_brings_nothing_heavy():
     heavy = ("numpy", "torch", "logging", "inspect", "typing_extensions")
     assert run(f"import sys, yoke; print([m for m in {heavy} if m in sys.modules])") in ("[]", "['inspect']")
+
+
+def test_what_costs_an_import_is_read_when_it_is_first_used():
+    told = run("import sys; before = set(sys.modules); import yoke; print(*sorted(set(sys.modules) - before))").split()
+    assert not {"typing", "threading", "re", "functools", "yoke.nn", "yoke.optim", "yoke._grad"} & set(told), told
+    assert len(dir(yoke)) == len(set(dir(yoke))) and {"nn", "GradScaler", "zeros"} <= set(dir(yoke)) & set(yoke.__all__)
+    assert run("import yoke; print(yoke.nn.Linear.__name__, yoke.optim.Adam.__name__, yoke.nn is yoke.nn)") == "Linear Adam True"
+    assert run("from yoke import *; print(GradScaler.__name__, no_grad.__name__, data.__name__)") == "GradScaler no_grad yoke.data"
+    with pytest.raises(AttributeError, match="module 'yoke' has no attribute 'nothing'"):
+        yoke.nothing  # noqa: B018
+
+
+def test_each_name_that_is_read_later_is_there_and_known_to_type_checkers():
+    tree = ast.parse(pathlib.Path(yoke.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    told = {name.name: line.module for line in block.body for name in line.names}
+    modules = {name: module for name, module in _later.MODULES.items() if module != f"yoke.{name}"}
+    assert told == {**modules, **{name: "yoke" for name in set(_later.MODULES) - set(modules)}}
+    assert not set(told) & set(vars(_yoke)), "the binding's own would hide it"
+    for name in told:
+        assert getattr(yoke, name) is not None
 
 
 def test_a_device_says_what_it_supports():

@@ -15,16 +15,23 @@ _yoke._require_main_interpreter()
 
 from yoke._yoke import *  # noqa: E402
 from yoke._yoke import __version__  # noqa: E402
-from yoke._amp import autocast  # noqa: E402
-from yoke._backends import backends  # noqa: E402
-from yoke._doctor import doctor, doctor_record  # noqa: E402
-from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled  # noqa: E402
-from yoke._devices import Explanation, Lease, Sample, Verdict, disabled, explain, select  # noqa: E402
-from yoke._graph import Graph  # noqa: E402
-from yoke._inventory import catalog, catalog_find, inventory, topology  # noqa: E402
-from yoke._random import Generator, get_rng_state, set_rng_state  # noqa: E402
-from yoke._stream import stream  # noqa: E402
-from yoke._timer import Measurement, Timer  # noqa: E402
-from yoke import data, nn, optim  # noqa: E402
-from yoke._scaler import GradScaler  # noqa: E402
-from yoke.optim import clip_grad_norm_  # noqa: E402
+from yoke._later import load as __getattr__, names as __dir__  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what _later finds
+    from yoke import data, nn, optim
+    from yoke._amp import autocast
+    from yoke._backends import backends
+    from yoke._devices import Explanation, Lease, Sample, Verdict, disabled, explain, select
+    from yoke._doctor import doctor, doctor_record
+    from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled
+    from yoke._graph import Graph
+    from yoke._inventory import catalog, catalog_find, inventory, topology
+    from yoke._random import Generator, get_rng_state, set_rng_state
+    from yoke._scaler import GradScaler
+    from yoke._stream import stream
+    from yoke._timer import Measurement, Timer
+    from yoke.optim import clip_grad_norm_
+del TYPE_CHECKING
+
+__all__ = [name for name in __dir__() if name[0] != "_"]  # `from yoke import *` reads them all

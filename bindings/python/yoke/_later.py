@@ -1,0 +1,42 @@
+"""Names of the package that are read when a script first uses them: one that looks for devices pays for no layers.
+
+The modules of the standard library that they bring cost several times what the library itself does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_IN = {
+    "_amp": ("autocast",),
+    "_backends": ("backends",),
+    "_devices": ("Explanation", "Lease", "Sample", "Verdict", "disabled", "explain", "select"),
+    "_doctor": ("doctor", "doctor_record"),
+    "_grad": ("enable_grad", "grad", "no_grad", "saved_tensors", "set_grad_enabled"),
+    "_graph": ("Graph",),
+    "_inventory": ("catalog", "catalog_find", "inventory", "topology"),
+    "_random": ("Generator", "get_rng_state", "set_rng_state"),
+    "_scaler": ("GradScaler",),
+    "_stream": ("stream",),
+    "_timer": ("Measurement", "Timer"),
+    "data": (),
+    "nn": (),
+    "optim": ("clip_grad_norm_",),
+}
+MODULES = {name: f"yoke.{module}" for module, names in _IN.items() for name in names}
+MODULES.update({name: f"yoke.{name}" for name in _IN if name[0] != "_"})
+
+
+def load(name: str) -> object:
+    """The package's attribute of that name, from its first use on; AttributeError if there is none."""
+    if name not in MODULES:
+        raise AttributeError(f"module 'yoke' has no attribute '{name}'")
+    module = __import__(MODULES[name], fromlist=["yoke"])
+    value = module if module.__name__ == f"yoke.{name}" else getattr(module, name)
+    setattr(sys.modules["yoke"], name, value)
+    return value
+
+
+def names() -> list[str]:
+    """What dir() tells of the package."""
+    return sorted({*vars(sys.modules["yoke"]), *MODULES})
