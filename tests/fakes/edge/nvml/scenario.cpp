@@ -2,9 +2,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 
@@ -170,7 +172,7 @@ static std::shared_ptr<const Scenario> read(const char *path)
 {
     auto made = std::make_shared<Scenario>();
     std::ifstream file(path);
-    made->keys = Json::parse(file);
+    made->keys = Json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
     check(made->keys);
     for (const Json &keys : made->keys.value("gpus", Json::array())) {
         Gpu gpu;
@@ -190,6 +192,21 @@ Return tell(const char *call, const std::exception &error)
     return kUnknown;
 }
 
+// Whether the last look at the file still holds. Of a burst of calls one has to look, or one in a millisecond: the true
+// library looks at no file, and who changes this one between two calls takes longer than that between calls of a burst.
+static bool is_recent()
+{
+    using Clock = std::chrono::steady_clock;
+    constexpr auto kBurst = std::chrono::microseconds(10);
+    constexpr auto kLook = std::chrono::milliseconds(1);
+    static Clock::time_point called{}, looked{};
+    const Clock::time_point now = Clock::now();
+    const bool recent = now - called < kBurst && now - looked < kLook;
+    if (!recent) looked = now;
+    called = now;
+    return recent;
+}
+
 // A file that cannot be read, or only half written, leaves what was there before.
 std::shared_ptr<const Scenario> scenario()
 {
@@ -201,7 +218,7 @@ std::shared_ptr<const Scenario> scenario()
     const char *path = getenv("YOKE_FAKE_SCENARIO");
     struct stat state {};
     const std::lock_guard lock(mutex);
-    if (!path || stat(path, &state)) return *last;
+    if (!path || (is_recent() && *of == path) || stat(path, &state)) return *last;
     const timespec &now = state.st_mtim;
     const bool same = *of == path;
     if (same && now.tv_sec == time.tv_sec && now.tv_nsec == time.tv_nsec) return *last;
