@@ -20,10 +20,10 @@ struct Split {
     bool narrow;
     Divisor divisor;
 
-    Split(int64_t by, int64_t end) : length(by), narrow(end < ((int64_t)1 << 31))
+    Split(int64_t by, int64_t end)
+        : length(by), narrow(end < ((int64_t)1 << 31) && by > 0 && by < ((int64_t)1 << 31))
     {
-        if (narrow && by > 0 && by < ((int64_t)1 << 31)) divisor = Divisor(by);
-        narrow = narrow && by < ((int64_t)1 << 31);
+        if (narrow) divisor = Divisor(by);
     }
     __device__ int64_t quotient(int64_t n) const
     {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Would the tests notice a wrong kernel?  mutants.py BUILD [--all | --sample N] [--seed S] [--jobs J] [FILE…]
+"""Would the tests notice a wrong kernel?  mutants.py BUILD [--sanitized BUILD] [--all | --sample N] [--seed S] [FILE…]
 
 Makes mutants of kernels/cuda/*.cu and *.cuh: a barrier left out, a comparison shifted, two strides exchanged, a "+ 1"
 dropped. All of them are compiled into one emulated module, which is one of them or none at run time; a first run of the
 Python tests tells which test runs which place, and each mutant then meets the tests that run its place until one fails.
+A build with AddressSanitizer makes a second module, on which survivors run again: there an overrun shows.
 What decides while compiling is compiled alone. Mutants that change nothing are listed in equivalent_mutants.txt, each
 with its reason. The exit status is 1 if less than 90 % are caught.
 """
@@ -28,9 +29,10 @@ PYTHON = ROOT / "tests/python"
 TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
          *(PYTHON / f"test_{name}.py" for name in
            "autocast grad_scaler graph indexing index_select optim optim_lists".split())]
-# As in CMakeLists.txt: all tests as they are, then with fresh memory for every block, as under the sanitizers, and some
-# of them on other devices.
-PASSES = [(None, {}), (None, dict(YOKE_NO_CACHING="1"))] + [
+# As in CMakeLists.txt: all tests as they are, then with memory of its own for every block, under the sanitizers if there
+# is a module for that, and some of them on other devices.
+WATCHED = dict(YOKE_NO_CACHING="1")
+PASSES = [(None, {}), (None, WATCHED)] + [
     ("index lengths loss matmul norm pointwise random reduce sort values".split(),
      dict(YOKE_EMU_THREADS=threads, YOKE_EMU_SEED=seed, FAKE_CUDA_SEED=seed, FAKE_CUDA_MULTIPROCESSORS="1"))
     for seed, threads in (("1", "64"), ("2", "512"))]
@@ -41,8 +43,8 @@ STATE_BYTES = 4096
 class Bench:
     """Runs pytest with the plugin of mutation/mutant_runner.py on a module."""
 
-    def __init__(self, build, folder):
-        self.build, self.folder = build, folder
+    def __init__(self, module, variables={}):
+        self.build, self.folder, self.variables = module.build, module.folder, variables
 
     def run(self, tests, library, variables={}, **plan):
         """The lines that the runner told."""
@@ -55,7 +57,7 @@ class Bench:
             path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = dict(os.environ, YOKE_TEST_DEVICE="cuda", YOKE_CUDA_LIB_PATH=str(driver), PYTHONPATH=path,
                                YOKE_MUTANTS=f"{own}/state", YOKE_MUTANTS_PLAN=f"{own}/plan.json", OMP_NUM_THREADS="1",
-                               OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", **variables)
+                               OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", **variables, **self.variables)
             command = [self.build / "env", "env", f"LD_LIBRARY_PATH={library}:{driver}", sys.executable, "-m", "pytest",
                        "-q", "--tb=line", "--capture=sys", "-p", "no:cacheprovider", "-p", "mutant_runner", *tests]
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -91,9 +93,17 @@ def digest(paths, begin=""):
     return sum_of.hexdigest()[:16]
 
 
+def sanitized_bench(build, mutants, jobs):
+    """The same module in a build with AddressSanitizer, whose runtime goes first into Python, which knows none."""
+    module = Module(build)
+    module.build_all(mutants, jobs)
+    runtime = " ".join(module.file_of_compiler(name) for name in ("libasan.so", "libstdc++.so"))
+    return Bench(module, dict(LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1"))
+
+
 class Judge:
-    def __init__(self, bench, module, mutants, options):
-        self.bench, self.module, self.options = bench, module, options
+    def __init__(self, bench, sanitized, module, mutants, options):
+        self.bench, self.sanitized, self.module, self.options = bench, sanitized, module, options
         self.mutants = {m.number: m for m in mutants}
         self.verdicts = {}
 
@@ -111,8 +121,9 @@ class Judge:
         self.verdicts[mutant.number] = verdict
         print(f"{verdict:16} {mutant}" + (f"  [{by}]" if by else ""), flush=True)
 
-    def meet(self, jobs, library):
-        """Each job's mutant meets its tests: those that survive meet some of them again on the next device."""
+    def meet(self, jobs, library=None):
+        """Each job's mutant, of a library of its own or of those that hold all, meets its tests: those that survive
+        meet some of them again in the next pass."""
         for files, variables in PASSES:
             if files:
                 names = {f"tests/python/test_{name}.py" for name in ("optim", *(f"ops_{file}" for file in files))}
@@ -121,8 +132,9 @@ class Judge:
             if not jobs:
                 return
             tests = sorted({test.split("::")[0] for job in jobs for test, _ in job["tests"]})
+            bench = self.sanitized if variables is WATCHED and self.sanitized and not library else self.bench
             survivors = set()
-            for line in self.bench.run(tests, library, variables, jobs=jobs, **self.limits):
+            for line in bench.run(tests, library or bench.folder, variables, jobs=jobs, **self.limits):
                 mutant = self.mutants[line.pop("number")]
                 self.end(mutant, **line)
                 if line["verdict"] == "survived":
@@ -131,8 +143,7 @@ class Judge:
 
     def together(self, mutants):
         """Mutants of the module that holds all of them."""
-        self.meet([dict(number=m.number, file=m.path.name, tests=self.of_place[m.number]) for m in mutants],
-                  self.bench.folder)
+        self.meet([dict(number=m.number, file=m.path.name, tests=self.of_place[m.number]) for m in mutants])
 
     def alone(self, mutant):
         users = self.module.users(mutant.path)
@@ -193,6 +204,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("files", nargs="*")
+    parser.add_argument("--sanitized", type=pathlib.Path, help="a build with AddressSanitizer")
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--sample", type=int, default=250)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
@@ -224,8 +236,9 @@ def main():
         return 0
     module = Module(options.build.resolve())
     module.build_all(every, options.jobs)
-    bench = Bench(module.build, module.folder)
-    judge = Judge(bench, module, every, options)
+    bench = Bench(module)
+    sanitized = options.sanitized and sanitized_bench(options.sanitized.resolve(), every, options.jobs)
+    judge = Judge(bench, sanitized, module, every, options)
     tests = [p for p in TESTS if not options.tests or p.stem.removeprefix("test_") in options.tests]
     judge.look(bench.records(tests, options.jobs))
     judge.judge(chosen)

@@ -67,6 +67,19 @@ def test_gradients_of_rows_of_any_length_match_those_of_float64(name):
                                    err_msg=f"rows of {length}")
 
 
+def test_gradients_of_the_parameters_of_rows_of_any_length_match_those_of_float64():
+    for length in LENGTHS:
+        random = np.random.default_rng(length)
+        x, weight, upstream = (random.normal(size=size) for size in ((rows_of(length), length), length, (rows_of(length), length)))
+        slopes = {}
+        for dtype in ("float32", "float64"):
+            parameters = [to_yoke(values, dtype, requires_grad=True) for values in (weight, 0 * weight)]
+            yoke.layer_norm(to_yoke(x, dtype), [length], *parameters).backward(to_yoke(upstream, dtype))
+            slopes[dtype] = [to_numpy(p.grad) for p in parameters]
+        for single, double in zip(slopes["float32"], slopes["float64"], strict=True):
+            np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-5, err_msg=f"rows of {length}")
+
+
 @pytest.mark.parametrize("step", [1, 2, 3])
 @pytest.mark.parametrize("rows, columns", [(40, 8), (300, 64), (64, 33)])
 def test_columns_of_any_step_are_added_up(rows, columns, step):

@@ -51,22 +51,25 @@ def test_nan_passes_through_a_fused_relu():
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
 
-# Shapes of x and y and where they are made wider by a half: more than 16 products along each of two axes.
+ALL = (slice(None),)
+APART = (slice(None), slice(None, None, 2))
+# Shapes of x and y and what is taken of them: more than 16 products along each of two axes.
 MANY_BATCHES = {
-    "either broadcasts along its own axis": ((20, 1, 3, 4), (1, 18, 4, 5), None),
-    "one matrix for each of the other's, which lie apart": ((18, 3, 4), (20, 36, 4, 5), 1),
-    "a vector for all, whose matrices lie apart": ((4,), (20, 36, 4, 5), 1),
-    "three axes, of which the middle one broadcasts": ((17, 1, 17, 2, 3), (17, 17, 17, 3, 2), None),
+    "either broadcasts along its own axis": ((20, 1, 3, 4), (1, 18, 4, 5), ALL, ALL),
+    "one matrix for each of the other's, which lie apart": ((18, 3, 4), (20, 36, 4, 5), ALL, APART),
+    "a vector for all, whose matrices lie apart": ((4,), (20, 36, 4, 5), ALL, APART),
+    "matrices that lie apart, with a vector for all": ((20, 36, 3, 4), (4,), APART, ALL),
+    "three axes, of which the middle one broadcasts": ((17, 1, 17, 2, 3), (17, 17, 17, 3, 2), ALL, ALL),
 }
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize("what", MANY_BATCHES)
 def test_products_of_many_batches_that_broadcast_are_numpys(what, dtype):
-    x_shape, y_shape, apart = MANY_BATCHES[what]
-    x, y = (np.rint(4 * _rng.standard_normal(shape)).astype(dtype) for shape in (x_shape, y_shape))
-    taken = slice(None) if apart is None else (slice(None),) * apart + (slice(None, None, 2),)
-    np.testing.assert_array_equal(to_numpy(yoke.matmul(to_yoke(x), to_yoke(y)[taken])), x @ y[taken])
+    x_shape, y_shape, of_x, of_y = MANY_BATCHES[what]
+    rng = np.random.default_rng(len(what))
+    x, y = (np.rint(4 * rng.standard_normal(shape)).astype(dtype) for shape in (x_shape, y_shape))
+    np.testing.assert_array_equal(to_numpy(yoke.matmul(to_yoke(x)[of_x], to_yoke(y)[of_y])), x[of_x] @ y[of_y])
 
 
 # ---- einsum ----------------------------------------------------------------------------------------------------------

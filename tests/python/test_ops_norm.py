@@ -73,6 +73,26 @@ def test_an_image_whose_channels_are_neighbours_keeps_its_order_and_gives_the_sa
         np.testing.assert_allclose(to_numpy(a), to_numpy(b), rtol=1e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 8), (2, 3, 5, 8)])  # planes, or the rows of one, begin at odd places
+@pytest.mark.parametrize("name", ["batch_norm", "group_norm", "evaluated"])
+def test_rows_that_lie_a_little_apart_have_the_values_and_gradients_of_dense_ones(name, shape):
+    channels = shape[1]
+    op = {"batch_norm": lambda x, w, b: yoke.batch_norm(x, None, None, w, b, True),
+          "group_norm": lambda x, w, b: yoke.group_norm(x, channels, w, b),
+          "evaluated": lambda x, w, b: yoke.batch_norm(x, yoke.zeros(channels), yoke.ones(channels), w, b)}[name]
+    wide, grads = normal(*shape[:-1], shape[-1] + 1), normal(*shape[:-1], shape[-1] + 1)
+    parameters = normal(channels), normal(channels)
+
+    def run(apart):
+        x, grad = (to_yoke(a)[..., :-1] if apart else to_yoke(a[..., :-1].copy()) for a in (wide, grads))
+        leaves = [x.requires_grad_(), *(to_yoke(p, requires_grad=True) for p in parameters)]
+        out = op(*leaves)
+        out.backward(grad)
+        return [out, *(leaf.grad for leaf in leaves)]
+    for apart, dense in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(to_numpy(apart), to_numpy(dense), rtol=1e-4, atol=1e-5)
+
+
 def test_a_mean_far_from_zero_costs_no_digits():
     x = (normal(64, 512) + 10_000).astype(np.float32)
     want = np_layer_norm(x.astype(np.float64), (512,))

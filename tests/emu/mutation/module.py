@@ -30,6 +30,11 @@ class Module:
         self.link = shlex.split(next(part for part in link.split(" && ") if "-shared" in part))
         self.ccache = [shutil.which("ccache")] if shutil.which("ccache") else []
 
+    def file_of_compiler(self, name):
+        """The path of a library that comes with the compiler."""
+        return subprocess.run([self.link[0], f"-print-file-name={name}"], capture_output=True, text=True,
+                              check=True).stdout.strip()
+
     def object_of(self, name):
         arguments = self.objects[name]
         return arguments[arguments.index("-o") + 1]
