@@ -127,11 +127,15 @@ YOKE_HD void exp_lanes(const C *x, C shift, C *out, C *lanes)
     }
 }
 
+struct Nothing {
+    YOKE_HD void operator()(int64_t) const {}
+};
+
 // The sum of exp(x[i] - shift), where shift is not less than any x; the terms go to `out` where
 // kKeep, which may be x itself. The last few elements are made a full group: exp one at a time would
-// cost more than all the rest of a short row.
-template <bool kKeep, class C>
-YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out)
+// cost more than all the rest of a short row. ahead(i) is called before each step of kRowLanes.
+template <bool kKeep, class C, class Ahead = Nothing>
+YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out, const Ahead &ahead = {})
 {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += kRowBlock) {
@@ -139,8 +143,10 @@ YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out)
         C lanes[kRowLanes];
         for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = (C)0;
         int64_t i = begin;
-        for (; i + kRowLanes <= end; i += kRowLanes)
+        for (; i + kRowLanes <= end; i += kRowLanes) {
+            ahead(i);
             exp_lanes<kRowLanes, kKeep>(x + i, shift, kKeep ? out + i : out, lanes);
+        }
         for (; i + kRowGroup <= end; i += kRowGroup)
             exp_lanes<kRowGroup, kKeep>(x + i, shift, kKeep ? out + i : out, lanes);
         if (int rest = (int)(end - i)) {

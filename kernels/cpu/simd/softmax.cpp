@@ -5,14 +5,44 @@ YOKE_SIMD_BEGIN
 
 // Each row is gone over while it is in the first-level cache; rows may be changed in place.
 
+// For the pass of exps, which has much to compute: meanwhile the next row of `out` is fetched. All that is left for the
+// last pass, which computes next to nothing, is the next row of x.
+template <class C>
+struct FetchNext {
+    char *out;
+    int64_t row;  // bytes from a row to the next; 0 where that is not worth fetching
+
+    void operator()(int64_t i) const
+    {
+        constexpr int64_t kBytes = kernels::kRowLanes * (int64_t)sizeof(C);
+        if (row) fetch_to_write(out + row + i * (int64_t)sizeof(C), kBytes);
+    }
+};
+
+template <class C>
+static void scale_row(C *out, C scale, int64_t n, const FetchNext<C> &next, const C *x)
+{
+    constexpr int64_t kStep = kernels::kRowLanes;
+    int64_t i = 0;
+    for (; next.row && i + kStep <= n; i += kStep) {
+        fetch_to_read((const char *)(x + i) + next.row, kStep * (int64_t)sizeof(C));
+#pragma omp simd
+        for (int64_t k = i; k < i + kStep; k++) out[k] *= scale;
+    }
+#pragma omp simd
+    for (int64_t k = i; k < n; k++) out[k] *= scale;
+}
+
 // out = exp(x - max) in the pass that sums, then one pass of products: one exp an element. Where all are -infinity, or
 // one is infinity, the differences are NaN and so is the row.
 template <class C>
 static void softmax_row(const C *x, C *out, int64_t n, bool far)
 {
-    C scale = (C)1 / kernels::row_sum_exp<true>(x, n, kernels::row_max(x, n), out);
-    finish_row(
-        out, x, n, far, [=](int64_t i) __attribute__((always_inline)) { out[i] *= scale; });
+    constexpr int64_t kLongest = 65536;  // bytes of a row beyond which the next would push it out
+    const int64_t row = n * (int64_t)sizeof(C);
+    const FetchNext<C> next{(char *)out, far && row <= kLongest ? row : 0};
+    const C top = kernels::row_max(x, n), sum = kernels::row_sum_exp<true>(x, n, top, out, next);
+    scale_row(out, (C)1 / sum, n, next, x);
 }
 
 template <class C>
