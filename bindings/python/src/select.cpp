@@ -171,25 +171,67 @@ void disable(const py::object &kind)
     check(status);
 }
 
+// Attributes of Device, whose class device.cpp makes: what the inventory knows of its card.
+void bind_card(const py::object &type)
+{
+    const py::object property = py::module_::import("builtins").attr("property");
+    const auto attribute = [&](const char *name, auto function, const char *text) {
+        const auto read = [name, function](const py::object &device) {
+            return py::object(function(need_device(device, name)));
+        };
+        type.attr(name) = property(py::cpp_function(read), py::none(), py::none(), text);
+    };
+    attribute(
+        "uuid", [](yoke_device *d) { return text_of(card_of(d).uuid); },
+        "The maker's number for it, \"GPU-8932f937-…\"; \"\" if it has none.");
+    attribute(
+        "pci", [](yoke_device *d) { return text_of(card_of(d).pci); },
+        "Its PCI address, \"0000:65:00.0\"; \"\" if it has none.");
+    attribute("compute_capability", capability, "(9, 0); None if it has none.");
+    attribute(
+        "multiprocessors", [](yoke_device *d) { return count(card_of(d).multiprocessors); },
+        "How many it has; None where that is not said.");
+    attribute(
+        "is_egpu", [](yoke_device *d) { return py::bool_(measured(d).is_egpu == 1); },
+        "Whether it is behind Thunderbolt, USB4 or in a removable slot.");
+    attribute("link", link,
+              "Its link to the host at its best, \"PCIe 5.0 x16\"; \"\" if it is not known.");
+}
+
+// Those that give objects of classes of _devices.py, which is read when they are first used.
+void bind_objects(const py::object &type)
+{
+    const auto from_devices = [](const char *function) {
+        return [function](const py::object &device) {
+            return py::module_::import("yoke._devices").attr(function)(device);
+        };
+    };
+    const auto method = [&](const char *name, const char *function, const char *text) {
+        type.attr(name) =
+            py::cpp_function(from_devices(function), py::name(name), py::is_method(type), text);
+    };
+    method("take_lease", "_take_lease",
+           "Takes the device's lease: no other process that asks for one gets it.\n"
+           "DeviceUnavailableError names the holder.");
+    method("sample", "_sample", "The device, measured now.");
+    type.attr("lease") =
+        py::module_::import("builtins")
+            .attr("property")(py::cpp_function(from_devices("_lease_of")), py::none(), py::none(),
+                              "This process's lease of it, or None.");
+}
+
 }  // namespace
 
 void bind_select(py::module_ &module)
 {
-    const auto get = [&module](const char *name, auto function) {
-        module.def(name, [name, function](const py::object &device) {
-            return py::object(function(need_device(device, name)));
-        });
-    };
-    get("_device_uuid", [](yoke_device *d) { return text_of(card_of(d).uuid); });
-    get("_device_pci", [](yoke_device *d) { return text_of(card_of(d).pci); });
-    get("_device_capability", capability);
-    get("_device_multiprocessors",
-        [](yoke_device *d) { return count(card_of(d).multiprocessors); });
-    get("_device_is_egpu", [](yoke_device *d) { return py::bool_(measured(d).is_egpu == 1); });
-    get("_device_link", link);
-    get("_device_sample", sample);
-    get("_device_is_leased",
-        [](yoke_device *d) { return py::bool_(yoke_device_is_leased(d) == 1); });
+    const py::object type = module.attr("Device");
+    bind_card(type);
+    bind_objects(type);
+    module.def("_device_sample",
+               [](const py::object &d) { return sample(need_device(d, "sample")); });
+    module.def("_device_is_leased", [](const py::object &d) {
+        return yoke_device_is_leased(need_device(d, "lease")) == 1;
+    });
     module.def("_lease",
                [](const py::object &d) { check(yoke_device_lease(need_device(d, "lease"))); });
     module.def("_release_lease", [](const py::object &d) {

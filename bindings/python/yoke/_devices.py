@@ -172,38 +172,16 @@ def disabled(kind: str) -> Iterator[None]:
         _yoke.enable(kind)
 
 
+# ---- What the attributes lease, take_lease and sample of Device give ----------------------------------------------------
+
 def _lease_of(device: Device) -> Lease | None:
     return Lease(device) if _yoke._device_is_leased(device) else None
 
 
 def _take_lease(device: Device) -> Lease:
-    """Takes the device's lease: no other process that asks for one gets it. DeviceUnavailableError names the holder."""
     _yoke._lease(device)
     return Lease(device)
 
 
 def _sample(device: Device) -> Sample:
-    """The device, measured now."""
     return Sample(**_yoke._device_sample(device))
-
-
-def _attribute(function: Any, text: str) -> property:
-    return property(lambda device: function(device), doc=text)
-
-
-def _add_attributes() -> None:
-    for name, text in {
-        "uuid": 'The maker\'s number for it, "GPU-8932f937-…"; "" if it has none.',
-        "pci": 'Its PCI address, "0000:65:00.0"; "" if it has none.',
-        "multiprocessors": "How many it has; None where that is not said.",
-        "is_egpu": "Whether it is behind Thunderbolt, USB4 or in a removable slot.",
-        "link": 'Its link to the host at its best, "PCIe 5.0 x16"; "" if it is not known.',
-    }.items():
-        setattr(Device, name, _attribute(getattr(_yoke, "_device_" + name), text))
-    setattr(Device, "compute_capability", _attribute(_yoke._device_capability, "(9, 0); None if it has none."))
-    setattr(Device, "lease", property(_lease_of, doc="This process's lease of it, or None."))
-    setattr(Device, "take_lease", _take_lease)
-    setattr(Device, "sample", _sample)
-
-
-_add_attributes()
