@@ -72,6 +72,19 @@ def test_a_refused_scatter_changes_nothing_and_a_device_leaves_out_what_is_wrong
     assert x.tolist() == [[right, 0, 0, 0], [0, right, 0, 0], [0, 0, 0, 0]]
 
 
+@pytest.mark.parametrize("step_of_x, step_of_src", [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("shape", [(5, 8), (5, 3, 8)])
+def test_rows_that_lie_apart_are_added_like_dense_ones(shape, step_of_x, step_of_src):
+    random = np.random.default_rng(7)
+    x, src = (random.integers(-9, 9, (*shape[:-1], step * shape[-1] + 4)).astype("float32") for step in (step_of_x, step_of_src))
+    of_x, of_src = ((..., slice(0, step * shape[-1], step)) for step in (step_of_x, step_of_src))
+    rows = np.array([4, 0, 4, 1, 0])
+    into = yoke.tensor(x)
+    into[of_x].scatter_add_(0, yoke.tensor(rows.reshape(-1, *[1] * (len(shape) - 1))).expand(shape), yoke.tensor(src)[of_src])
+    np.add.at(x[of_x], rows, src[of_src])
+    np.testing.assert_array_equal(to_numpy(into), x)
+
+
 def test_a_tensor_may_be_scattered_into_itself():
     x = yoke.tensor(np.array([1.0, 2.0, 4.0]))
     assert x.scatter_add_(0, index(1, 1, 0), x).tolist() == [5.0, 5.0, 4.0]

@@ -81,7 +81,7 @@ def test_gradients_of_the_parameters_of_rows_of_any_length_match_those_of_float6
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-@pytest.mark.parametrize("rows, columns", [(40, 8), (300, 64), (64, 33)])
+@pytest.mark.parametrize("rows, columns", [(40, 8), (300, 64), (64, 33), (28, 40), (95, 36)])
 def test_columns_of_any_step_are_added_up(rows, columns, step):
     x = np.arange(float(rows * columns * step), dtype="float32").reshape(rows, -1) % 61
     strided = to_yoke(x)[:, ::step]

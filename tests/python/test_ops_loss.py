@@ -119,6 +119,10 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
         yoke.nll_loss(x, yoke.tensor([0, 1, 2]))
     with refused(yoke.IndexError, "nll_loss", r"target\[1\] is 3", "0 to 2"):
         yoke.nll_loss(x, yoke.tensor([0, 3]))
+        yoke.synchronize()
+    with refused(yoke.IndexError, "nll_loss", r"target\[0\] is -1", "0 to 299"):
+        yoke.nll_loss(yoke.zeros((2, 300)), yoke.tensor([-1, 3]))
+        yoke.synchronize()
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
