@@ -73,7 +73,7 @@ def test_a_refused_scatter_changes_nothing_and_a_device_leaves_out_what_is_wrong
 
 
 @pytest.mark.parametrize("step_of_x, step_of_src", [(1, 1), (2, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("shape", [(5, 8), (5, 3, 8)])
+@pytest.mark.parametrize("shape", [(5, 8), (5, 3, 8), (5, 2, 6)])
 def test_rows_that_lie_apart_are_added_like_dense_ones(shape, step_of_x, step_of_src):
     random = np.random.default_rng(7)
     x, src = (random.integers(-9, 9, (*shape[:-1], step * shape[-1] + 4)).astype("float32") for step in (step_of_x, step_of_src))

@@ -218,6 +218,14 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean(p):
     assert len(np.unique(x)) == 2
 
 
+def test_dropout_of_a_few_elements_keeps_those_that_it_keeps_of_many():
+    def kept(count):
+        yoke.manual_seed(11)
+        return to_numpy(yoke.dropout(yoke.ones(count), 0.5)).tolist()
+    for count in range(1, 34):
+        assert kept(count) == kept(34)[:count], count
+
+
 def test_dropout_that_has_nothing_to_drop_is_its_input_and_draws_nothing():
     x = yoke.ones(5)
     yoke.manual_seed(1)
