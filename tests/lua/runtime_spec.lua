@@ -1,7 +1,22 @@
 -- The library itself from Lua: devices, memory, configuration, the log, errors, several coroutines.
 local yoke = require "yoke"
+local read_at_once = package.loaded["yoke.nn"] or package.loaded["yoke.optim"]
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
+
+describe("the module", function()
+    it("reads layers and optimizers at their first use, and tells of them", function()
+        assert.is_nil(read_at_once)
+        assert.is_nil(yoke.nothing)
+        assert.is_nil(yoke[nil])
+        local told = {}
+        for name, value in pairs(yoke) do told[name] = value end
+        assert.equal(yoke.nn, told.nn)
+        assert.equal(require "yoke.optim", told.optim)
+        assert.equal("function", type(told.GradScaler))
+        assert.equal("table", type(yoke.data))
+    end)
+end)
 
 describe("devices", function()
     it("are found by spec, index, and themselves; one device is one value", function()

@@ -2,7 +2,7 @@
 --- parameters and devices return) count from 1 as ever.
 ---
 --- The functions of the C API come from yoke.core; what is thin sugar over them is plain Lua: yoke.nn,
---- yoke.optim, yoke.data.
+--- yoke.optim, yoke.data, which are read at their first use.
 local core = require "yoke.core"
 
 local yoke = {}
@@ -17,10 +17,6 @@ end
 core.tensor_methods.__format = require("yoke.format").tensor
 
 yoke.backends = require "yoke.backends"
-yoke.data = require "yoke.data"
-yoke.nn = require "yoke.nn"
-yoke.optim = require "yoke.optim"
-yoke.GradScaler = require "yoke.scaler"
 
 local random = require "yoke.random"
 yoke.get_rng_state, yoke.set_rng_state, yoke.Generator = random.get_rng_state, random.set_rng_state, random.Generator
@@ -29,4 +25,17 @@ yoke.Timer = require "yoke.timer"
 local choice = require "yoke.select"
 yoke.select, yoke.device, yoke.disabled = choice.select, choice.device, choice.disabled
 
-return yoke
+-- Read when a script first uses them: a script that only looks for devices pays for no layers.
+local later = { data = "yoke.data", nn = "yoke.nn", optim = "yoke.optim", GradScaler = "yoke.scaler" }
+return setmetatable(yoke, {
+    __index = function(self, name)
+        if not later[name] then return nil end
+        local value = require(later[name])
+        rawset(self, name, value)
+        return value
+    end,
+    __pairs = function(self)
+        for name in next, later do assert(self[name]) end
+        return next, self, nil
+    end,
+})

@@ -14,7 +14,13 @@
 
 namespace yoke::fake_nvml {
 
-static const Json kNone, kNoKeys = Json::object();
+static const Json kNone, kNoKeys = Json::object(), kNoList = Json::array();
+
+static const Json &part_of(const Json &keys, const char *name, const Json &otherwise)
+{
+    const auto found = keys.find(name);
+    return found == keys.end() ? otherwise : *found;
+}
 
 ulonglong bytes_of(const Json &value)
 {
@@ -61,7 +67,7 @@ const Json &Gpu::instances() const
 std::vector<Json> Gpu::processes(int instance) const
 {
     std::vector<Json> found;
-    for (const Json &process : keys.value("processes", Json::array()))
+    for (const Json &process : part_of(keys, "processes", kNoList))
         if (instance < 0 || process.value("instance", -1) == instance) found.push_back(process);
     return found;
 }
@@ -83,7 +89,7 @@ int Scenario::links(int a, int b) const
 {
     if (switch_links()) return a == b ? 0 : switch_links();
     int links = 0;
-    for (const Json &link : keys.value("nvlink", Json::array()))
+    for (const Json &link : part_of(keys, "nvlink", kNoList))
         if ((link[0] == a && link[1] == b) || (link[0] == b && link[1] == a))
             links += link[2].get<int>();
     return links;
@@ -93,7 +99,7 @@ int Scenario::links(int a, int b) const
 static std::vector<std::string> bridges_above(const Json &keys, std::string address)
 {
     std::vector<std::string> found;
-    const Json bridges = keys.value("bridges", Json::object());
+    const Json &bridges = part_of(keys, "bridges", kNoKeys);
     while (!address.empty() && found.size() < 64) {
         found.push_back(address);
         address = bridges.value(address, Json::object()).value("parent", "");
@@ -161,7 +167,7 @@ static void check(const Json &keys)
         for (const auto &[address, bridge] : keys["bridges"].items())
             expect(bridge.is_object() && bridge.value("parent", Json("")).is_string(),
                    "bridges." + address, bridge, "an object whose parent is an address");
-    const Json gpus = keys.value("gpus", Json::array());
+    const Json &gpus = part_of(keys, "gpus", kNoList);
     expect(gpus.is_array(), "gpus", gpus, "a list");
     for (size_t i = 0; i < gpus.size(); ++i) check_gpu(gpus[i], "gpus[" + std::to_string(i) + "]");
     if (keys.contains("nvml") && keys["nvml"].contains("order"))
@@ -174,7 +180,7 @@ static std::shared_ptr<const Scenario> read(const char *path)
     std::ifstream file(path);
     made->keys = Json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
     check(made->keys);
-    for (const Json &keys : made->keys.value("gpus", Json::array())) {
+    for (const Json &keys : part_of(made->keys, "gpus", kNoList)) {
         Gpu gpu;
         gpu.number = static_cast<int>(made->gpus.size());
         gpu.keys = keys;
