@@ -15,6 +15,11 @@ describe("the module", function()
         assert.equal(require "yoke.optim", told.optim)
         assert.equal("function", type(told.GradScaler))
         assert.equal("table", type(yoke.data))
+        yoke.data = false -- whatever a script makes of it
+        for name, value in pairs(yoke) do told[name] = value end
+        assert.is_false(told.data)
+        yoke.data = nil
+        assert.equal("table", type(yoke.data))
     end)
 end)
 

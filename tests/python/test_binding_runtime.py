@@ -40,6 +40,23 @@ def test_what_costs_an_import_is_read_when_it_is_first_used():
         yoke.nothing  # noqa: B018
 
 
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer's allocator hangs in a fork beside a thread")
+def test_a_child_that_was_forked_while_a_thread_reads_a_part_can_use_it():
+    code = """if True:
+        import os, signal, threading, time, yoke
+        reader = threading.Thread(target=lambda: yoke.nn)
+        reader.start()
+        time.sleep(%g)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            yoke.nn.Linear
+            os._exit(0)
+        reader.join()
+        print(os.waitpid(child, 0)[1])"""
+    assert [run(code % delay) for delay in (0, 0.001, 0.003)] == ["0"] * 3
+
+
 def test_each_name_that_is_read_later_is_there_and_known_to_type_checkers():
     tree = ast.parse(pathlib.Path(yoke.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))

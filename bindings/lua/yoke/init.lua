@@ -35,7 +35,7 @@ return setmetatable(yoke, {
         return value
     end,
     __pairs = function(self)
-        for name in next, later do assert(self[name]) end
+        for name in next, later do local _ = self[name] end
         return next, self, nil
     end,
 })

@@ -179,7 +179,8 @@ void bind_card(const py::object &type)
         const auto read = [name, function](const py::object &device) {
             return py::object(function(need_device(device, name)));
         };
-        type.attr(name) = property(py::cpp_function(read), py::none(), py::none(), text);
+        type.attr(name) =
+            property(py::cpp_function(read, py::name(name)), py::none(), py::none(), text);
     };
     attribute(
         "uuid", [](yoke_device *d) { return text_of(card_of(d).uuid); },

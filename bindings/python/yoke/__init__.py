@@ -15,7 +15,6 @@ _yoke._require_main_interpreter()
 
 from yoke._yoke import *  # noqa: E402
 from yoke._yoke import __version__  # noqa: E402
-from yoke._later import load as __getattr__, names as __dir__  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what _later finds
@@ -32,6 +31,8 @@ if TYPE_CHECKING:  # what _later finds
     from yoke._stream import stream
     from yoke._timer import Measurement, Timer
     from yoke.optim import clip_grad_norm_
-del TYPE_CHECKING
+else:  # which a type checker would take to have every name
+    from yoke._later import load as __getattr__, names as __dir__
 
-__all__ = [name for name in __dir__() if name[0] != "_"]  # `from yoke import *` reads them all
+    del TYPE_CHECKING
+    __all__ = [name for name in __dir__() if name[0] != "_"]  # `from yoke import *` reads them all

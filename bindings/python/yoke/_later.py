@@ -5,7 +5,9 @@ The modules of the standard library that they bring cost several times what the 
 
 from __future__ import annotations
 
+import os
 import sys
+from _thread import RLock
 
 _IN = {
     "_amp": ("autocast",),
@@ -26,12 +28,17 @@ _IN = {
 MODULES = {name: f"yoke.{module}" for module, names in _IN.items() for name in names}
 MODULES.update({name: f"yoke.{name}" for name in _IN if name[0] != "_"})
 
+# A fork waits until what another thread reads has been read: the child would find it half done for ever.
+_reading = RLock()
+os.register_at_fork(before=_reading.acquire, after_in_parent=_reading.release, after_in_child=_reading.release)
+
 
 def load(name: str) -> object:
     """The package's attribute of that name, from its first use on; AttributeError if there is none."""
     if name not in MODULES:
         raise AttributeError(f"module 'yoke' has no attribute '{name}'")
-    module = __import__(MODULES[name], fromlist=["yoke"])
+    with _reading:
+        module = __import__(MODULES[name], fromlist=["yoke"])
     value = module if module.__name__ == f"yoke.{name}" else getattr(module, name)
     setattr(sys.modules["yoke"], name, value)
     return value
