@@ -19,11 +19,11 @@ foreach(lang C CXX)
 endforeach()
 
 find_program(YOKE_CCACHE ccache)
-if(YOKE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_C_COMPILER_LAUNCHER ${YOKE_CCACHE})
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${YOKE_CCACHE})
-    set(CMAKE_CUDA_COMPILER_LAUNCHER ${YOKE_CCACHE})
-endif()
+foreach(lang C CXX CUDA)
+    if(YOKE_CCACHE AND NOT DEFINED CMAKE_${lang}_COMPILER_LAUNCHER)
+        set(CMAKE_${lang}_COMPILER_LAUNCHER ${YOKE_CCACHE})
+    endif()
+endforeach()
 
 # For the host's compilers only; kernels/cuda says what nvcc is told.
 set(host "$<COMPILE_LANGUAGE:C,CXX>")

@@ -106,10 +106,10 @@ ThreadCache *thread_cache(const Device &device, uint64_t size) noexcept
 }
 
 // Whether a freed block is kept: with caching on, unless it is of no class since it was allocated with caching off.
-bool can_wait(uint64_t capacity) noexcept
+bool can_wait(const DeviceMemory &memory, uint64_t capacity) noexcept
 {
     return caching.load(std::memory_order_relaxed) == 1 &&
-           index_size(class_index(capacity)) == capacity;
+           class_size(capacity, memory.device().info.alignment) == capacity;
 }
 
 // Lets the block wait behind what other lanes were given so far; false where it cannot wait, or on a failure.
@@ -117,7 +117,7 @@ __attribute__((noinline)) bool keep_behind_uses(DeviceMemory &memory, void *bloc
                                                 uint64_t capacity, uint8_t lane,
                                                 uint16_t uses) noexcept
 {
-    if (!can_wait(capacity)) return false;
+    if (!can_wait(memory, capacity)) return false;
     Device &device = memory.device();
     FencedBlock fenced{block, class_index(capacity), {}};
     try {
@@ -188,7 +188,7 @@ void free_block(Device &device, void *block, uint64_t capacity, uint8_t lane,
         if (keep_behind_uses(memory, block, capacity, lane, uses)) return;
         wait_for_uses(device, lane, uses);
     }
-    if (can_wait(capacity)) {
+    if (can_wait(memory, capacity)) {
         const int index = class_index(capacity);
         poison(device, block, capacity);
         ThreadCache *cache = thread_cache(device, capacity);

@@ -8,7 +8,7 @@
 // from 4 KiB to eight classes for each power of two. When the device has no memory left, everything
 // that waits is given back and the request is tried once more; what other threads keep for
 // themselves (1 MiB a device each at most) stays with them until they end. With caching off
-// (YOKE_NO_CACHING=1) every free reaches the backend, and blocks have the very size that was asked for.
+// (YOKE_NO_CACHING=1) every free reaches the backend, and sizes are not rounded.
 #pragma once
 
 #include "core/device/stream.h"

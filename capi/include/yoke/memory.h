@@ -43,8 +43,8 @@ YOKE_API int64_t yoke_live_tensor_count(void);
 YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 
 /* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
- * equals allocated once other threads that keep small blocks have ended, and no size is rounded up, so
- * that tools that watch memory see an overrun. YOKE_NO_CACHING=1 starts with it off. [any-thread] */
+ * equals allocated once other threads that keep small blocks have ended, and a device is asked for the
+ * very size, so that tools that watch its memory see an overrun. YOKE_NO_CACHING=1 starts with it off. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 
 /* 1 while freed blocks are kept. [any-thread] */
