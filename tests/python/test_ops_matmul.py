@@ -32,6 +32,15 @@ def test_a_fused_activation_has_the_bits_of_the_op_after_the_product(activation,
     assert to_numpy(got).tobytes() == to_numpy(want).tobytes()
 
 
+@pytest.mark.parametrize("activation", ["none", "gelu"])
+@pytest.mark.parametrize("shape, taken", [((4, 6, 3, 8), (slice(None), slice(0, 4))), ((4, 6, 3, 8), (slice(None), slice(0, 1))),
+                                          ((3, 5, 8), (slice(None), slice(1, 2))), ((2, 4, 6, 3, 8), (slice(None), slice(1, 3)))])
+def test_linear_of_rows_that_lie_apart_has_the_values_of_dense_ones(shape, taken, activation):
+    x, weight, bias = randoms(*shape, dtype="float32")[taken], randoms(7, 8, dtype="float32"), randoms(7, dtype="float32")
+    got, want = (to_numpy(yoke.linear(each, weight, bias, activation)) for each in (x, yoke.tensor(to_numpy(x).copy())))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("activation, kept", [("none", 0), ("relu", 1), ("gelu", 2)])
 def test_linear_keeps_what_its_activation_is_applied_to_only_where_a_gradient_wants_it(activation, kept):
     weight = randoms(512, 16, dtype="float32")
