@@ -39,10 +39,10 @@ yoke_status alloc(void *device, uint64_t bytes, void **pointer)
     if (bytes == 0) return fail(YOKE_E_VALUE, "cpu: alloc of 0 bytes");
     void *block = nullptr;
     if (bytes <= UINT64_MAX / 2) {
+        // What is not mapped has the very size: see core/memory/memory.h.
         if (bytes >= kMapped)
             block = map_aligned(round_up(bytes, kHugePage));
-        else if (posix_memalign(&block, kAlignment,
-                                bytes))  // of the very size: see core/memory/memory.h
+        else if (posix_memalign(&block, kAlignment, bytes))
             block = nullptr;
     }
     if (!block)
