@@ -156,7 +156,12 @@ void Attention::check_mask(const yoke_tensor &given) const
     Dims scores{leading(*query)};
     scores.push_back(query->shape_[query->ndim - 2]);
     scores.push_back(key->shape_[key->ndim - 2]);
-    if (given.ndim < 2 || !broadcasts_to(given.shape(), scores))
+    if (given.ndim < 2)
+        fail(YOKE_E_VALUE,
+             "%s: 'mask' has shape %s; it takes two axes or more, queries and keys last, as the "
+             "scores' %s have them; unsqueeze(0) makes one row for all queries",
+             kCall, to_string(given.shape()).c_str(), to_string(scores).c_str());
+    if (!broadcasts_to(given.shape(), scores))
         fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s", kCall,
              to_string(given.shape()).c_str(), to_string(scores).c_str());
 }

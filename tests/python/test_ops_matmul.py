@@ -298,6 +298,8 @@ ERRORS = {
                                 "'mask' is given and 'is_causal' is true"),
     "a mask of another shape": (lambda: attend(ones(4, 8), ones(3, 8), ones(3, 8), ones(4, 4)), yoke.ValueError,
                                 r"'mask' of shape \[4, 4\] does not broadcast to the scores' \[4, 3\]"),
+    "a mask of one axis": (lambda: attend(ones(4, 8), ones(3, 8), ones(3, 8), ones(3)), yoke.ValueError,
+                           r"'mask' has shape \[3\]; it takes two axes or more, .* \[4, 3\] have them; unsqueeze\(0\)"),
     "a mask of integers": (lambda: attend(ones(4, 8), ones(4, 8), ones(4, 8), ones(4, 4, dtype=yoke.int64)), yoke.TypeError,
                            "'mask' is int64"),
     "dtypes that differ": (lambda: attend(ones(4, 8), ones(4, 8, dtype=yoke.float16), ones(4, 8)), yoke.TypeError,

@@ -33,12 +33,12 @@ static int scaler_close(lua_State *L)
     return 0;
 }
 
-/* Overwrites what the table at `index` has. */
-static void read_state(lua_State *L, Binding *b, int index, yoke_grad_scaler_options *state)
+/* Overwrites what the table at `index` has; `scale` is what the caller calls its scale. */
+static void read_state(lua_State *L, Binding *b, int index, const char *call, const char *scale,
+                       yoke_grad_scaler_options *state)
 {
-    static const char call[] = "GradScaler";
     if (lua_getfield(L, index, "scale") != LUA_TNIL)
-        state->scale = yl_number_arg(L, b, -1, call, "scale");
+        state->scale = yl_number_arg(L, b, -1, call, scale);
     if (lua_getfield(L, index, "growth_factor") != LUA_TNIL)
         state->growth_factor = yl_number_arg(L, b, -1, call, "growth_factor");
     if (lua_getfield(L, index, "backoff_factor") != LUA_TNIL)
@@ -58,7 +58,7 @@ static int make_scaler(lua_State *L)
     Binding *b = yl_binding(L);
     luaL_checktype(L, 1, LUA_TTABLE);
     yoke_grad_scaler_options state = {sizeof state, 0, 65536, 2, 0.5, 2000, 0};
-    read_state(L, b, 1, &state);
+    read_state(L, b, 1, "GradScaler", "init_scale", &state);
     ScalerBox *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->scaler = NULL;
     luaL_setmetatable(L, kScalerName);
@@ -131,7 +131,7 @@ static int scaler_set_state(lua_State *L)
     Binding *b = yl_binding(L);
     luaL_checktype(L, 2, LUA_TTABLE);
     yoke_grad_scaler_options state = {sizeof state, 0, 0, 0, 0, 0, 0};
-    read_state(L, b, 2, &state);
+    read_state(L, b, 2, "load_state_dict", "scale", &state);
     yl_check(L, b, yoke_grad_scaler_set_state(need_scaler(L, b, "load_state_dict"), &state));
     return 0;
 }

@@ -8,12 +8,12 @@ namespace {
 
 using ScalerState = yoke_grad_scaler_options;
 
-// (scale, growth_factor, backoff_factor, growth_interval, growth_tracker)
-ScalerState scaler_state(const py::tuple &values, const char *call)
+// (scale, growth_factor, backoff_factor, growth_interval, growth_tracker); `scale` is what the caller calls the first.
+ScalerState scaler_state(const py::tuple &values, const char *call, const char *scale)
 {
     ScalerState state{};
     state.struct_size = sizeof state;
-    state.scale = need_float(values[0], call, "init_scale");
+    state.scale = need_float(values[0], call, scale);
     state.growth_factor = need_float(values[1], call, "growth_factor");
     state.backoff_factor = need_float(values[2], call, "backoff_factor");
     state.growth_interval = need_int(values[3], call, "growth_interval");
@@ -25,7 +25,7 @@ class Scaler {
 public:
     explicit Scaler(const py::tuple &values)
     {
-        const ScalerState state = scaler_state(values, "GradScaler");
+        const ScalerState state = scaler_state(values, "GradScaler", "init_scale");
         check(yoke_grad_scaler_create(&state, &handle_));
     }
     ~Scaler() { yoke_grad_scaler_release(handle_); }
@@ -61,7 +61,7 @@ public:
     }
     void set_state(const py::tuple &values)
     {
-        const ScalerState state = scaler_state(values, "load_state_dict");
+        const ScalerState state = scaler_state(values, "load_state_dict", "scale");
         check(yoke_grad_scaler_set_state(handle_, &state));
     }
     void set_rule(const py::object &growth, const py::object &backoff, const py::object &interval)
