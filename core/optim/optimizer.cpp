@@ -174,26 +174,44 @@ Tensor yoke_optimizer::state(int64_t group, int64_t index, std::string_view name
     return at(group).states[slot_of(name)][i];
 }
 
+// A copy of `value`, which must be what a state of that name can be.
+Tensor yoke_optimizer::copy_of_state(int64_t group, int64_t index, size_t slot,
+                                     const yoke_tensor &value) const
+{
+    const size_t g = index_of(group);
+    const yoke_tensor &param = *groups_[g].params[static_cast<size_t>(index)];
+    const std::string place =
+        "parameter " + std::to_string(index) + " of group " + std::to_string(group);
+    if (slot == master_slot() && !has_master(g, param))
+        fail(YOKE_E_VALUE, "load_state_dict: %s of this %s, %s, has no master copy", place.c_str(),
+             kind(), describe(param).c_str());
+    Tensor copy = layout_of_state(g, param, slot);
+    if (value.dtype != copy->dtype || !same(value.shape(), copy->shape()))
+        fail(value.dtype != copy->dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+             "load_state_dict: the state \"%s\" of %s of this %s is %s, but must be %s",
+             state_names()[slot], place.c_str(), kind(), describe(value).c_str(),
+             describe(*copy).c_str());
+    ops::copy_(copy, value);
+    if (!is_step(slot)) return copy;
+    float steps = 0;
+    copy_to_host(value, &steps, sizeof steps, "load_state_dict");
+    if (!(steps >= 0) || std::isinf(steps) || steps != std::floor(steps))
+        fail(
+            YOKE_E_VALUE,
+            "load_state_dict: the state \"step\" of %s of this %s is %g; it counts steps, and must "
+            "be a finite whole number of at least 0; give the one that was saved",
+            place.c_str(), kind(), static_cast<double>(steps));
+    return copy;
+}
+
 void yoke_optimizer::set_state(int64_t group, int64_t index, std::string_view name,
                                const yoke_tensor *value)
 {
-    const size_t i = checked_index(group, index), slot = slot_of(name), g = index_of(group);
-    const yoke_tensor &param = *groups_[g].params[i];
+    const size_t i = checked_index(group, index), slot = slot_of(name);
     NoGrad no_grad;
     Tensor copy;
-    if (value) {
-        if (slot == master_slot() && !has_master(g, param))
-            fail(YOKE_E_VALUE, "%s: parameter %lld of group %lld, %s, has no master copy", kind(),
-                 static_cast<long long>(index), static_cast<long long>(group),
-                 describe(param).c_str());
-        copy = layout_of_state(g, param, slot);
-        if (value->dtype != copy->dtype || !same(value->shape(), copy->shape()))
-            fail(value->dtype != copy->dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-                 "%s: the state \"%s\" is %s, but must be %s", kind(), std::string(name).c_str(),
-                 describe(*value).c_str(), describe(*copy).c_str());
-        ops::copy_(copy, *value);
-    }
-    groups_[g].states[slot][i] = std::move(copy);
+    if (value) copy = copy_of_state(group, index, slot, *value);
+    groups_[index_of(group)].states[slot][i] = std::move(copy);
 }
 
 // ---- One step ----------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ struct yoke_optimizer : public yoke::RefCounted {
     void set_lr(int64_t group, double lr);  // -1: every group
     // The named state tensor of a parameter; null before there is any.
     yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const;
+    // Replaces it by a copy. Waits for the value of "step", which must be one that steps can have come to.
     void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value);
 
 protected:
@@ -89,6 +90,8 @@ private:
     bool collect(size_t group, Batch &batch) const;
     void add_states(Batch &batch, size_t index) const;
     size_t checked_index(int64_t group, int64_t index) const;
+    yoke::Tensor copy_of_state(int64_t group, int64_t index, size_t slot,
+                               const yoke_tensor &value) const;
 
     std::vector<Group> groups_;
 };

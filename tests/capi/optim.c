@@ -38,7 +38,7 @@ static void scaled_backward(yoke_grad_scaler *scaler, yoke_tensor *x, double fac
 
 static void adam_steps_and_keeps_named_state(void)
 {
-    const float moved[2] = {0.5f, 1.5f};
+    const float moved[2] = {0.5f, 1.5f}, half_back = -1.5f;
     yoke_adam_options options = {sizeof options, 0, 0.5, 0.5, 0.75, 0, 0};
     yoke_optimizer *adam = NULL, *adamw = NULL;
     yoke_tensor *x = leaf(), *state = NULL;
@@ -48,6 +48,15 @@ static void adam_steps_and_keeps_named_state(void)
     set_grad(x, 3.0f, 5.0f);
     OK(yoke_optimizer_step(adam));
     check_floats(x, moved, 2);
+    OK(yoke_optimizer_get_state(adam, 0, 0, "step", &state));
+    OK(yoke_tensor_item_f64(state, &step));
+    CHECK(step == 1);
+    OK(yoke_optimizer_set_state(adam, 0, 0, "step", state));
+    yoke_tensor_release(state);
+    state = floats(&half_back, NULL, 0);
+    FAILS(yoke_optimizer_set_state(adam, 0, 0, "step", state), YOKE_E_VALUE,
+          "\"step\" of parameter 0 of group 0 of this Adam is -1.5");
+    yoke_tensor_release(state);
     OK(yoke_optimizer_get_state(adam, 0, 0, "step", &state));
     OK(yoke_tensor_item_f64(state, &step));
     CHECK(step == 1);

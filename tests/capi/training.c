@@ -131,6 +131,7 @@ static void sgd_steps_with_momentum(void)
     FAILS(yoke_optimizer_get_state(sgd, 0, 0, "velocity", &state), YOKE_E_VALUE, "velocity");
     FAILS(yoke_optimizer_get_state(sgd, 1, 0, "momentum", &state), YOKE_E_INDEX, "1");
     FAILS(yoke_optimizer_param(sgd, 0, 1, &state), YOKE_E_INDEX, "'index' is 1");
+    FAILS(yoke_optimizer_set_state(sgd, 0, 0, "master", x), YOKE_E_VALUE, "parameter 0 of group 0");
     FAILS(yoke_sgd_add_group(sgd, &x, 1, NULL), YOKE_E_VALUE, "parameter");
     yoke_optimizer_release(sgd);
     yoke_tensor_release(x);

@@ -1,6 +1,7 @@
 --- yoke.optim: optimizers, averages of parameters and schedules over those of the C API.
 local core = require "yoke.core"
-local read = require "yoke.options".read
+local options = require "yoke.options"
+local read = options.read
 
 local optim = {}
 
@@ -53,7 +54,10 @@ local kinds = {
     AdamW = setmetatable({ weight_decay = 1e-2 }, { __index = adam_defaults }),
 }
 
-local function check_options(kind, options)
+local function check_options(kind, argument, options)
+    if type(options) ~= "table" then
+        core.raise("type", kind, ("argument '%s' is a %s; it takes a table"):format(argument, type(options)))
+    end
     for name in pairs(options) do
         if kinds[kind][name] == nil and name ~= "params" then
             local known = {}
@@ -76,7 +80,7 @@ end
 
 local function new(kind, params, options)
     options = options or {}
-    check_options(kind, options)
+    check_options(kind, "options", options)
     if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing") end
     if type(params) ~= "table" then
         core.raise("type", kind, "argument 'params' is a " .. type(params) .. "; it takes a list of tensors or of groups")
@@ -103,7 +107,7 @@ function optim.AdamW(params, options) return new("AdamW", params, options) end
 
 --- Adds a group {params = list, lr = ...}.
 function Optimizer:add_param_group(group)
-    check_options(self.kind, group)
+    check_options(self.kind, "group", group)
     local number = self.handle:group_count()
     self.handle:add_group(group.params, merged(self.kind, self.defaults, group))
     self.given = number + 1
@@ -169,8 +173,71 @@ local function put(self, dict)
     end
 end
 
---- Takes what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it does not fit.
+local load_call = "load_state_dict"
+
+local function check_saved_options(self, number, saved)
+    local own, names = self.handle:options(number), {}
+    for name in pairs(own) do names[#names + 1] = name end
+    table.sort(names)
+    options.entries(load_call, ("groups[%d]"):format(number + 1), saved, names)
+    for name, value in pairs(saved) do
+        if own[name] == nil and value ~= false then
+            core.raise("value", load_call, ("group %d of the state has the option '%s', %s, which %s lacks: it has %s; load the "
+                .. "state into the kind of optimizer that saved it"):format(number, name, options.shown(value), self.kind,
+                table.concat(names, ", ")))
+        end
+    end
+    return own.master_weights
+end
+
+-- States that begin as zeros with the next step where there are none.
+local may_lack = { momentum = true }
+
+-- What keeps the optimizer from going on with the saved state of one parameter; none at all was never stepped.
+local function check_saved_state(kind, place, saved, names, has_master)
+    local needed, known = {}, {}
+    for _, name in ipairs(names) do
+        known[name] = true
+        if name == "master" and has_master or name ~= "master" and not may_lack[name] then needed[#needed + 1] = name end
+    end
+    for name, value in pairs(saved) do
+        if not known[name] then
+            core.raise("value", load_call, ("%s has a state '%s', %s, which %s lacks: it has %s; load the state into the kind "
+                .. "of optimizer that saved it"):format(place, name, options.shown(value), kind, table.concat(names, ", ")))
+        elseif not core.is_tensor(value) then
+            core.raise("type", load_call, ("state '%s' of %s is %s; it takes a tensor, as state_dict() gave it")
+                :format(name, place, options.shown(value)))
+        end
+    end
+    for _, name in ipairs(needed) do
+        if next(saved) ~= nil and saved[name] == nil then
+            core.raise("value", load_call, ("%s has a state without '%s'; %s needs %s; save it with all of them, or give an "
+                .. "empty table to begin that parameter anew"):format(place, name, kind, table.concat(needed, ", ")))
+        end
+    end
+end
+
+local halves = { float16 = true, bfloat16 = true }
+
+local function check_saved(self, dict)
+    local at, names = 1, self.handle:state_names()
+    for number = 0, self.handle:group_count() - 1 do
+        local masters = check_saved_options(self, number, dict.groups[number + 1])
+        for index = 0, self.handle:param_count(number) - 1 do
+            local saved = options.entries(load_call, ("state[%d]"):format(at), dict.state[at], {})
+            check_saved_state(self.kind, ("parameter %d of group %d"):format(index, number), saved, names,
+                masters and halves[self.handle:param(number, index).dtype])
+            at = at + 1
+        end
+    end
+end
+
+--- Takes what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it does not fit:
+--- where groups, options or the states of a parameter are missing, left over or out of range.
 function Optimizer:load_state_dict(dict)
+    options.entries(load_call, "dict", dict, { "groups", "state" })
+    options.entries(load_call, "groups", dict.groups, {})
+    options.entries(load_call, "state", dict.state, {})
     local groups = self.handle:group_count()
     if #dict.groups ~= groups then
         core.raise("value", "load_state_dict", ("%d groups for an optimizer with %d"):format(#dict.groups, groups))
@@ -181,6 +248,7 @@ function Optimizer:load_state_dict(dict)
         core.raise("value", "load_state_dict",
             ("state of %d parameters for an optimizer with %d"):format(#dict.state, total))
     end
+    check_saved(self, dict)
     local before = self:state_dict()
     local ok, failure = pcall(put, self, dict)
     if not ok then

@@ -47,6 +47,39 @@ function options.named(call, given, known)
     return all
 end
 
+--- A saved state: a table that has these keys. `hint` says what else may be the matter.
+function options.entries(call, name, value, keys, hint)
+    if type(value) ~= "table" then
+        core.raise("type", call, ("argument '%s' is %s; it takes a table, as state_dict() gave it"):format(name, shown(value)))
+    end
+    for _, key in ipairs(keys) do
+        if value[key] == nil then
+            core.raise("value", call, ("'%s' is missing in argument '%s', which must have %s, as state_dict() gave them%s")
+                :format(key, name, table.concat(keys, ", "), hint or ""))
+        end
+    end
+    return value
+end
+
+--- The argument 'name' of a call.
+function options.name(call, value)
+    if type(value) ~= "string" then
+        core.raise("type", call, ("argument 'name' is %s; it takes a string"):format(shown(value)))
+    end
+    return value
+end
+
+--- The argument 'tensor' of a call.
+function options.tensor(call, value)
+    if not core.is_tensor(value) then
+        core.raise("type", call, ("argument 'tensor' is %s; it takes a tensor"):format(shown(value)))
+    end
+    return value
+end
+
+--- A value as errors say it.
+options.shown = shown
+
 -- The table that ends a list of arguments; a class's instance is a value, no table of options.
 local function trailing(arguments)
     local last = arguments[arguments.n]

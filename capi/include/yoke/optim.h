@@ -127,7 +127,8 @@ YOKE_API yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t
                                               int64_t index, const char *name, yoke_tensor **out);
 
 /* Replaces that state with a copy of `value`, or drops it with NULL. Errors: as above, and VALUE or
- * TYPE where shape or dtype are not those of that state. [any-thread] */
+ * TYPE where shape or dtype are not those of that state, or "step" is no whole number of at least 0,
+ * for which the device is waited for. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor *value);
 

@@ -6,7 +6,9 @@ import operator
 from typing import Any, ClassVar
 
 from yoke import _yoke
+from yoke._check import listed
 from yoke._yoke import Tensor
+from yoke.optim._state import fitting_state
 
 
 class Optimizer:
@@ -21,6 +23,8 @@ class Optimizer:
     _KIND: ClassVar[str]
     _OPTIONS: ClassVar[tuple[str, ...]]
     _STATE_NAMES: ClassVar[dict[str, str]] = {}  # PyTorch's name of a state, where it is another than the core's
+    _MAY_LACK: ClassVar[tuple[str, ...]] = ()  # states that begin as zeros with the next step where there are none
+    _IMPLIED: ClassVar[dict[str, Any]] = {}  # options of PyTorch's that have one value here
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -28,10 +32,7 @@ class Optimizer:
         self._core = _yoke._Optimizer(self._KIND, defaults)
         self._told: list[tuple[Any, ...]] = []  # the options that the core has of each group,
         self._params: list[tuple[Tensor, ...]] = []  # and the tensors
-        if isinstance(params, Tensor):
-            raise _yoke.TypeError(f"{self._KIND}(): argument 'params' must be a sequence of tensors or dicts, not one "
-                                  "tensor; write [tensor]")
-        entries: list[Any] = list(params)
+        entries = listed(self._KIND, "params", params, "tensors or dicts")
         if not entries:
             raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; there is nothing to optimize")
         groups = entries if isinstance(entries[0], dict) else [{"params": entries}]
@@ -45,10 +46,11 @@ class Optimizer:
                                   "beside it")
         unknown = set(param_group) - {"params", *self._OPTIONS}
         if unknown:
-            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown)}'; there are "
+            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; there are "
                                    f"{', '.join(self._OPTIONS)}")
         params = param_group["params"]
-        full = {**self.defaults, **param_group, "params": [params] if isinstance(params, Tensor) else list(params)}
+        full = {**self.defaults, **param_group, "params":
+                [params] if isinstance(params, Tensor) else listed(self._KIND, "params", params, "tensors")}
         self._core.add_group(full["params"], full)
         self.param_groups.append(full)
         self._told.append(self._options_of(full))
@@ -115,18 +117,17 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over copies of what state_dict() gave; an error, and nothing changed, where it does not fit."""
-        groups, state = state_dict["param_groups"], state_dict["state"]
-        own, given = ([len(g["params"]) for g in side] for side in (self.param_groups, groups))
-        if own != given:
-            raise _yoke.ValueError(f"load_state_dict(): the state has groups of {given} parameters, the optimizer of {own}")
-        unknown = set(state) - set(range(sum(own)))
-        if unknown:
-            raise _yoke.ValueError(f"load_state_dict(): the state is of parameter {min(unknown)}, but there are {sum(own)}")
+        """Takes over copies of what state_dict() gave; an error, and nothing changed, where it does not fit.
+
+        ValueError where groups, options or the states of a parameter are missing, left over or out of range; TypeError
+        for what is no dict, or a tensor of another dtype. A parameter without any state has not been stepped. Of
+        PyTorch's options, one that is not here must be off.
+        """
+        groups, state = fitting_state(self, state_dict)
         before, options = self.state_dict()["state"], [dict(group) for group in self.param_groups]
         try:
             for group, new in zip(self.param_groups, groups):
-                group.update({name: new[name] for name in self._OPTIONS if name in new})
+                group.update({name: new[name] for name in group if name in new and name != "params"})
             self._tell()
             self._set_state(state)
         except Exception:
@@ -154,6 +155,7 @@ class SGD(Optimizer):
     _KIND = "SGD"
     _OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "master_weights")
     _STATE_NAMES = {"momentum": "momentum_buffer"}
+    _MAY_LACK = ("momentum_buffer",)
 
     def __init__(self, params: Any, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
                  master_weights: bool = False) -> None:
@@ -179,7 +181,15 @@ class AdamW(Adam):
     """Adam whose weight decay stands apart from the gradient: p -= lr * weight_decay * p."""
 
     _KIND = "AdamW"
+    _IMPLIED = {"decoupled_weight_decay": True}
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 1e-2, master_weights: bool = False) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, master_weights)
+
+
+def need_optimizer(call: str, optimizer: Any) -> Optimizer:
+    """The argument 'optimizer' of a call."""
+    if not isinstance(optimizer, Optimizer):
+        raise _yoke.TypeError(f"{call}(): argument 'optimizer' must be one of yoke.optim, not {type(optimizer).__name__}")
+    return optimizer

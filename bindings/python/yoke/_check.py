@@ -1,0 +1,94 @@
+"""Arguments and saved states that the package itself looks at, with one wording for what is wrong with them.
+
+Each function returns what it was given, and else raises an error that says the call, the argument, its value and what
+is needed instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+
+from yoke import _yoke
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def shown(value: object) -> str:
+    """A value as errors say it: what it is where its text would be long."""
+    if isinstance(value, _yoke.Tensor):
+        return f"a {value.dtype} tensor of shape {list(value.shape)}"
+    if value is None or isinstance(value, (int, float, str)):
+        return repr(value)
+    return f"of type {type(value).__name__}"
+
+
+def _wrong(call: str, name: str, value: object, wanted: str) -> str:
+    return f"{call}(): argument '{name}' is {shown(value)}; {wanted}"
+
+
+def whole(call: str, name: str, value: Any, least: int | None = None) -> int:
+    """A whole number that fits in 64 bits, of at least `least`."""
+    found: int | None
+    try:
+        found = index(value)
+    except TypeError:
+        found = None
+    low = -(2**63) if least is None else least
+    if found is not None and low <= found < 2**63:
+        return found
+    limits = "in 64 bits" if least is None or found is not None and found > least else f"of at least {least}"
+    kind = _yoke.TypeError if found is None and not isinstance(value, float) else _yoke.ValueError
+    raise kind(_wrong(call, name, value, f"a whole number {limits} is needed"))
+
+
+def number(call: str, name: str, value: Any) -> float:
+    """A real number; one that is no int or float becomes a float."""
+    if isinstance(value, float):
+        return value
+    found: float | None
+    try:
+        found = float(value) if not isinstance(value, (str, bytes, bytearray)) else None
+    except (TypeError, ValueError):
+        found = None
+    except OverflowError:
+        raise _yoke.ValueError(f"{call}(): argument '{name}' is too large; a number that fits in a float is needed") from None
+    if found is None:
+        raise _yoke.TypeError(_wrong(call, name, value, "a number is needed"))
+    return value if isinstance(value, int) else found
+
+
+def listed(call: str, name: str, value: Any, of: str) -> list[Any]:
+    """The items of a sequence or another iterable; `of` says what they are."""
+    if isinstance(value, Iterable) and not isinstance(value, (_yoke.Tensor, str, bytes, Mapping)):
+        return list(value)
+    instead = "; write [tensor]" if isinstance(value, _yoke.Tensor) else ""
+    raise _yoke.TypeError(_wrong(call, name, value, f"a sequence of {of} is needed{instead}"))
+
+
+def text(call: str, name: str, value: Any) -> str:
+    """A string."""
+    if isinstance(value, str):
+        return value
+    raise _yoke.TypeError(_wrong(call, name, value, "a string is needed"))
+
+
+def tensor(call: str, name: str, value: Any) -> _yoke.Tensor:
+    """A tensor."""
+    if isinstance(value, _yoke.Tensor):
+        return value
+    raise _yoke.TypeError(_wrong(call, name, value, "a tensor is needed"))
+
+
+def entries(call: str, name: str, value: Any, wanted: Iterable[str], hint: str = "") -> list[Any]:
+    """The values of a saved state under the wanted keys; `hint` says what else may be the matter."""
+    wanted = list(wanted)
+    if not isinstance(value, Mapping):
+        raise _yoke.TypeError(_wrong(call, name, value, "a dict is needed, as state_dict() gave it"))
+    for key in wanted:
+        if key not in value:
+            raise _yoke.ValueError(f"{call}(): '{key}' is missing in argument '{name}', which must have "
+                                   f"{', '.join(wanted)}, as state_dict() gave them{hint}")
+    return [value[key] for key in wanted]
