@@ -162,7 +162,7 @@ describe("buffers", function()
         assert.equal(2, #net:buffers())
         net:to "float64"
         assert.same({ "float64", "float64", "int64" }, { net.weight.dtype, net.table.dtype, net.steps.dtype })
-        fails("type", { "tensor", "number" }, net.register_buffer, net, "bad", 3)
+        fails("type", { "tensor", "'tensor' is 3" }, net.register_buffer, net, "bad", 3)
     end)
 
     it("and shared tensors load under every name", function()

@@ -50,7 +50,7 @@ def test_linear_computes_x_times_w_transposed_plus_b():
     layer.load_state_dict({"weight": yoke.tensor([[2.0, 3.0]]), "bias": yoke.tensor([1.0])})
     assert layer(yoke.tensor([[1.0, 10.0]])).tolist() == [[33.0]]
     assert nn.Linear(2, 1, bias=False).bias is None
-    with pytest.raises(yoke.ValueError, match="in_features is 0"):
+    with pytest.raises(yoke.ValueError, match="'in_features' is 0"):
         nn.Linear(0, 1)
 
 

@@ -201,9 +201,9 @@ def test_apply_reaches_children_before_their_parent():
 
 @pytest.mark.parametrize("make, error, said", [
     (lambda: nn.GroupNorm(4, 6), yoke.ValueError, "num_channels is 6 and num_groups 4"),
-    (lambda: nn.BatchNorm1d(0), yoke.ValueError, "num_features is 0"),
+    (lambda: nn.BatchNorm1d(0), yoke.ValueError, "'num_features' is 0"),
     (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"\(2, 3\); \[N, C, H, W\]"),
-    (lambda: nn.Embedding(0, 3), yoke.ValueError, "num_embeddings is 0"),
+    (lambda: nn.Embedding(0, 3), yoke.ValueError, "'num_embeddings' is 0"),
     (lambda: nn.Embedding(4, 3, padding_idx=4), yoke.IndexError, "padding_idx is 4, but there are 4 rows"),
     (lambda: nn.Embedding(4, 3)(yoke.tensor([4])), yoke.IndexError, "4"),
     (lambda: nn.MultiheadAttention(10, 3), yoke.ValueError, "embed_dim is 10 and num_heads 3"),

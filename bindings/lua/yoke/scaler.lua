@@ -15,18 +15,12 @@ GradScaler.__name = "yoke.GradScaler"
 
 local defaults = { init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true }
 
-local function new(options)
-    options = options or {}
-    for name in pairs(options) do
-        if defaults[name] == nil then
-            core.raise("value", "GradScaler", "there is no option '" .. tostring(name) .. "'; it takes init_scale, "
-                .. "growth_factor, backoff_factor, growth_interval and enabled")
-        end
-    end
-    local enabled = options.enabled ~= false
+local function new(given)
+    given = options.named("GradScaler", given, defaults)
+    local enabled = given.enabled
     local handle = core.grad_scaler {
-        scale = options.init_scale, growth_factor = options.growth_factor, backoff_factor = options.backoff_factor,
-        growth_interval = options.growth_interval, enabled = enabled,
+        scale = given.init_scale, growth_factor = given.growth_factor, backoff_factor = given.backoff_factor,
+        growth_interval = given.growth_interval, enabled = enabled,
     }
     return setmetatable({ handle = handle, enabled = enabled }, GradScaler)
 end
@@ -77,15 +71,12 @@ end
 --- Everything that load_state_dict needs, after update(); an empty table if disabled.
 function GradScaler:state_dict() return self.enabled and self.handle:get_state() or {} end
 
---- Goes on from what state_dict gave; does nothing if disabled.
+--- Goes on from what state_dict gave; does nothing if disabled. An error where it does not fit.
 function GradScaler:load_state_dict(dict)
     if not self.enabled then return end
-    for name in pairs(self.handle:get_state()) do
-        if dict[name] == nil then
-            core.raise("value", "load_state_dict", "'" .. name .. "' is missing; was the state saved by a disabled GradScaler?")
-        end
-    end
-    self.handle:set_state(dict)
+    self.handle:set_state(options.entries("load_state_dict", "dict", dict,
+        { "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker" },
+        "; was the state saved by a disabled GradScaler?"))
 end
 
 function GradScaler:close() self.handle:close() end

@@ -6,6 +6,21 @@ local formulas = core.schedules
 
 local schedule = {}
 
+local function at_least(kind, name, value, least)
+    if math.type(value) ~= "integer" or value < least then
+        core.raise("value", "schedule." .. kind, name .. " is " .. tostring(value) .. "; an integer of at least " .. least
+            .. " is needed")
+    end
+    return value
+end
+
+local function number(kind, name, value)
+    if type(value) ~= "number" then
+        core.raise("type", "schedule." .. kind, name .. " is " .. tostring(value) .. "; a number is needed")
+    end
+    return value
+end
+
 local Schedule = {}
 Schedule.__index = Schedule
 Schedule.__name = "yoke.optim.schedule"
@@ -44,28 +59,18 @@ end
 --- Where it is: for load_state_dict of a schedule that was made with the same arguments.
 function Schedule:state_dict() return { steps = self.steps, base_lrs = table.move(self.base_lrs, 1, #self.base_lrs, 1, {}) } end
 
+--- Goes on from where state_dict was taken; an error, and nothing changed, where it does not fit.
 function Schedule:load_state_dict(dict)
+    options.entries("load_state_dict", "dict", dict, { "steps", "base_lrs" })
+    options.entries("load_state_dict", "base_lrs", dict.base_lrs, {})
+    at_least("load_state_dict", "steps", dict.steps, 0)
+    for _, rate in ipairs(dict.base_lrs) do number("load_state_dict", "base_lrs", rate) end
     if #dict.base_lrs ~= #self.base_lrs then
         core.raise("value", "load_state_dict", ("rates of %d groups for an optimizer with %d"):format(#dict.base_lrs,
             #self.base_lrs))
     end
     self.steps, self.base_lrs = dict.steps, table.move(dict.base_lrs, 1, #dict.base_lrs, 1, {})
     apply(self)
-end
-
-local function at_least(kind, name, value, least)
-    if math.type(value) ~= "integer" or value < least then
-        core.raise("value", "schedule." .. kind, name .. " is " .. tostring(value) .. "; an integer of at least " .. least
-            .. " is needed")
-    end
-    return value
-end
-
-local function number(kind, name, value)
-    if type(value) ~= "number" then
-        core.raise("type", "schedule." .. kind, name .. " is " .. tostring(value) .. "; a number is needed")
-    end
-    return value
 end
 
 -- The arguments behind the required ones: a list of {name, default}.

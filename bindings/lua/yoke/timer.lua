@@ -1,5 +1,6 @@
 --- How long a function takes: local median, iqr, runs = yoke.Timer(fn):run()
 local core = require "yoke.core"
+local options = require "yoke.options"
 
 local Timer = {}
 Timer.__index = Timer
@@ -33,13 +34,13 @@ function Timer:run()
     return quantile(times, 0.5), quantile(times, 0.75) - quantile(times, 0.25), #times
 end
 
-return function(fn, options)
+return function(fn, given)
     if type(fn) ~= "function" then
         core.raise("type", "Timer", "argument 'fn' is a " .. type(fn) .. "; it takes a function without arguments")
     end
-    options = options or {}
-    local timer = { fn = fn, device = options.device, seconds = options.seconds or 0.5, warmup = options.warmup or 3 }
-    if not (timer.seconds >= 0 and timer.warmup >= 0) then
+    local timer = options.named("Timer", given, { device = options.none, seconds = 0.5, warmup = 3 })
+    timer.fn = fn
+    if not ((timer.seconds or -1) >= 0 and (timer.warmup or -1) >= 0) then
         core.raise("value", "Timer", ("'seconds' is %s and 'warmup' %s; neither may be negative"):format(timer.seconds, timer.warmup))
     end
     return setmetatable(timer, Timer)

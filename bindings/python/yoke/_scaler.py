@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from yoke import _yoke
+from yoke._check import entries, number
 from yoke._yoke import Tensor
-from yoke.optim.optimizer import Optimizer
+from yoke.optim.optimizer import Optimizer, need_optimizer
 
 
 class GradScaler:
@@ -46,9 +47,7 @@ class GradScaler:
 
     @staticmethod
     def _core_of(optimizer: Any, call: str) -> _yoke._Optimizer:
-        if not isinstance(optimizer, Optimizer):
-            raise _yoke.TypeError(f"{call}(): argument 'optimizer' must be one of yoke.optim, not {type(optimizer).__name__}")
-        return optimizer._tell()
+        return need_optimizer(call, optimizer)._tell()
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the optimizer's gradients by the scale now, so that they can be clipped; at most once an iteration."""
@@ -72,7 +71,8 @@ class GradScaler:
             self._core.update()
             return
         if not isinstance(new_scale, Tensor):
-            new_scale = _yoke.tensor(float(new_scale), dtype=_yoke.float32, device="cpu")  # where its value is looked at
+            new_scale = _yoke.tensor(float(number("update", "new_scale", new_scale)), dtype=_yoke.float32,
+                                     device="cpu")  # where its value is looked at
         self._core.update_to(new_scale)
 
     def get_scale(self) -> float:
@@ -111,13 +111,10 @@ class GradScaler:
         return dict(zip(self._STATE, self._core.get_state())) if self._enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from what state_dict() gave; does nothing if disabled."""
+        """Goes on from what state_dict() gave; does nothing if disabled. ValueError or TypeError where it does not fit."""
         if not self._enabled:
             return
-        missing = [name for name in self._STATE if name not in state_dict]
-        if missing:
-            raise _yoke.ValueError(f"load_state_dict(): '{missing[0]}' is missing; was the state saved by a disabled "
-                                   "GradScaler?")
-        scale, growth, backoff, interval, tracker = (state_dict[name] for name in self._STATE)
+        scale, growth, backoff, interval, tracker = entries(
+            "load_state_dict", "state_dict", state_dict, self._STATE, "; was the state saved by a disabled GradScaler?")
         self._core.set_state((scale, growth, backoff, interval, tracker))
         self._rule = (growth, backoff, interval)

@@ -3,6 +3,7 @@ import time
 from typing import NamedTuple
 
 from yoke import _yoke
+from yoke._check import number, whole
 
 
 class Measurement(NamedTuple):
@@ -30,12 +31,12 @@ class Timer:
     def __init__(self, fn, device=None, seconds=0.5, warmup=3):
         if not callable(fn):
             raise _yoke.TypeError(f"Timer: argument 'fn' is {fn!r}; it takes a function without arguments")
-        if not seconds >= 0 or warmup < 0:
-            raise _yoke.ValueError(f"Timer: 'seconds' is {seconds} and 'warmup' {warmup}; neither may be negative")
+        if not number("Timer", "seconds", seconds) >= 0:
+            raise _yoke.ValueError(f"Timer(): argument 'seconds' is {seconds}; it may not be negative")
         self._fn = fn
         self._device = device
         self._seconds = seconds
-        self._warmup = warmup
+        self._warmup = whole("Timer", "warmup", warmup, 0)
 
     def _time(self, calls):
         fn = self._fn

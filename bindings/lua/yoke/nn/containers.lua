@@ -33,6 +33,9 @@ end
 containers.ModuleList = Ordered:extend("ModuleList")
 
 function containers.ModuleList:init(modules)
+    if modules ~= nil and (type(modules) ~= "table" or base.is_module(modules)) then
+        core.raise("type", "ModuleList", ("argument 'modules' is a %s; it takes a list of modules"):format(type(modules)))
+    end
     for _, module in ipairs(modules or {}) do self:append(module) end
 end
 

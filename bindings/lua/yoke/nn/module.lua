@@ -86,15 +86,16 @@ end
 --- state_dict(), unless {persistent = false}.
 function Module:register_buffer(name, tensor, options)
     options = base.options("register_buffer", options, { persistent = true })
-    if tensor ~= nil and not core.is_tensor(tensor) then
-        core.raise("type", "register_buffer", ("argument 'tensor' is a %s; it takes a tensor or nil"):format(type(tensor)))
-    end
-    add_member(self, "buffer", name, tensor)
+    if tensor ~= nil then base.need_tensor("register_buffer", tensor) end
+    add_member(self, "buffer", base.need_name("register_buffer", name), tensor)
     members[self].transient[name] = not options.persistent
 end
 
 --- A parameter, even one that does not require grad for now.
-function Module:register_parameter(name, tensor) add_member(self, "parameter", name, tensor) end
+function Module:register_parameter(name, tensor)
+    if tensor ~= nil then base.need_tensor("register_parameter", tensor) end
+    add_member(self, "parameter", base.need_name("register_parameter", name), tensor)
+end
 
 -- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then
 -- those of the modules below it, depth first.
@@ -242,6 +243,7 @@ end
 --- Nothing is changed unless all of it fits. Returns lists of the names that were missing and unexpected.
 function Module:load_state_dict(dict, options)
     local strict = base.options("load_state_dict", options, { strict = true }).strict
+    base.entries("load_state_dict", "dict", dict, {})
     local own, wrong, missing, unexpected = {}, {}, {}, {}
     for _, entry in ipairs(state(self)) do
         local name, value = entry[1], entry[2]
@@ -290,11 +292,12 @@ setmetatable(Module, {
 })
 
 --- A leaf of its own with the values of `tensor`, to be trained.
-function base.Parameter(tensor) return tensor:detach():requires_grad_(true) end
+function base.Parameter(tensor) return base.need_tensor("Parameter", tensor):detach():requires_grad_(true) end
 
 -- ---- Arguments ------------------------------------------------------------------------------------------
 
-base.none, base.options, base.read = options.none, options.named, options.read
+base.none, base.options, base.read, base.entries = options.none, options.named, options.read, options.entries
+base.need_tensor, base.need_name = options.tensor, options.name
 
 --- Raises unless each named value is a whole number of 1 or more: positive("Linear", {"in_features", n}, …).
 function base.positive(call, ...)

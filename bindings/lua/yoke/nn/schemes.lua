@@ -3,7 +3,8 @@
 --- Draws are yoke.rand's and yoke.randn's of the tensor's shape and dtype, in row-major order, so that one seed
 --- gives the same values in Python and Lua. What follows the tensor has defaults: {std = 0.02}, or in order.
 local core = require "yoke.core"
-local read = require "yoke.options".read
+local options = require "yoke.options"
+local read = options.read
 
 local init = {}
 
@@ -14,6 +15,7 @@ end
 
 --- `value` everywhere.
 function init.constant_(tensor, value)
+    options.tensor("constant_", tensor)
     core.no_grad(function() tensor:fill_(value) end)
     return tensor
 end
@@ -56,6 +58,7 @@ end
 --- Normal with a mean (0) and a standard deviation (1), of which only what lies in [a, b] is drawn, by default [-2, 2].
 function init.trunc_normal_(tensor, ...)
     local mean, std, a, b = read("trunc_normal_", { { "mean", 0.0 }, { "std", 1.0 }, { "a", -2.0 }, { "b", 2.0 } }, ...)
+    options.tensor("trunc_normal_", tensor)
     if not (std > 0 and a < b) then
         core.raise("value", "trunc_normal_",
             ("std is %s, a is %s and b %s; std must be above 0, and a below b"):format(std, a, b))
@@ -72,7 +75,7 @@ end
 
 -- Inputs and outputs of a weight.
 local function fans(tensor, call)
-    local shape, field = tensor.shape, 1
+    local shape, field = options.tensor(call, tensor).shape, 1
     if #shape < 2 then
         core.raise("value", call, ("the tensor has shape [%s]; inputs and outputs are counted on two axes or more")
             :format(table.concat(shape, ", ")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import yoke
 from yoke import _yoke
+from yoke._check import whole
 from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.layers import Dropout, Linear
 from yoke.nn.module import Module
@@ -27,11 +28,13 @@ class MultiheadAttention(Module):
     def __init__(self, embed_dim: int, num_heads: int, num_kv_heads: int | None = None, bias: bool = True,
                  dropout: float = 0.0, causal: bool = False, device: Device | str | int | None = None,
                  dtype: DType | None = None) -> None:
-        kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
+        call = "MultiheadAttention"
+        embed_dim, num_heads = whole(call, "embed_dim", embed_dim, 1), whole(call, "num_heads", num_heads, 1)
+        kv_heads = num_heads if num_kv_heads is None else whole(call, "num_kv_heads", num_kv_heads, 1)
+        if embed_dim % num_heads:
             raise _yoke.ValueError(f"MultiheadAttention(): embed_dim is {embed_dim} and num_heads {num_heads}; heads must "
                                    "divide embed_dim evenly")
-        if kv_heads < 1 or num_heads % kv_heads:
+        if num_heads % kv_heads:
             raise _yoke.ValueError(f"MultiheadAttention(): num_kv_heads is {kv_heads} and num_heads {num_heads}; "
                                    "num_kv_heads must divide num_heads evenly")
         self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, kv_heads
@@ -66,7 +69,8 @@ class TransformerBlock(Module):
     def __init__(self, width: int, num_heads: int, num_kv_heads: int | None = None, hidden: int | None = None,
                  dropout: float = 0.0, causal: bool = False, activation: str = "gelu",
                  device: Device | str | int | None = None, dtype: DType | None = None) -> None:
-        hidden = 4 * width if hidden is None else hidden
+        width = whole("TransformerBlock", "width", width, 1)
+        hidden = 4 * width if hidden is None else whole("TransformerBlock", "hidden", hidden, 1)
         self.activation = activation
         self.norm1 = LayerNorm(width, device=device, dtype=dtype)
         self.attention = MultiheadAttention(width, num_heads, num_kv_heads, True, dropout, causal, device, dtype)

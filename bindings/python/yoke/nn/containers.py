@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 from yoke import _yoke
+from yoke._check import listed, whole
 from yoke.nn.module import Module
 
 C = TypeVar("C", bound="_Ordered")
@@ -27,7 +28,7 @@ class _Ordered(Module):
 
     def extend(self: C, modules: Iterable[Module]) -> C:
         """Adds modules at the end; returns the container."""
-        for module in modules:
+        for module in listed(type(self).__name__, "modules", modules, "modules"):
             self._add(module)
         return self
 
@@ -49,6 +50,7 @@ class _Ordered(Module):
             part: C = type(self).__new__(type(self))
             part.training = self.training
             return part.extend(modules[index])
+        index = whole(type(self).__name__, "index", index)
         if not -len(modules) <= index < len(modules):
             raise _yoke.IndexError(f"{type(self).__name__}: index {index} is out of range for {len(modules)} modules")
         return modules[index]

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import yoke
 from yoke import _yoke
+from yoke._check import number, tensor as need_tensor
 from yoke._yoke import Tensor
 
 __all__ = ["calculate_gain", "constant_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
@@ -27,6 +28,7 @@ def _fill(tensor: T, values: Tensor) -> T:
 
 def constant_(tensor: T, value: float) -> T:
     """`value` everywhere."""
+    need_tensor("constant_", "tensor", tensor)
     with yoke.no_grad():
         tensor.fill_(value)
     return tensor
@@ -44,11 +46,15 @@ def ones_(tensor: T) -> T:
 
 def uniform_(tensor: T, a: float = 0.0, b: float = 1.0) -> T:
     """Uniform in [a, b)."""
+    need_tensor("uniform_", "tensor", tensor)
+    a, b = number("uniform_", "a", a), number("uniform_", "b", b)
     return _fill(tensor, yoke.rand_like(tensor) * (b - a) + a)
 
 
 def normal_(tensor: T, mean: float = 0.0, std: float = 1.0) -> T:
     """Normal with a mean and a standard deviation."""
+    need_tensor("normal_", "tensor", tensor)
+    mean, std = number("normal_", "mean", mean), number("normal_", "std", std)
     if std < 0:
         raise _yoke.ValueError(f"normal_(): std is {std}; it cannot be negative")
     return _fill(tensor, yoke.randn_like(tensor) * std + mean)
@@ -73,6 +79,9 @@ def _erfinv(x: Tensor) -> Tensor:
 
 def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> T:
     """Normal with a mean and a standard deviation, of which only what lies in [a, b] is drawn."""
+    need_tensor("trunc_normal_", "tensor", tensor)
+    given = {"mean": mean, "std": std, "a": a, "b": b}
+    mean, std, a, b = (number("trunc_normal_", name, value) for name, value in given.items())
     if std <= 0 or not a < b:
         raise _yoke.ValueError(f"trunc_normal_(): std is {std}, a is {a} and b {b}; std must be above 0, and a below b")
     # Uniform between the probabilities of both ends, then back through the normal distribution.
@@ -84,7 +93,7 @@ def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.
 
 
 def _fans(tensor: Tensor, call: str) -> tuple[int, int]:
-    if tensor.ndim < 2:
+    if need_tensor(call, "tensor", tensor).ndim < 2:
         raise _yoke.ValueError(f"{call}(): the tensor has shape {tensor.shape}; inputs and outputs are counted on two axes "
                                "or more")
     field = math.prod(tensor.shape[2:])
@@ -93,10 +102,10 @@ def _fans(tensor: Tensor, call: str) -> tuple[int, int]:
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor that keeps the variance through an activation; `param` is leaky_relu's slope."""
-    slope = 0.01 if param is None else param
+    slope = 0.01 if param is None else number("calculate_gain", "param", param)
     gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": 2.0**0.5, "selu": 0.75,
              "leaky_relu": (2.0 / (1.0 + slope * slope)) ** 0.5}
-    if nonlinearity not in gains:
+    if not isinstance(nonlinearity, str) or nonlinearity not in gains:
         raise _yoke.ValueError(f"calculate_gain(): argument 'nonlinearity' is '{nonlinearity}'; there are "
                                f"{', '.join(sorted(gains))}")
     return gains[nonlinearity]
@@ -105,6 +114,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:
     """Uniform in ±gain · √(6 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
     fan_in, fan_out = _fans(tensor, "xavier_uniform_")
+    gain = number("xavier_uniform_", "gain", gain)
     bound = gain * (6.0 / max(fan_in + fan_out, 1)) ** 0.5
     return uniform_(tensor, -bound, bound)
 
@@ -112,12 +122,13 @@ def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:
 def xavier_normal_(tensor: T, gain: float = 1.0) -> T:
     """Normal with standard deviation gain · √(2 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
     fan_in, fan_out = _fans(tensor, "xavier_normal_")
+    gain = number("xavier_normal_", "gain", gain)
     return normal_(tensor, 0.0, gain * (2.0 / max(fan_in + fan_out, 1)) ** 0.5)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, call: str) -> float:
     fans = dict(zip(("fan_in", "fan_out"), _fans(tensor, call)))
-    if mode not in fans:
+    if not isinstance(mode, str) or mode not in fans:
         raise _yoke.ValueError(f"{call}(): argument 'mode' is '{mode}'; there are fan_in, fan_out")
     return calculate_gain(nonlinearity, a) / max(fans[mode], 1) ** 0.5
 
@@ -139,6 +150,7 @@ def orthogonal_(tensor: T, gain: float = 1.0) -> T:
     Rows of normal draws, each freed of those before it, twice (Gram and Schmidt), in float64.
     """
     columns, rows = _fans(tensor, "orthogonal_")[0], tensor.shape[0]
+    gain = number("orthogonal_", "gain", gain)
     with yoke.no_grad():
         q = yoke.randn((min(rows, columns), max(rows, columns)), dtype=yoke.float64, device=tensor.device)
         for i in range(q.shape[0]):

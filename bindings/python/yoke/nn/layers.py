@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import yoke
 from yoke import _yoke
+from yoke._check import number, whole
 from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.module import Module, Parameter
 
@@ -19,10 +20,8 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Device | str | int | None = None,
                  dtype: DType | None = None) -> None:
-        if in_features < 1 or out_features < 1:
-            raise _yoke.ValueError(f"Linear(): in_features is {in_features} and out_features {out_features}; both must be "
-                                   "at least 1")
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features = in_features = whole("Linear", "in_features", in_features, 1)
+        self.out_features = out_features = whole("Linear", "out_features", out_features, 1)
         bound = in_features**-0.5
 
         def uniform(shape: tuple[int, ...]) -> Parameter:
@@ -48,10 +47,10 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
                  device: Device | str | int | None = None, dtype: DType | None = None) -> None:
-        if num_embeddings < 1 or embedding_dim < 1:
-            raise _yoke.ValueError(f"Embedding(): num_embeddings is {num_embeddings} and embedding_dim {embedding_dim}; "
-                                   "both must be at least 1")
+        num_embeddings = whole("Embedding", "num_embeddings", num_embeddings, 1)
+        embedding_dim = whole("Embedding", "embedding_dim", embedding_dim, 1)
         if padding_idx is not None:
+            padding_idx = whole("Embedding", "padding_idx", padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise _yoke.IndexError(f"Embedding(): padding_idx is {padding_idx}, but there are {num_embeddings} rows")
             padding_idx %= num_embeddings
@@ -72,7 +71,7 @@ class Dropout(Module):
     """Zeroes elements with probability p while training, and scales the rest by 1 / (1 - p)."""
 
     def __init__(self, p: float = 0.5) -> None:
-        if not 0 <= p <= 1:
+        if not 0 <= number("Dropout", "p", p) <= 1:
             raise _yoke.ValueError(f"Dropout(): p is {p}; a probability lies between 0 and 1")
         self.p = p
 

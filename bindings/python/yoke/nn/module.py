@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import yoke
 from yoke import _yoke
+from yoke._check import entries, shown, tensor as need_tensor, text
 from yoke._yoke import Device, Tensor, dtype as DType
 
 M = TypeVar("M", bound="Module")
@@ -17,7 +18,7 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         """`data` is a tensor; a floating one where requires_grad is True."""
-        return super().__new__(cls, data.detach()).requires_grad_(requires_grad)
+        return super().__new__(cls, need_tensor("Parameter", "data", data).detach()).requires_grad_(requires_grad)
 
 
 class LoadResult(NamedTuple):
@@ -86,7 +87,10 @@ class Module:
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """Adds a parameter, or None for one that this module goes without, such as a bias."""
-        self._forget(name)
+        if parameter is not None and not isinstance(parameter, Parameter):
+            raise _yoke.TypeError(f"register_parameter(): argument 'parameter' is {shown(parameter)}; a Parameter or None is "
+                                  "needed")
+        self._forget(text("register_parameter", "name", name))
         self._parameters[name] = parameter
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -97,7 +101,7 @@ class Module:
         if tensor is not None and not isinstance(tensor, Tensor):
             raise _yoke.TypeError(f"register_buffer(): argument 'tensor' must be a tensor or None, not "
                                   f"{type(tensor).__name__}")
-        self._forget(name)
+        self._forget(text("register_buffer", "name", name))
         self._buffers[name] = tensor
         if not persistent:
             self._transient.add(name)
@@ -222,8 +226,9 @@ class Module:
         """Copies values into parameters and buffers. Nothing is changed unless all of it fits.
 
         ValueError for names that are missing or left over (unless strict is False, when they are returned) and
-        for shapes that differ; TypeError for what is no tensor.
+        for shapes that differ; TypeError for what is no tensor, or no dict.
         """
+        entries("load_state_dict", "state_dict", state_dict, ())
         own = self._state()
         missing, unexpected = [n for n in own if n not in state_dict], [n for n in state_dict if n not in own]
         wrong = []

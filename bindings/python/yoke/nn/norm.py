@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import yoke
 from yoke import _yoke
+from yoke._check import whole
 from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.module import Module, Parameter
 
 
 def _lengths(shape: int | Sequence[int], call: str) -> tuple[int, ...]:
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-    if not lengths or any(length < 1 for length in lengths):
-        raise _yoke.ValueError(f"{call}(): normalized_shape is {shape}; it names one axis or more, each of at least 1")
+    listed = shape if isinstance(shape, Iterable) and not isinstance(shape, str) else [shape]
+    lengths = tuple([whole(call, "normalized_shape", length, 1) for length in listed])
+    if not lengths:
+        raise _yoke.ValueError(f"{call}(): argument 'normalized_shape' is empty; it names one axis or more")
     return lengths
 
 
@@ -73,7 +75,9 @@ class GroupNorm(_Affine):
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
                  device: Device | str | int | None = None, dtype: DType | None = None) -> None:
-        if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
+        num_groups = whole("GroupNorm", "num_groups", num_groups, 1)
+        num_channels = whole("GroupNorm", "num_channels", num_channels, 1)
+        if num_channels % num_groups:
             raise _yoke.ValueError(f"GroupNorm(): num_channels is {num_channels} and num_groups {num_groups}; groups must "
                                    "divide channels evenly")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
@@ -102,8 +106,7 @@ class _BatchNorm(_Affine):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, device: Device | str | int | None = None,
                  dtype: DType | None = None) -> None:
-        if num_features < 1:
-            raise _yoke.ValueError(f"{type(self).__name__}(): num_features is {num_features}; at least 1 is needed")
+        num_features = whole(type(self).__name__, "num_features", num_features, 1)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self._register((num_features,), affine, affine, device, dtype)
         statistics = {"running_mean": yoke.zeros(num_features, dtype=dtype, device=device),

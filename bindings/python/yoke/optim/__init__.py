@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from yoke import _yoke
+from yoke._check import listed
 from yoke._yoke import Tensor
 from yoke.optim import schedule
 from yoke.optim.ema import EMA
@@ -19,5 +20,6 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     Returns the norm before, a scalar tensor; nothing waits for it. norm_type is 2, 1, float("inf") or any number
     above 0. With a GradScaler, call scaler.unscale_(optimizer) first.
     """
-    params = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    one = isinstance(parameters, Tensor)
+    params = [parameters] if one else listed("clip_grad_norm_", "parameters", parameters, "tensors")
     return _yoke._clip_grad_norm(params, max_norm, norm_type)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Iterator
 
 from yoke import _yoke
+from yoke._check import entries, listed, tensor
 from yoke._grad import no_grad
 from yoke._yoke import Tensor
 
@@ -25,9 +26,7 @@ class EMA:
     """
 
     def __init__(self, params: Iterable[Tensor], decay: float = 0.999) -> None:
-        if isinstance(params, Tensor):
-            raise _yoke.TypeError("EMA(): argument 'params' must be a sequence of tensors, not one tensor; write [tensor]")
-        self.params = list(params)
+        self.params = listed("EMA", "params", params, "tensors")
         self.decay = decay
         self._core = _yoke._Ema(self.params, decay)
         self._depth = 0  # of applied() in applied()
@@ -63,16 +62,19 @@ class EMA:
         return {"decay": self.decay, "averages": self.averages}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over copies of what state_dict() gave, of as many parameters of the same shapes."""
+        """Takes over copies of what state_dict() gave, of as many parameters of the same shapes; else ValueError or
+        TypeError."""
         if self._depth > 0:
             raise _yoke.StateError("load_state_dict(): the averages stand in the place of the parameters; leave applied() "
                                    "first")
-        averages = state_dict["averages"]
+        call = "load_state_dict"
+        decay, averages = entries(call, "state_dict", state_dict, ("decay", "averages"))
+        averages = [tensor(call, "averages", each) for each in listed(call, "averages", averages, "tensors")]
         shapes, own = ([tuple(t.shape) for t in side] for side in (averages, self.params))
         if shapes != own:
             raise _yoke.ValueError(f"load_state_dict(): averages of shapes {shapes} for parameters of shapes {own}")
-        core = _yoke._Ema(self.params, state_dict["decay"])
+        core = _yoke._Ema(self.params, decay)
         with no_grad():
             for i, average in enumerate(averages):
                 core.average(i).copy_(average)
-        self.decay, self._core = state_dict["decay"], core
+        self.decay, self._core = decay, core

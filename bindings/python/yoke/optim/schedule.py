@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from yoke import _yoke
+from yoke._check import entries, listed, number, whole
+from yoke.optim.optimizer import need_optimizer
 
 __all__ = ["constant", "cosine", "linear", "one_cycle", "step"]
 
@@ -12,14 +14,26 @@ __all__ = ["constant", "cosine", "linear", "one_cycle", "step"]
 class Schedule:
     """What all schedules share. The rate of step 0 is in force from the moment the schedule is made."""
 
-    _OPTIONS: ClassVar[tuple[str, ...]]  # the attributes that, with base_lrs, say what it does
+    # The attributes that, with base_lrs, say what it does: numbers (None), or whole numbers of at least so much.
+    _OPTIONS: ClassVar[dict[str, int | None]]
 
-    def __init__(self, optimizer: Any) -> None:
-        self.optimizer = optimizer
+    def __init__(self, optimizer: Any, **options: Any) -> None:
+        call = f"schedule.{type(self).__name__}"
+        self._set(self._checked(call, options))
+        self.optimizer = need_optimizer(call, optimizer)
         optimizer._check_groups()
         self.base_lrs: list[float] = [group["lr"] for group in optimizer.param_groups]
         self.last_step = 0
         self._apply()
+
+    def _checked(self, call: str, options: dict[str, Any]) -> dict[str, Any]:
+        """The options as they are kept; an error that names one which cannot be."""
+        return {name: number(call, name, options[name]) if least is None else whole(call, name, options[name], least)
+                for name, least in self._OPTIONS.items()}
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
 
     def lr_at(self, step: int, base_lr: float) -> float:
         """The rate at a step, which counts from 0, of a group with that rate at the beginning."""
@@ -48,30 +62,27 @@ class Schedule:
         return {name: getattr(self, name) for name in (*self._OPTIONS, "base_lrs", "last_step")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from where state_dict() was taken."""
-        values = {name: state_dict[name] for name in (*self._OPTIONS, "base_lrs", "last_step")}
-        if len(values["base_lrs"]) != len(self.base_lrs):
-            raise _yoke.ValueError(f"load_state_dict(): rates of {len(values['base_lrs'])} groups for an optimizer with "
+        """Goes on from where state_dict() was taken; ValueError or TypeError, and nothing changed, where it does not fit."""
+        call = "load_state_dict"
+        options = dict(zip(self._OPTIONS, entries(call, "state_dict", state_dict, (*self._OPTIONS, "base_lrs", "last_step"))))
+        rates = [number(call, "base_lrs", rate) for rate in listed(call, "base_lrs", state_dict["base_lrs"], "numbers")]
+        last_step = whole(call, "last_step", state_dict["last_step"], 0)
+        if len(rates) != len(self.base_lrs):
+            raise _yoke.ValueError(f"load_state_dict(): rates of {len(rates)} groups for an optimizer with "
                                    f"{len(self.base_lrs)}")
-        for name, value in values.items():
-            setattr(self, name, value)
+        self._set({**self._checked(call, options), "base_lrs": rates, "last_step": last_step})
         self._apply()
-
-
-def _at_least(kind: str, name: str, value: int, least: int) -> int:
-    if not isinstance(value, int) or value < least:
-        raise _yoke.ValueError(f"schedule.{kind}(): argument '{name}' is {value!r}; an int of at least {least} is needed")
-    return value
 
 
 class constant(Schedule):
     """factor * base before total_steps, then base: PyTorch's ConstantLR. Without arguments the rate never changes."""
 
-    _OPTIONS = ("factor", "total_steps")
+    _OPTIONS = {"factor": None, "total_steps": 0}
+    factor: float
+    total_steps: int
 
     def __init__(self, optimizer: Any, factor: float = 1.0, total_steps: int = 0) -> None:
-        self.factor, self.total_steps = factor, _at_least("constant", "total_steps", total_steps, 0)
-        super().__init__(optimizer)
+        super().__init__(optimizer, factor=factor, total_steps=total_steps)
 
     def lr_at(self, step: int, base_lr: float) -> float:
         return _yoke._schedule_constant(base_lr, self.factor, self.total_steps, step)
@@ -83,12 +94,13 @@ class linear(Schedule):
         lr = start + (end - start) * step / total_steps
     """
 
-    _OPTIONS = ("start", "end", "total_steps")
+    _OPTIONS = {"start": None, "end": None, "total_steps": 1}
+    start: float
+    end: float
+    total_steps: int
 
     def __init__(self, optimizer: Any, start: float, end: float, total_steps: int) -> None:
-        self.start, self.end = start, end
-        self.total_steps = _at_least("linear", "total_steps", total_steps, 1)
-        super().__init__(optimizer)
+        super().__init__(optimizer, start=start, end=end, total_steps=total_steps)
 
     def lr_at(self, step: int, base_lr: float) -> float:
         return _yoke._schedule_linear(self.start, self.end, self.total_steps, step)
@@ -100,12 +112,13 @@ class cosine(Schedule):
     Before it the rate goes up in warmup_steps equal parts: base * (step + 1) / (warmup_steps + 1).
     """
 
-    _OPTIONS = ("total_steps", "min_lr", "warmup_steps")
+    _OPTIONS = {"total_steps": 1, "min_lr": None, "warmup_steps": 0}
+    total_steps: int
+    min_lr: float
+    warmup_steps: int
 
     def __init__(self, optimizer: Any, total_steps: int, min_lr: float = 0.0, warmup_steps: int = 0) -> None:
-        self.total_steps = _at_least("cosine", "total_steps", total_steps, 1)
-        self.min_lr, self.warmup_steps = min_lr, _at_least("cosine", "warmup_steps", warmup_steps, 0)
-        super().__init__(optimizer)
+        super().__init__(optimizer, total_steps=total_steps, min_lr=min_lr, warmup_steps=warmup_steps)
 
     def lr_at(self, step: int, base_lr: float) -> float:
         return _yoke._schedule_cosine(base_lr, self.min_lr, self.total_steps, self.warmup_steps, step)
@@ -114,11 +127,12 @@ class cosine(Schedule):
 class step(Schedule):
     """The rate is multiplied by gamma after every step_size steps: PyTorch's StepLR."""
 
-    _OPTIONS = ("step_size", "gamma")
+    _OPTIONS = {"step_size": 1, "gamma": None}
+    step_size: int
+    gamma: float
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1) -> None:
-        self.step_size, self.gamma = _at_least("step", "step_size", step_size, 1), gamma
-        super().__init__(optimizer)
+        super().__init__(optimizer, step_size=step_size, gamma=gamma)
 
     def lr_at(self, step: int, base_lr: float) -> float:
         return _yoke._schedule_step(base_lr, self.step_size, self.gamma, step)
@@ -129,18 +143,27 @@ class one_cycle(Schedule):
     max_lr / div_factor / final_div_factor, along half a cosine each: PyTorch's OneCycleLR. Momentum stays as it is.
     """
 
-    _OPTIONS = ("max_lr", "total_steps", "pct_start", "div_factor", "final_div_factor")
+    _OPTIONS = {"max_lr": None, "total_steps": 1, "pct_start": None, "div_factor": None, "final_div_factor": None}
+    max_lr: float
+    total_steps: int
+    pct_start: float
+    div_factor: float
+    final_div_factor: float
 
     def __init__(self, optimizer: Any, max_lr: float, total_steps: int, pct_start: float = 0.3,
                  div_factor: float = 25.0, final_div_factor: float = 1e4) -> None:
-        if not 0 <= pct_start <= 1:
-            raise _yoke.ValueError(f"schedule.one_cycle(): argument 'pct_start' is {pct_start}; it is a share, 0 to 1")
+        super().__init__(optimizer, max_lr=max_lr, total_steps=total_steps, pct_start=pct_start, div_factor=div_factor,
+                         final_div_factor=final_div_factor)
+
+    def _checked(self, call: str, options: dict[str, Any]) -> dict[str, Any]:
+        checked = super()._checked(call, options)
+        share, div_factor, final_div_factor = (checked[name] for name in ("pct_start", "div_factor", "final_div_factor"))
+        if not 0 <= share <= 1:
+            raise _yoke.ValueError(f"{call}(): argument 'pct_start' is {share}; it is a share, 0 to 1")
         if not (div_factor > 0 and final_div_factor > 0):
-            raise _yoke.ValueError(f"schedule.one_cycle(): arguments 'div_factor' and 'final_div_factor' are {div_factor} "
+            raise _yoke.ValueError(f"{call}(): arguments 'div_factor' and 'final_div_factor' are {div_factor} "
                                    f"and {final_div_factor}; both must be above 0")
-        self.max_lr, self.total_steps = max_lr, _at_least("one_cycle", "total_steps", total_steps, 1)
-        self.pct_start, self.div_factor, self.final_div_factor = pct_start, div_factor, final_div_factor
-        super().__init__(optimizer)
+        return checked
 
     def lr_at(self, step: int, base_lr: float) -> float:
         return _yoke._schedule_one_cycle(self.max_lr, self.total_steps, self.pct_start, self.div_factor,

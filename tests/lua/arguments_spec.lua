@@ -1,0 +1,48 @@
+-- Wrong arguments of what trains: an error of Yoke's names call and argument.
+local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
+local it, fails = support.leak_free(it), support.fails
+local nn, optim = yoke.nn, yoke.optim
+
+local function parameter() return yoke.tensor({ 1., 2. }, { requires_grad = true }) end
+
+describe("wrong arguments", function()
+    it("of scalers, modules and schedules are told by name", function()
+        local scaler <close> = yoke.GradScaler()
+        fails("type", { "load_state_dict", "'dict' is a nil" }, scaler.load_state_dict, scaler, nil)
+        local state = scaler:state_dict()
+        state.scale = "x"
+        fails("type", { "load_state_dict", "'scale'" }, scaler.load_state_dict, scaler, state)
+        fails("type", { "GradScaler", "'init_scale' is 'x'" }, yoke.GradScaler, { init_scale = "x" })
+        fails("type", "GradScaler", yoke.GradScaler, 3)
+        local net = nn.Linear(2, 2)
+        fails("type", { "load_state_dict", "'dict' is a nil" }, net.load_state_dict, net, nil)
+        fails("type", { "register_parameter", "'tensor' is 3" }, net.register_parameter, net, "w", 3)
+        fails("type", { "register_parameter", "'name' is a nil" }, net.register_parameter, net, nil, yoke.ones { 1 })
+        fails("type", { "register_buffer", "'name' is 3" }, net.register_buffer, net, 3)
+        fails("type", { "Parameter", "'tensor' is 3" }, nn.Parameter, 3)
+        fails("type", { "ModuleList", "'modules' is a number" }, nn.ModuleList, 3)
+        fails("type", { "constant_", "'tensor' is 3" }, nn.init.zeros_, 3)
+        fails("type", { "xavier_normal_", "'tensor' is 3" }, nn.init.xavier_normal_, 3)
+        fails("type", { "trunc_normal_", "'tensor' is 3" }, nn.init.trunc_normal_, 3)
+        local optimizer <close> = optim.SGD({ parameter() }, { lr = 1 })
+        local schedule = optim.schedule.step(optimizer, 2)
+        fails("type", "'dict' is a nil", schedule.load_state_dict, schedule, nil)
+        fails("value", "'steps' is missing", schedule.load_state_dict, schedule, {})
+        fails("value", "steps is x", schedule.load_state_dict, schedule, { steps = "x", base_lrs = { 1 } })
+        fails("type", "base_lrs is x", schedule.load_state_dict, schedule, { steps = 1, base_lrs = { "x" } })
+        assert.same({ steps = 0, base_lrs = { 1.0 } }, schedule:state_dict())
+    end)
+
+    it("of optimizers and timers are told by name", function()
+        local x = parameter()
+        fails("type", { "SGD", "'options' is a number" }, optim.SGD, { x }, 3)
+        local optimizer <close> = optim.SGD({ x }, { lr = 1 })
+        fails("type", { "SGD", "'group' is a nil" }, optimizer.add_param_group, optimizer, nil)
+        fails("type", { "Timer", "'seconds' is 'x'" }, yoke.Timer, print, { seconds = "x" })
+        fails("value", { "Timer", "'warmup' -1" }, yoke.Timer, print, { warmup = -1 })
+        fails("value", { "Timer", "'seconds' is false" }, yoke.Timer, print, { seconds = false })
+        fails("value", { "Timer", "'hurry'" }, yoke.Timer, print, { hurry = 1 })
+        fails("type", "Timer", yoke.Timer, print, 3)
+    end)
+end)
