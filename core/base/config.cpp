@@ -84,6 +84,7 @@ constexpr Key kKeys[] = {
     {"YOKE_LOG", check_level},
     {"YOKE_LEASE_DIR", check_folder},
     {"YOKE_CUDA_LIB_PATH", check_any},
+    {"YOKE_NO_PEER_ACCESS", check_flag},
     {"YOKE_SYSROOT", check_any},
     {"YOKE_NVML_PATH", check_any},
     {"YOKE_NVML_TIMEOUT", check_seconds},

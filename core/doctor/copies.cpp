@@ -42,7 +42,7 @@ std::string without_iommu(const Facts &facts)
                                      "/etc/default/grub && sudo update-grub";
     return update +
            "\nsudo lspci -vvv | grep ACSCtl # SrcValid+ on a switch: disable ACS in the "
-           "BIOS\nsudo reboot\nuntil then: export NCCL_P2P_DISABLE=1";
+           "BIOS\nsudo reboot\nuntil then: export NCCL_P2P_DISABLE=1 YOKE_NO_PEER_ACCESS=1";
 }
 
 void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)

@@ -1,10 +1,11 @@
 // Copies and fills of plain bytes, ordered on a stream.
 #include "kernels/cuda/entries.h"
+#include "kernels/cuda/peers.h"
 
 namespace yoke::cuda {
 
 // The kind of a direction; false if there is no such direction. Between devices CUDA finds both by
-// their addresses, and goes through the host where they cannot reach one another.
+// their addresses, and goes through the host where one may not reach the other.
 static bool kind_of(int32_t direction, cudaMemcpyKind &kind)
 {
     switch (direction) {
@@ -34,6 +35,7 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
     if (!kind_of(direction, kind))
         return scope.refuse(YOKE_E_VALUE, "copy has no direction %d; they are 1 to 4", direction);
     if (bytes == 0) return YOKE_OK;
+    if (direction == YOKE_COPY_PEER) reach_peer(scope, src);
     return scope.check(cudaMemcpyAsync(dst, src, bytes, kind, static_cast<cudaStream_t>(stream)),
                        "cudaMemcpyAsync of %llu bytes", static_cast<unsigned long long>(bytes));
 }

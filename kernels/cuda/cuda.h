@@ -38,6 +38,7 @@ struct Device {
     CUcontext context;    // null until a call first needs it; read and published as an atomic
     int32_t opens;        // device_open minus device_close
     struct Fault *fault;  // what kernels tell of wrong values; see fault.h
+    uint64_t peers;       // bit n: was asked to reach CUDA's device n; see peers.h
 };
 
 // The status of a CUDA error; runtime and driver number their errors alike.

@@ -9,6 +9,7 @@
 #include "kernels/cuda/entries.h"
 #include "kernels/cuda/failures.h"
 #include "kernels/cuda/fault.h"
+#include "kernels/cuda/peers.h"
 
 namespace yoke::cuda {
 
@@ -115,6 +116,7 @@ void device_close(void *device)
     Device &closing = *static_cast<Device *>(device);
     if (closing.opens == 0 || --closing.opens || !closing.context) return;
     if (!give_back(closing)) return;
+    forget_peers(closing);
     closing.context = nullptr;
     release(closing);
 }

@@ -217,7 +217,7 @@ bool add_device(Driver &driver, int number)
         return true;
     }
     const int32_t index = driver.device_count++;
-    driver.devices[index] = {index, device, memory, multiprocessors, nullptr, 0, nullptr};
+    driver.devices[index] = {index, device, memory, multiprocessors, nullptr, 0, nullptr, 0};
     return true;
 }
 

@@ -261,6 +261,90 @@ TEST(Calls, ADeviceCostsNoContextBeforeItIsUsed)
     });
 }
 
+// ---- peers -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Two devices with a block each; copies go from one to the other.
+struct Pair : Module {
+    void *devices[2], *blocks[2] = {};
+
+    Pair()
+    {
+        setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+        for (int i = 0; i < 2; ++i) {
+            devices[i] = open(i);
+            EXPECT_EQ(table->alloc(devices[i], 64, &blocks[i]), YOKE_OK);
+        }
+    }
+    void copy_to(int i)
+    {
+        EXPECT_EQ(table->copy(devices[i], blocks[i], blocks[1 - i], 64, YOKE_COPY_PEER, nullptr),
+                  YOKE_OK);
+        EXPECT_EQ(table->device_synchronize(devices[i]), YOKE_OK);
+    }
+    // How often CUDA was asked to let one device reach another.
+    int asked()
+    {
+        const std::string calls = call<decltype(&::fake_calls)>("fake_calls")(),
+                          name = "cudaDeviceEnablePeerAccess=";
+        const size_t at = calls.find(name);
+        return at == std::string::npos ? 0 : std::stoi(calls.substr(at + name.size()));
+    }
+};
+
+}  // namespace
+
+TEST(Peers, AreReachedOnceInEachDirection)
+{
+    in_fresh_process([] {
+        Pair pair;
+        EXPECT_EQ(pair.asked(), 0) << "nobody copies yet";
+        pair.copy_to(0);
+        pair.copy_to(0);
+        EXPECT_EQ(pair.asked(), 1);
+        pair.copy_to(1);
+        pair.copy_to(1);
+        EXPECT_EQ(pair.asked(), 2);
+    });
+}
+
+TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
+{
+    in_fresh_process([] {
+        Pair pair;
+        pair.copy_to(0);
+        pair.copy_to(1);
+        ASSERT_EQ(pair.table->free(pair.devices[1], pair.blocks[1], 64), YOKE_OK);
+        pair.table->device_close(pair.devices[1]);
+        pair.devices[1] = pair.open(1);
+        ASSERT_EQ(pair.table->alloc(pair.devices[1], 64, &pair.blocks[1]), YOKE_OK);
+        pair.copy_to(0);  // where it may be reached already, by another library's wish: no failure
+        pair.copy_to(1);
+        EXPECT_EQ(pair.asked(), 4);
+    });
+}
+
+TEST(Peers, ThatCannotBeReachedAreCopiedFromAllTheSame)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_PEERS", "0", 1);
+        Pair pair;
+        pair.copy_to(0);
+        EXPECT_EQ(pair.asked(), 0);
+    });
+}
+
+TEST(Peers, AreNotReachedWhereTheUserForbidsIt)
+{
+    in_fresh_process([] {
+        setenv("YOKE_NO_PEER_ACCESS", "1", 1);
+        Pair pair;
+        pair.copy_to(0);
+        EXPECT_EQ(pair.asked(), 0);
+    });
+}
+
 TEST(Calls, AForkedChildIsRefused)
 {
     in_fresh_process([] {

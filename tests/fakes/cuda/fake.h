@@ -13,6 +13,7 @@
  *   FAKE_CUBLASLT_UNFIT how many of those, the best ones, come with a state that tells them unusable, default 0
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
+ *   FAKE_CUDA_PEERS     0: no device can reach the memory of another; default: each can
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  *   FAKE_CUDA_TICKS     1: each piece of work takes a microsecond, whatever the clock says
  */

@@ -74,6 +74,12 @@ bool is_inside(const void *place, size_t bytes, std::vector<const void *> &uses,
     return static_cast<const char *>(place) + bytes <= block->first + block->second.bytes;
 }
 
+bool can_reach(int device, int peer)
+{
+    const char *wish = getenv("FAKE_CUDA_PEERS");
+    return device != peer && !(wish && *wish == '0');
+}
+
 // To wait for a device is to wait for all its streams, those too that are being captured. Whether there are any.
 bool spoil_captures_of(int device)
 {
@@ -146,6 +152,23 @@ cudaError_t cudaDeviceSynchronize()
     }
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    if (const int why = fault_of(__func__)) return end(why);
+    *can = can_reach(device, peer);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    ENTER();
+    const int device = current_device();
+    if (flags) return end(cudaErrorInvalidValue);
+    if (!can_reach(device, peer)) return end(cudaErrorInvalidDevice);
+    const bool is_new = state().peers.emplace(device, peer).second;
+    return is_new ? cudaSuccess : end(cudaErrorPeerAccessAlreadyEnabled);
+}
+
 // ---- memory ----------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -180,6 +203,21 @@ cudaError_t cudaFreeHost(void *place)
 {
     ENTER();
     return give("cudaFreeHost", place, true);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *told, const void *place)
+{
+    ENTER();
+    *told = {};
+    told->type = cudaMemoryTypeUnregistered;
+    told->device = -1;
+    const auto block = find_block(place);
+    if (block == state().blocks.end()) return cudaSuccess;
+    const bool pinned = block->second.device == kHost;
+    told->type = pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+    told->device = pinned ? 0 : block->second.device;
+    told->devicePointer = const_cast<void *>(place);
+    return cudaSuccess;
 }
 
 // Pageable memory of the host is read at the call, and written before it returns; pinned memory when its turn comes.

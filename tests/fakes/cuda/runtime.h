@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/fakes/cuda/fake.h"
@@ -69,6 +70,7 @@ struct State {
     std::map<int, CUstream_st> defaults;  // by device
     std::vector<WorkRef> waiting;         // in the order in which it came
     std::map<int, int> errors;            // of work, by device, until a call tells it
+    std::set<std::pair<int, int>> peers;  // (device, another whose memory it may reach)
     uint64_t random = 0;
 
     State()

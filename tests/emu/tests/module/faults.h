@@ -139,6 +139,9 @@ inline const Optional *find_optional(const std::string &call)
         {"cudaEventRecord", "tuning a matrix product: cudaEventRecord", ""},
         {"cudaEventSynchronize", "tuning a matrix product: cudaEventSynchronize", ""},
         {"cudaEventElapsedTime", "tuning a matrix product: cudaEventElapsedTime", ""},
+        {"cudaPointerGetAttributes", "cudaPointerGetAttributes", ""},
+        {"cudaDeviceCanAccessPeer", "cudaDeviceCanAccessPeer", ""},
+        {"cudaDeviceEnablePeerAccess", "cudaDeviceEnablePeerAccess", ""},
         {"cudaEventDestroy", "tuning a matrix product: cudaEventDestroy", "events=1"},
     };
     for (const Optional &one : kAll)

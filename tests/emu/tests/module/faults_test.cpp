@@ -67,7 +67,8 @@ TEST(Faults, OfCopiesBetweenTwoDevices)
             s.free(here, kBytes);
             s->device_close(other);
         },
-        {"cudaMemcpyAsync", "cudaStreamSynchronize"});
+        {"cudaMemcpyAsync", "cudaStreamSynchronize", "cudaPointerGetAttributes",
+         "cudaDeviceCanAccessPeer", "cudaDeviceEnablePeerAccess"});
     unsetenv("FAKE_CUDA_DEVICES");
 }
 
