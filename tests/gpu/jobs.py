@@ -74,8 +74,10 @@ def learned(output):
 
 
 def sanitizer_note(output):
+    """The tool's verdict, and what ran under it."""
     found = re.findall(r"========= (ERROR SUMMARY.*|RACECHECK SUMMARY.*)", output)
-    return found[-1] if found else last_line(output)
+    ran = re.findall(r"^recorded: .*", output, re.MULTILINE)
+    return "; ".join([*found[-1:], *ran[-1:]]) or last_line(output)
 
 
 # ---- the jobs --------------------------------------------------------------------------------------------------------
@@ -120,6 +122,12 @@ def training_jobs(build, logs, python):
                                                "--amp", amp, "--data", pictures], 90, training_note, check=learned)
         yield Job(f"GPT, {amp}", "jobs", [env, python, "examples/gpt.py", "--device", "cuda", "--steps", "100", "--amp", amp,
                                           "--text", text], 90, training_note, check=learned)
+    lua = next(filter(None, map(shutil.which, ("lua5.4", "lua-5.4", "lua54", "lua"))), None)
+    built = (build / "lua" / "yoke" / "core.so").exists()
+    lacking = "" if lua and built else "there is no Lua" if not lua else "the Lua binding was not built"
+    for name, options in (("fashion_mnist", ["--epochs", "1", "--data", pictures]), ("gpt", ["--steps", "100", "--text", text])):
+        yield Job(f"{name}.lua, bf16", "jobs", [env, lua, f"examples/{name}.lua", "--device", "cuda", "--amp", "bf16", *options],
+                  90, training_note, lacking=lacking, check=learned)
 
 
 def op_test_jobs(build, python):
@@ -143,7 +151,7 @@ def sanitizer_jobs(build, logs, python):
         for part in range(2):
             command = [build / "env", tool, "--tool", check, "--error-exitcode", "9", "--target-processes", "all", python,
                        "tests/gpu/compare.py", "--folder", logs / f"{check}-{part}.npz", "--record", "cuda", "--small",
-                       "--ops", ",".join(SANITIZED.split(",")[part::2])]
+                       "--ops", ",".join(SANITIZED.split(",")[part::2]), "--seconds", "135"]
             yield Job(f"{check}, part {part + 1}", "sanitizer", command, 150, sanitizer_note, {"YOKE_NO_CACHING": "1"}, lacking)
 
 

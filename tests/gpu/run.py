@@ -159,11 +159,13 @@ class Run:
         listed = subprocess.run(["ninja", "-C", str(BUILD), "-t", "targets", "all"], capture_output=True, text=True).stdout
         known = {line.split(":")[0] for line in listed.splitlines()}
         targets = ["yoke", "_yoke", "yoke_cuda", "benchmarks"]
-        for target, what in (("test_backend_all", "contract suite"), ("emu_cuda_module", "emulated kernels")):
+        for target, what, reason in (("test_backend_all", "contract suite", "there is no GoogleTest"),
+                                     ("emu_cuda_module", "emulated kernels", "see configure.log"),
+                                     ("yoke_lua", "Lua binding", "there is no lua.h")):
             if target in known:
                 targets.append(target)
             else:
-                self.add_part(f"build of the {what}", "skipped", 0.0, "GoogleTest is not there")
+                self.add_part(f"build of the {what}", "skipped", 0.0, reason)
         self.run("build", ["ninja", "-C", BUILD, "-k", "0", "-j", os.cpu_count() or 1, *targets],
                  min(BUILD_SECONDS, self.left(60)))
         return (BUILD / "lib" / "libyoke_cuda.so").exists() and any((BUILD / "python" / "yoke").glob("_yoke*.so"))
@@ -174,7 +176,7 @@ class Run:
         avx512 = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
         options = {"Python_EXECUTABLE": sys.executable, "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": major + minor,
                    "YOKE_CPU_ISAS": "base;v4" if avx512 else "base;v3", "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO",
-                   "YOKE_GTEST": "AUTO", "YOKE_LUA": "OFF", "YOKE_WERROR": "OFF"}  # whichever compiler this is
+                   "YOKE_GTEST": "AUTO", "YOKE_LUA": "AUTO", "YOKE_WERROR": "OFF"}  # whichever compiler this is
         pybind11 = ask(sys.executable, "-m", "pybind11", "--cmakedir")
         if pybind11:
             options["pybind11_DIR"] = pybind11

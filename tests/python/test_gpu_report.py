@@ -1,8 +1,12 @@
 """The report of `./dev gpu`, from figures that are given, and what its parts say of a tool's output."""
 
+import argparse
 import pathlib
+import re
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -24,6 +28,13 @@ def jobs():
 
     yield jobs
     sys.path.remove(str(ROOT / "tests" / "gpu"))
+
+
+@pytest.fixture(scope="module")
+def compare(jobs):
+    import compare
+
+    return compare
 
 
 @pytest.fixture
@@ -107,3 +118,25 @@ def test_a_made_set_of_pictures_reads_as_one(jobs, tmp_path):
     labels = yoke.data.read_idx(f"{folder}/t10k-labels-idx1-ubyte.gz")
     assert (tuple(images.shape), tuple(labels.shape)) == ((1000, 28, 28), (1000,))
     assert set(labels.tolist()) == set(range(10))
+
+
+@pytest.mark.parametrize("options, status, said", [
+    ([], 0, "recorded: [1-9][0-9]* results of 2 ops, 0 samples failed$"),
+    (["--seconds", "0"], 3, "recorded: 0 results of 0 ops, 0 samples failed, no time was left for neg abs$")])
+def test_a_record_that_is_not_whole_is_no_success(tmp_path, options, status, said):
+    pytest.importorskip("yoke")
+    command = [sys.executable, "tests/gpu/compare.py", "--folder", str(tmp_path / "found.npz"), "--record", "cpu", "--small",
+               "--ops", "neg,abs", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert re.search(said, done.stdout.strip())
+
+
+def test_an_op_that_fails_anywhere_is_a_difference(compare, capsys):
+    options = argparse.Namespace(device="cuda")
+    value = {"neg|0 neg(5)|float32|float32": np.ones(5, np.float32)}
+    wrong = {"neg|0 neg(5)|float32": "UnsupportedError: neg has no kernel"}
+    assert compare.judge((value, {}), (value, {}), "cpu", options) == (1, 1, 0)
+    assert compare.judge(({}, wrong), (value, {}), "cpu", options) == (0, 0, 1)
+    assert compare.judge(({}, wrong), ({}, wrong), "cpu", options) == (0, 0, 2)
+    assert "FAILS on cuda alone: neg|0 neg(5)|float32: UnsupportedError" in capsys.readouterr().out

@@ -264,6 +264,8 @@ def test_threads_that_wait_all_the_time_never_meet_a_capture():
 def test_memory_that_runs_out_within_a_capture_is_taken_from_what_waits():
     if yoke.current_device().kind == "cpu":
         return  # nobody knows how much of it there is
+    if yoke.mem_get_info()[1] > 4 << 30:
+        pytest.skip("takes most of the memory: not on a GPU that others use")
     yoke.empty_cache()
     tenth = yoke.mem_get_info()[0] // 10 // 4
     waiting = [yoke.empty((tenth,)) for _ in range(8)]
