@@ -85,6 +85,25 @@ def test_topk_takes_the_first_of_equals_however_it_selects(dtype, largest):
             np.testing.assert_array_equal(to_numpy(values), np.take_along_axis(array, want[:, :k], 1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_rows_on_one_side_of_zero_takes_nothing_else(dtype, largest):
+    for n in (257, 1000, 5000):
+        array = np.random.default_rng(n).permutation(n).reshape(1, n).repeat(3, 0).astype("float64") / (1 if dtype == "int32" else n)
+        array = (-1 - array if largest else 1 + array).astype(dtype)
+        values, _ = yoke.topk(to_yoke(array), 5, 1, largest)
+        np.testing.assert_array_equal(to_numpy(values), (-np.sort(-array, 1) if largest else np.sort(array, 1))[:, :5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("n", [1024, 2048, 4096])
+def test_rows_of_the_very_length_of_a_tile_sort(n, dtype):
+    array = np.random.default_rng(n).permutation(3 * n).reshape(3, n).astype(dtype)
+    values, index = yoke.sort(to_yoke(array), -1)
+    np.testing.assert_array_equal(to_numpy(values), np.sort(array, -1))
+    np.testing.assert_array_equal(to_numpy(index), np.argsort(array, -1))
+
+
 def test_topk_of_a_rising_row_replaces_all_it_has():
     values, index = yoke.topk(yoke.arange(10_000), 50)
     assert values.tolist() == index.tolist() == list(range(9999, 9949, -1))
