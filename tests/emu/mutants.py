@@ -37,6 +37,7 @@ PASSES = [(None, {}), (None, WATCHED)] + [
      dict(YOKE_EMU_THREADS=threads, YOKE_EMU_SEED=seed, FAKE_CUDA_SEED=seed, FAKE_CUDA_MULTIPROCESSORS="1"))
     for seed, threads in (("1", "64"), ("2", "512"))]
 LEAST = 90  # % that must be caught
+SANITIZED_COST = 10  # times the seconds that a test takes without sanitizers
 STATE_BYTES = 4096
 
 
@@ -134,7 +135,8 @@ class Judge:
             tests = sorted({test.split("::")[0] for job in jobs for test, _ in job["tests"]})
             bench = self.sanitized if variables is WATCHED and self.sanitized and not library else self.bench
             survivors = set()
-            for line in bench.run(tests, library or bench.folder, variables, jobs=jobs, **self.limits):
+            seconds = self.options.seconds / (SANITIZED_COST if bench is self.sanitized else 1)
+            for line in bench.run(tests, library or bench.folder, variables, jobs=jobs, until=self.until, seconds=seconds):
                 mutant = self.mutants[line.pop("number")]
                 self.end(mutant, **line)
                 if line["verdict"] == "survived":
@@ -159,7 +161,6 @@ class Judge:
 
     def judge(self, chosen):
         self.until = time.time() + 60 * self.options.minutes
-        self.limits = dict(until=self.until, seconds=self.options.seconds)
         together = [m for m in chosen if m.edit and self.of_place[m.number]]
         jobs = self.options.jobs
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
