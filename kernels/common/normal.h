@@ -33,8 +33,8 @@ YOKE_HD float square_rest(float t, float square)
 #endif
 }
 
-// exp(-t^2 / 2) p(u) with u = 1 - 6 / (t + 3), p minimax to 2^-26.7. Odd and even powers of what
-// is not decided by its first terms add up side by side: in one chain p takes longer than exp.
+// exp(-t^2 / 2) p(u) with u = 1 - 6 / (t + 3), p minimax to 2^-26.7. All of p but its first two
+// terms adds up odd and even powers side by side: one chain would take longer than exp.
 YOKE_HD NormalTail<float> normal_tail(float t)
 {
     float square = t * t;

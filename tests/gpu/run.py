@@ -160,7 +160,7 @@ class Run:
         known = {line.split(":")[0] for line in listed.splitlines()}
         targets = ["yoke", "_yoke", "yoke_cuda", "benchmarks"]
         for target, what, reason in (("test_backend_all", "contract suite", "there is no GoogleTest"),
-                                     ("emu_cuda_module", "emulated kernels", "see configure.log"),
+                                     ("emu_cuda_module", "emulated kernels", "CMake left them out: see build/gpu/configure.log"),
                                      ("yoke_lua", "Lua binding", "there is no lua.h")):
             if target in known:
                 targets.append(target)

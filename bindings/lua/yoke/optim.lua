@@ -240,12 +240,12 @@ function Optimizer:load_state_dict(dict)
     options.entries(load_call, "state", dict.state, {})
     local groups = self.handle:group_count()
     if #dict.groups ~= groups then
-        core.raise("value", "load_state_dict", ("%d groups for an optimizer with %d"):format(#dict.groups, groups))
+        core.raise("value", load_call, ("%d groups for an optimizer with %d"):format(#dict.groups, groups))
     end
     local total = 0
     for number = 0, groups - 1 do total = total + self.handle:param_count(number) end
     if #dict.state ~= total then
-        core.raise("value", "load_state_dict",
+        core.raise("value", load_call,
             ("state of %d parameters for an optimizer with %d"):format(#dict.state, total))
     end
     check_saved(self, dict)

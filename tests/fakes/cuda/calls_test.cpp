@@ -325,24 +325,17 @@ TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
     });
 }
 
-TEST(Peers, ThatCannotBeReachedAreCopiedFromAllTheSame)
+TEST(Peers, ThatCannotOrShallNotBeReachedAreCopiedFromAllTheSame)
 {
-    in_fresh_process([] {
-        setenv("FAKE_CUDA_PEERS", "0", 1);
-        Pair pair;
-        pair.copy_to(0);
-        EXPECT_EQ(pair.asked(), 0);
-    });
-}
-
-TEST(Peers, AreNotReachedWhereTheUserForbidsIt)
-{
-    in_fresh_process([] {
-        setenv("YOKE_NO_PEER_ACCESS", "1", 1);
-        Pair pair;
-        pair.copy_to(0);
-        EXPECT_EQ(pair.asked(), 0);
-    });
+    const std::pair<const char *, const char *> settings[] = {{"FAKE_CUDA_PEERS", "0"},
+                                                              {"YOKE_NO_PEER_ACCESS", "1"}};
+    for (const auto &[name, value] : settings)
+        in_fresh_process([&, name = name, value = value] {
+            setenv(name, value, 1);
+            Pair pair;
+            pair.copy_to(0);
+            EXPECT_EQ(pair.asked(), 0) << name;
+        });
 }
 
 TEST(Calls, AForkedChildIsRefused)

@@ -28,9 +28,9 @@ def fitting_state(optimizer: Optimizer, state_dict: Any) -> tuple[list[Any], dic
         raise _yoke.ValueError(f"{_CALL}(): the state has groups of {given} parameters, the optimizer of {own}; "
                                "make the optimizer over the same groups first")
     entries(_CALL, "state", state, ())
-    for number in state:
-        if number not in range(sum(own)):
-            raise _yoke.ValueError(f"{_CALL}(): the state is of parameter {number!r}, but there are {sum(own)}, counted from 0")
+    for at in state:
+        if at not in range(sum(own)):
+            raise _yoke.ValueError(f"{_CALL}(): the state is of parameter {at!r}, but there are {sum(own)}, counted from 0")
     for at, group in enumerate(groups):
         _check_options(optimizer, at, group)
     return groups, _checked_states(optimizer, state)
