@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+#include "kernels/cpu/simd/map.h"
+#include "kernels/cpu/simd/run.h"
+
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kTile = 32;
@@ -72,13 +75,46 @@ static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
     }
     parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
         walk<2>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
-            if (stride[0] == sizeof(T) && stride[1] == sizeof(T))
-                memcpy(data[0], data[1], (size_t)n * sizeof(T));
-            else
-                map_run<T, T>(Converted<T, T>(), data, stride, n);
+            copy_run(data, stride, n, sizeof(T));
         });
     });
     return YOKE_OK;
+}
+
+// ---- casts ------------------------------------------------------------------------------------------------------
+
+// The float that a narrow dtype is rounded from: one rounding in all, whatever the source.
+template <class From>
+struct BeforeNarrow {
+    YOKE_HD float operator()(From x) const
+    {
+        if constexpr (std::is_same_v<From, double>)
+            return kernels::f64_to_f32_odd(x);
+        else if constexpr (std::is_same_v<From, int64_t>)
+            return kernels::f64_to_f32_odd(kernels::i64_to_f64_odd(x));
+        else if constexpr (std::is_same_v<From, int32_t>)
+            return kernels::f64_to_f32_odd((double)x);
+        else
+            return (float)x;
+    }
+};
+
+template <class To, class From>
+static yoke_status convert_all(const yoke_operand &dst, const yoke_operand &src)
+{
+    constexpr bool both_narrow = kernels::is_narrow<To> && kernels::is_narrow<From>;
+    using Source = std::conditional_t<kernels::is_narrow<From>, float, From>;
+    if constexpr (std::is_same_v<To, From>) return YOKE_OK;
+    // The pair that autocast converts, and that no instruction of every processor does.
+    else if constexpr ((std::is_same_v<To, bf16> && std::is_same_v<From, float>) ||
+                       (std::is_same_v<From, bf16> && std::is_same_v<To, float>))
+        return map<To, From>(Converted<To, From>(), kGrain, dst, src);
+    else if constexpr (kernels::is_narrow<To> && !both_narrow && !std::is_same_v<From, float>)
+        return map<float, From>(BeforeNarrow<From>(), kGrain, dst, src);
+    else if constexpr (kernels::is_narrow<To>)
+        return map<float, float>(Converted<float, float>(), kGrain, dst, src);
+    else
+        return map<To, Source>(Converted<To, Source>(), kGrain, dst, src);
 }
 
 yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
@@ -88,12 +124,19 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
         return for_size(launch, "src", dtype_size(src.dtype),
                         [&]<class T>() { return copy_same<T>(dst, src); });
     return for_stored(launch, "src", src.dtype, [&]<class From>() {
-        return for_stored(launch, "x", dst.dtype, [&]<class To>() {
-            if constexpr (std::is_same_v<From, To>)
-                return (yoke_status)YOKE_OK;
-            else
-                return map<To, From>(dst, src, Converted<To, From>());
-        });
+        return for_stored(launch, "x", dst.dtype,
+                          [&]<class To>() { return convert_all<To, From>(dst, src); });
+    });
+}
+
+yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke_arg &value,
+                         uint64_t *bits)
+{
+    *bits = 0;
+    return for_stored(launch, "x", dtype, [&]<class T>() {
+        T element = kernels::value_of<T>(value);
+        memcpy(bits, &element, sizeof(element));
+        return (yoke_status)YOKE_OK;
     });
 }
 
@@ -116,14 +159,8 @@ YOKE_KERNEL(copy_)
 YOKE_KERNEL(fill_)
 {
     const yoke_operand &x = launch->operands[0];
-    const yoke_arg &value = launch->params[0];
-    uint64_t bits = 0;
-    yoke_status status = for_stored(launch, "x", x.dtype, [&]<class T>() {
-        T element = kernels::value_of<T>(value);
-        memcpy(&bits, &element, sizeof(element));
-        return (yoke_status)YOKE_OK;
-    });
-    if (status) return status;
+    uint64_t bits;
+    if (yoke_status status = element_bits(launch, x.dtype, launch->params[0], &bits)) return status;
     yoke_operand source = {};
     source.data = &bits;
     source.numel = 1;

@@ -9,4 +9,8 @@ YOKE_SIMD_BEGIN
 yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
                          const yoke_operand &src);
 
+// The bits of a script's number as an element of `dtype`.
+yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke_arg &value,
+                         uint64_t *bits);
+
 YOKE_SIMD_END

@@ -5,6 +5,7 @@
 // work is shared out so that no two threads ever reach the same element.
 #include "kernels/common/elementwise.h"
 #include "kernels/cpu/simd/indices.h"
+#include "kernels/cpu/simd/run.h"
 
 #include <cstring>
 
@@ -98,10 +99,7 @@ template <class T>
 static void copy_block(const Loop<2> &block)
 {
     walk<2>(block, 0, block.numel, [](char *const *data, const int64_t *stride, int64_t n) {
-        if (stride[0] == sizeof(T) && stride[1] == sizeof(T))
-            memcpy(data[0], data[1], (size_t)n * sizeof(T));
-        else
-            map_run<T, T>(Converted<T, T>(), data, stride, n);
+        copy_run(data, stride, n, sizeof(T));
     });
 }
 
@@ -161,7 +159,7 @@ template <class T>
 struct Write {
     void operator()(char *const *data, const int64_t *stride, int64_t n) const
     {
-        map_run<T, T>(Converted<T, T>(), data, stride, n);
+        copy_run(data, stride, n, sizeof(T));
     }
 };
 

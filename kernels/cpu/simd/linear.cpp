@@ -3,6 +3,7 @@
 
 #include "kernels/common/activation.h"
 #include "kernels/cpu/simd/copy.h"
+#include "kernels/cpu/simd/map.h"
 #include "kernels/cpu/simd/product.h"
 
 YOKE_SIMD_BEGIN
@@ -85,7 +86,8 @@ static yoke_status activate(const yoke_launch *launch, const yoke_operand &out,
                 char *data[2] = {(char *)(data_of<T>(out) + first + begin),
                                  (char *)(data_of<T>(before) + first + begin)};
                 const int64_t stride[2] = {sizeof(T), sizeof(T)};
-                map_run<T, T>(Stored<T, F>{}, data, stride, end - begin);
+                const yoke_dtype dtypes[2] = {out.dtype, out.dtype};
+                map_run(make_map<T, T>(Stored<T, F>{}), dtypes, data, stride, end - begin);
             });
         });
     });

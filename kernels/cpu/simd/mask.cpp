@@ -1,7 +1,8 @@
 // masked_fill, tril and triu: elements that are kept or replaced.
+#include "kernels/cpu/simd/copy.h"
 #include "kernels/cpu/simd/indices.h"
-
-#include <cstring>
+#include "kernels/cpu/simd/map.h"
+#include "kernels/cpu/simd/run.h"
 
 YOKE_SIMD_BEGIN
 
@@ -11,9 +12,10 @@ YOKE_KERNEL(masked_fill)
                        &out = launch->operands[2];
     const yoke_arg &value = launch->params[0];
     if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
-    return for_any(launch, "x", x.dtype, [&]<class T>() {
-        T fill = kernels::value_of<T>(value);
-        return map<T, T, bool>(out, x, mask, kernels::MaskedFill<T>{fill});
+    uint64_t bits = 0;
+    if (yoke_status status = element_bits(launch, x.dtype, value, &bits)) return status;
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        return map<T, T, bool>(kernels::MaskedFill<T>{(T)bits}, kGrain, out, x, mask);
     });
 }
 
@@ -38,7 +40,7 @@ static void copy_triangle(const yoke_operand &out, const yoke_operand &x, int64_
             char *to = line.data[0];
             char *part[2] = {to + kept.first * steps[0], line.data[1] + kept.first * steps[1]};
             for (int64_t i = 0; i < kept.first; i++) *(T *)(to + i * steps[0]) = T(0);
-            map_run<T, T>(Converted<T, T>(), part, steps, kept.last - kept.first);
+            copy_run(part, steps, kept.last - kept.first, sizeof(T));
             for (int64_t i = kept.last; i < columns; i++) *(T *)(to + i * steps[0]) = T(0);
         }
     });

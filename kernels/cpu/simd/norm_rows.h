@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "kernels/common/span.h"
+#include "kernels/cpu/simd/fetch.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/share.h"
 

@@ -1,5 +1,6 @@
 // Elementwise arithmetic and functions, over any strides.
 #include "kernels/cpu/simd/pointwise.h"
+#include "kernels/cpu/simd/iterate.h"
 
 YOKE_SIMD_BEGIN
 
@@ -31,17 +32,6 @@ YOKE_KERNEL(_clamp_backward)
 
 // ---- larger, smaller, powers: gradients ------------------------------------------------------------------------
 
-template <class T, class F>
-static yoke_status ternary(const yoke_launch *launch, int64_t grain)
-{
-    const yoke_operand *x = launch->operands;
-    return map_many<T, T, T, T>(
-        x[3], x[0], x[1], x[2], [](T g, T a, T b) __attribute__((always_inline)) {
-            return store<T>(F()(load<T>(g), load<T>(a), load<T>(b)));
-        },
-        grain);
-}
-
 YOKE_POINTWISE(_maximum_backward, for_float, kGrain,
                (ternary<T, kernels::MaximumBackward>(launch, kGrain)))
 YOKE_POINTWISE(_minimum_backward, for_float, kGrain,
@@ -62,9 +52,9 @@ YOKE_KERNEL(_pow_backward)
     return for_float(launch, "grad", x[0].dtype, [&]<class T>() {
         switch (small_power<T>(x[2])) {
             case 2:
-                return map<T, T, T>(x[3], x[0], x[1], Stored<T, kernels::SquareBackward>{});
+                return map<T, T, T>(Stored<T, kernels::SquareBackward>{}, kGrain, x[3], x[0], x[1]);
             case 3:
-                return map<T, T, T>(x[3], x[0], x[1], Stored<T, kernels::CubeBackward>{});
+                return map<T, T, T>(Stored<T, kernels::CubeBackward>{}, kGrain, x[3], x[0], x[1]);
             default:
                 return ternary<T, kernels::PowBackward>(launch, kCostlyGrain);
         }
@@ -75,8 +65,8 @@ YOKE_KERNEL(_pow_exponent_backward)
 {
     const yoke_operand *x = launch->operands;
     return for_float(launch, "x", x[0].dtype, [&]<class T>() {
-        return map_many<T>(x[4], x[0], x[1], x[2], x[3], kernels::PowExponentBackward(),
-                           kCostlyGrain);
+        return map<T, T, T, T, T>(Stored<T, kernels::PowExponentBackward>{}, kCostlyGrain, x[4],
+                                  x[0], x[1], x[2], x[3]);
     });
 }
 
@@ -110,8 +100,9 @@ YOKE_KERNEL(pow)
         }
         if constexpr (is_float<T>) {
             if (small_power<T>(x[1]) == 2)
-                return map<T, T>(x[2], x[0], Stored<T, kernels::Square>{});
-            if (small_power<T>(x[1]) == 3) return map<T, T>(x[2], x[0], Stored<T, kernels::Cube>{});
+                return map<T, T>(Stored<T, kernels::Square>{}, kGrain, x[2], x[0]);
+            if (small_power<T>(x[1]) == 3)
+                return map<T, T>(Stored<T, kernels::Cube>{}, kGrain, x[2], x[0]);
         }
         return binary<T, kernels::Pow>(launch, kCostlyGrain);
     });

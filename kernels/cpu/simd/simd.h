@@ -42,12 +42,12 @@ using kernels::store;
     }                                            \
     yoke_status entry::name(const yoke_launch *launch)
 
-inline int64_t min(int64_t a, int64_t b)
+constexpr int64_t min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-inline int64_t max(int64_t a, int64_t b)
+constexpr int64_t max(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/common/loss.h"
+#include "kernels/cpu/simd/fetch.h"
 #include "kernels/cpu/simd/iterate.h"
 
 YOKE_SIMD_BEGIN

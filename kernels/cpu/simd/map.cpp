@@ -1,0 +1,279 @@
+// What all elementwise maps share: the walk, the team, and the buffers of what is no dense run.
+#include "kernels/cpu/simd/map.h"
+
+#include <cstring>
+
+#include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/run.h"
+
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kBufferBytes = 2048;   // of each operand; all of them fit the first-level cache
+constexpr int64_t kGroupBytes = 64 * 8;  // the largest group
+
+// ---- less than a group: what is left of a dense run, and the whole of a small tensor ----------------------------------
+// Where there are masks, no call.
+
+#if defined(__AVX512BW__)
+static __mmask64 mask_of(int64_t bytes)
+{
+    return bytes >= 64 ? ~(uint64_t)0 : bytes <= 0 ? 0 : ~(uint64_t)0 >> (64 - bytes);
+}
+
+static void load_padded(const char *from, int64_t bytes, int64_t padded, char *to)
+{
+    for (int64_t at = 0; at < padded; at += 64)
+        _mm512_store_si512(to + at, _mm512_maskz_loadu_epi8(mask_of(bytes - at), from + at));
+}
+
+static void store_part(const char *from, int64_t bytes, char *to)
+{
+    for (int64_t at = 0; at < bytes; at += 64)
+        _mm512_mask_storeu_epi8(to + at, mask_of(bytes - at), _mm512_load_si512(from + at));
+}
+#else
+static void load_padded(const char *from, int64_t bytes, int64_t padded, char *to)
+{
+    memcpy(to, from, (size_t)bytes);
+    memset(to + bytes, 0, (size_t)(padded - bytes));
+}
+
+static void store_part(const char *from, int64_t bytes, char *to)
+{
+    memcpy(to, from, (size_t)bytes);
+}
+#endif
+
+static void run_part(const MapLoop &loop, char *const *data, int64_t n)
+{
+    alignas(64) char buffers[kMapOperands][kGroupBytes];
+    char *place[kMapOperands];
+    for (int i = 0; i < loop.count; i++) {
+        place[i] = buffers[i];
+        if (i > 0) load_padded(data[i], n * loop.size[i], loop.group * loop.size[i], place[i]);
+    }
+    loop.run(loop.functor, place, 1, false);
+    store_part(place[0], n * loop.size[0], data[0]);
+}
+
+// ---- what is strided, broadcast or narrow: blocks that pass through buffers ------------------------------------------
+
+// One operand of a block: `rows` runs of n elements each.
+struct Rows {
+    char *data;
+    int64_t stride, n, row_stride, rows;  // strides in bytes
+    int64_t size;                         // of an element as it is stored
+
+    bool is_dense() const { return stride == size && (rows == 1 || row_stride == n * size); }
+    bool is_same_for_all() const { return stride == 0 && (rows == 1 || row_stride == 0); }
+};
+
+// A loop with the dtypes in which its operands are stored.
+class Mapper {
+public:
+    Mapper(const MapLoop &loop, const yoke_dtype *dtypes) : loop_(loop)
+    {
+        int64_t widest = 1;
+        for (int i = 0; i < loop.count; i++) {
+            stored_[i] = dtype_size(dtypes[i]);
+            narrow_[i] = stored_[i] < loop.size[i] ? dtypes[i] : (yoke_dtype)YOKE_NONE;
+            widest = max(widest, loop.size[i]);
+        }
+        block_ = kBufferBytes / widest;
+    }
+
+    // Elements of a block; rows that are much shorter are worth taking several at a time.
+    int64_t block() const { return block_; }
+
+    // n elements of every operand.
+    void run(char *const *data, const int64_t *stride, int64_t n) const
+    {
+        bool dense = true;
+        for (int i = 0; i < loop_.count; i++)
+            dense &= stride[i] == loop_.size[i] && narrow_[i] == YOKE_NONE;
+        if (!dense) return run_blocks(data, stride, n);
+        int64_t groups = n / loop_.group, whole = groups * loop_.group;
+        if (groups) loop_.run(loop_.functor, data, groups, is_far(n * loop_.size[0]));
+        if (whole == n) return;
+        char *rest[kMapOperands];
+        for (int i = 0; i < loop_.count; i++) rest[i] = data[i] + whole * stride[i];
+        run_part(loop_, rest, n - whole);
+    }
+
+    // The same for several rows, of no more than a block in all.
+    void run_rows(char *const *data, const int64_t *stride, int64_t n, const int64_t *row_stride,
+                  int64_t rows) const
+    {
+        alignas(64) char buffers[kMapOperands][kBufferBytes];
+        Rows operands[kMapOperands];
+        for (int i = 0; i < loop_.count; i++)
+            operands[i] = {data[i], stride[i], n, row_stride[i], rows, stored_[i]};
+        run_block(operands, buffers, false);
+    }
+
+private:
+    void run_blocks(char *const *data, const int64_t *stride, int64_t n) const
+    {
+        alignas(64) char buffers[kMapOperands][kBufferBytes];
+        Rows operands[kMapOperands];
+        for (int64_t at = 0; at < n; at += block_) {
+            for (int i = 0; i < loop_.count; i++)
+                operands[i] = {
+                    data[i] + at * stride[i], stride[i], min(block_, n - at), 0, 1, stored_[i]};
+            run_block(operands, buffers, at > 0);
+        }
+    }
+
+    // `again`: what is the same for all elements stands in its buffer already.
+    void run_block(const Rows *operands, char (*buffers)[kBufferBytes], bool again) const
+    {
+        char *place[kMapOperands];
+        int64_t count = operands[0].n * operands[0].rows;
+        int64_t groups = divide_up(count, loop_.group), padded = groups * loop_.group;
+        for (int i = 0; i < loop_.count; i++) {
+            const Rows &operand = operands[i];
+            bool serves = padded == count && narrow_[i] == YOKE_NONE && operand.is_dense();
+            place[i] = serves ? operand.data : buffers[i];
+            if (i > 0 && !serves && !(again && operand.is_same_for_all()))
+                load(operand, i, count, padded, place[i]);
+        }
+        loop_.run(loop_.functor, place, groups, false);
+        if (place[0] == buffers[0]) store(operands[0], count, place[0]);
+    }
+
+    // An operand's elements as the loop takes them, and zeros up to `padded`.
+    void load(const Rows &rows, int i, int64_t count, int64_t padded, char *to) const
+    {
+        alignas(64) char raw[kBufferBytes / 2];
+        const char *run = rows.data;
+        if (!rows.is_dense()) {
+            char *gathered = narrow_[i] == YOKE_NONE ? to : raw;
+            for (int64_t r = 0; r < rows.rows; r++)
+                gather_run(rows.data + r * rows.row_stride, rows.stride, rows.n, rows.size,
+                           gathered + r * rows.n * rows.size);
+            run = gathered;
+        }
+        if (narrow_[i] != YOKE_NONE)
+            widen_run(narrow_[i], run, count, (float *)to);
+        else if (run != to)
+            memcpy(to, run, (size_t)(count * rows.size));
+        memset(to + count * loop_.size[i], 0, (size_t)((padded - count) * loop_.size[i]));
+    }
+
+    void store(const Rows &rows, int64_t count, const char *from) const
+    {
+        alignas(64) char raw[kBufferBytes / 2];
+        if (narrow_[0] != YOKE_NONE) {
+            char *to = rows.is_dense() ? rows.data : raw;
+            narrow_run(narrow_[0], (const float *)from, count, to);
+            if (to == rows.data) return;
+            from = raw;
+        }
+        for (int64_t r = 0; r < rows.rows; r++)
+            scatter_run(from + r * rows.n * rows.size, rows.data + r * rows.row_stride, rows.stride,
+                        rows.n, rows.size);
+    }
+
+    const MapLoop &loop_;
+    int64_t block_;
+    int64_t stored_[kMapOperands];     // bytes of an element
+    yoke_dtype narrow_[kMapOperands];  // of an operand whose elements are converted, else YOKE_NONE
+};
+
+void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
+             const int64_t *stride, int64_t n)
+{
+    Mapper(loop, dtypes).run(data, stride, n);
+}
+
+// ---- whole operands ---------------------------------------------------------------------------------------------
+
+// Elements [begin, end) of a loop with short rows, as many rows at a time as a block holds.
+template <int N>
+static void walk_rows(const Mapper &mapper, const Loop<N> &loop, int64_t begin, int64_t end)
+{
+    const int64_t length = loop.shape[0], most = mapper.block() / length;
+    Cursor<N> cursor(loop, begin);
+    while (begin < end) {
+        int64_t n = min(length - cursor.at[0], end - begin);
+        if (n < length) {  // where the range begins or ends
+            mapper.run(cursor.data, loop.stride[0], n);
+            cursor.advance(loop, 0, n);
+        } else {
+            int64_t rows = min(min(most, (end - begin) / length), loop.shape[1] - cursor.at[1]);
+            mapper.run_rows(cursor.data, loop.stride[0], length, loop.stride[1], rows);
+            cursor.advance(loop, 1, rows);
+            n = rows * length;
+        }
+        begin += n;
+    }
+}
+
+template <int N>
+static void map_walk(const Mapper &mapper, const yoke_operand *const *operands, int64_t grain)
+{
+    const yoke_operand *all[N];
+    for (int i = 0; i < N; i++) all[i] = operands[i];
+    Loop<N> loop;
+    plan_loop<N>(loop, all);
+    bool is_short = loop.ndim > 1 && loop.shape[0] * 4 <= mapper.block();
+    parallel_range(loop.numel, grain, [&](int64_t begin, int64_t end) {
+        if (is_short) return walk_rows<N>(mapper, loop, begin, end);
+        walk<N>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+            mapper.run(data, stride, n);
+        });
+    });
+}
+
+// Whether every operand is a dense run of fewer elements than a group has, of the loop's own types.
+static bool is_part(const MapLoop &loop, const yoke_operand *const *operands, int64_t n)
+{
+    bool part = n > 0 && n < loop.group;
+    for (int i = 0; i < loop.count && part; i++)
+        part = operands[i]->numel == n && is_contiguous(*operands[i]) &&
+               dtype_size(operands[i]->dtype) == loop.size[i];
+    return part;
+}
+
+// Whether an operand is one run beside n elements, or one value for all of them: what small launches mostly are.
+static bool is_simple(const yoke_operand &operand, int64_t n)
+{
+    return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));
+}
+
+yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain)
+{
+    char *data[kMapOperands];
+    yoke_dtype dtypes[kMapOperands];
+    int64_t stride[kMapOperands], n = operands[0]->numel;
+    bool simple = n < 2 * grain && is_contiguous(*operands[0]);
+    for (int i = 0; i < loop.count; i++) {
+        data[i] = data_of<char>(*operands[i]);
+        dtypes[i] = operands[i]->dtype;
+        stride[i] = operands[i]->numel == n ? dtype_size(dtypes[i]) : 0;
+        simple = simple && is_simple(*operands[i], n);
+    }
+    if (n == 0) return YOKE_OK;
+    if (is_part(loop, operands, n)) {
+        run_part(loop, data, n);
+        return YOKE_OK;
+    }
+    Mapper mapper(loop, dtypes);
+    if (simple)
+        mapper.run(data, stride, n);
+    else if (loop.count == 2)
+        map_walk<2>(mapper, operands, grain);
+    else if (loop.count == 3)
+        map_walk<3>(mapper, operands, grain);
+    else if (loop.count == 4)
+        map_walk<4>(mapper, operands, grain);
+    else
+        map_walk<5>(mapper, operands, grain);
+    return YOKE_OK;
+}
+
+YOKE_SIMD_END

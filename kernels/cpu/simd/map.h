@@ -1,0 +1,126 @@
+// Elementwise maps: result = f(inputs), over any strides and by the whole team.
+//
+// Contract
+//  * map<Out, A…>(result, inputs…, f) is compiled to one loop, over dense runs (dense_loop). All that is left is done
+//    once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which passes
+//    through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
+//  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to compute
+//    apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument.
+//  * f takes and gives stored values (Stored, Converted). f16 has no loop of its own: its elements are converted to a
+//    buffer of floats (instructions do that), and the loop is that of float. Narrow floats (f16, bf16, float8) also
+//    come by a loop of float where the operand's dtype is one and the loop's type is float.
+//  * Each element of an input is read before the same one of the result is written, so the two may be one tensor.
+#pragma once
+
+#include <utility>
+
+#include "kernels/cpu/simd/fetch.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int kMapOperands = 5;  // the result and up to four inputs
+
+// One loop over dense runs, and what is to be known of it.
+struct MapLoop {
+    // data: the result, then the inputs. `far` says that the run is longer than the caches.
+    void (*run)(const void *functor, char *const *data, int64_t groups, bool far);
+    const void *functor;
+    uint8_t count;               // of operands
+    uint8_t group;               // elements
+    uint8_t size[kMapOperands];  // bytes of an element, as the loop takes it
+};
+
+// operands[0] is the result, to whose shape the inputs broadcast. Work below `grain` stays in the calling thread.
+yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain);
+
+// The same over one run; dtypes and strides (in bytes) are those of the operands as they are stored.
+void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
+             const int64_t *stride, int64_t n);
+
+// The types a loop has for those of its operands.
+template <class T>
+using loop_type = std::conditional_t<std::is_same_v<T, f16>, float, T>;
+
+// A functor of kernels/common as one over stored values of a loop's type. Always inlined (YOKE_HD), as every functor of a
+// map must be: a loop with a call in it does not become vectors.
+template <class L, class F>
+struct StoredAs {
+    F f;
+    template <class... A>
+    YOKE_HD L operator()(A... a) const
+    {
+        return store<L>(f(load<L>(a)...));
+    }
+};
+template <class T, class F>
+using Stored = StoredAs<loop_type<T>, F>;
+
+template <class To, class From>
+struct Converted {
+    YOKE_HD To operator()(From x) const { return convert<To>(x); }
+};
+
+// ---- the loop ---------------------------------------------------------------------------------------------------
+
+// Elements with which the narrowest operand fills 64 bytes, the widest vector there is.
+template <class... T>
+constexpr uint8_t group_size()
+{
+    int64_t least = 8;
+    ((least = min(least, (int64_t)sizeof(T))), ...);
+    return (uint8_t)(64 / least);
+}
+
+// Whole groups: a multiple of every vector's length, which the compiler sees, so that no scalar loop follows. A long
+// run goes by steps of a few vectors, each of which fetches what a later step needs.
+template <int64_t kGroup, class F, class Out, class... A>
+YOKE_HD void dense_loop(const F f, int64_t groups, bool far, Out *out, const A *...in)
+{
+    constexpr int64_t kStep = max(1, 64 / kGroup);
+    int64_t step = far ? kStep : groups;
+    for (; groups > 0; groups -= step) {
+        int64_t n = min(step, groups) * kGroup;
+        if (far) {
+            fetch_to_write((char *)out + kFetchAhead, kStep * kGroup * (int64_t)sizeof(Out));
+            (fetch_to_read((const char *)in + kFetchAhead, kStep * kGroup * (int64_t)sizeof(A)),
+             ...);
+        }
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) out[i] = f(in[i]...);
+        out += n;
+        ((in += n), ...);
+    }
+}
+
+// f(in…) for each element: the one piece of code that a functor and its types are compiled to.
+template <class F, class Out, class... A>
+void run_dense(const void *functor, char *const *data, int64_t groups, bool far)
+{
+    [&]<size_t... I>(std::index_sequence<I...>)
+    {
+        dense_loop<group_size<Out, A...>()>(*static_cast<const F *>(functor), groups, far,
+                                            (Out *)data[0], (const A *)data[I + 1]...);
+    }
+    (std::make_index_sequence<sizeof...(A)>());
+}
+
+// The loop of a functor, which must outlive it, over results and inputs of the types T….
+template <class... T, class F>
+MapLoop make_map(const F &f)
+{
+    return {run_dense<F, loop_type<T>...>,
+            &f,
+            sizeof...(T),
+            group_size<loop_type<T>...>(),
+            {sizeof(loop_type<T>)...}};
+}
+
+// result = f(inputs…), where T… are the types of the result and of the inputs.
+template <class... T, class F, class... In>
+yoke_status map(const F &f, int64_t grain, const yoke_operand &out, const In &...in)
+{
+    const yoke_operand *const operands[] = {&out, &in...};
+    return map_operands(make_map<T...>(f), operands, grain);
+}
+
+YOKE_SIMD_END

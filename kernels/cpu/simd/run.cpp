@@ -1,0 +1,101 @@
+// Runs of elements, by size or by narrow dtype.
+#include "kernels/cpu/simd/run.h"
+
+#include <cstring>
+
+#include "kernels/common/span.h"
+
+YOKE_SIMD_BEGIN
+
+// f.operator()<T>() for an unsigned integer of `size` bytes.
+template <class F>
+static void by_size(int64_t size, const F &f)
+{
+#define YOKE_SIZE_CASE(value, type) \
+    case value:                     \
+        return f.template operator()<type>();
+    switch (size) {
+        YOKE_SIZE_TYPES(YOKE_SIZE_CASE)
+    }
+#undef YOKE_SIZE_CASE
+}
+
+void repeat_element(char *to, int64_t size, int64_t n)
+{
+    by_size(size, [&]<class T>() {
+        const T value = *(const T *)to;
+#pragma omp simd
+        for (int64_t i = 1; i < n; i++) ((T *)to)[i] = value;
+    });
+}
+
+void gather_run(const char *from, int64_t stride, int64_t n, int64_t size, char *to)
+{
+    if (stride == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+    if (stride == 0) {
+        memcpy(to, from, (size_t)size);
+        return repeat_element(to, size, n);
+    }
+    by_size(size, [&]<class T>() {
+        for (int64_t i = 0; i < n; i++) ((T *)to)[i] = *(const T *)(from + i * stride);
+    });
+}
+
+void scatter_run(const char *from, char *to, int64_t stride, int64_t n, int64_t size)
+{
+    if (stride == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+    by_size(size, [&]<class T>() {
+        for (int64_t i = 0; i < n; i++) *(T *)(to + i * stride) = ((const T *)from)[i];
+    });
+}
+
+void copy_run(char *const *data, const int64_t *stride, int64_t n, int64_t size)
+{
+    if (n <= 0) return;
+    if (stride[0] == size) return gather_run(data[1], stride[1], n, size, data[0]);
+    if (stride[1] == size) return scatter_run(data[1], data[0], stride[0], n, size);
+    by_size(size, [&]<class T>() {
+        for (int64_t i = 0; i < n; i++)
+            *(T *)(data[0] + i * stride[0]) = *(const T *)(data[1] + i * stride[1]);
+    });
+}
+
+void widen_run(yoke_dtype dtype, const void *from, int64_t n, float *to)
+{
+    switch (dtype) {
+        case YOKE_F16:
+            return kernels::convert_span((const f16 *)from, n, to);
+        case YOKE_BF16:
+            return kernels::convert_span((const bf16 *)from, n, to);
+        case YOKE_F8_E4M3:
+            return kernels::convert_span((const f8_e4m3 *)from, n, to);
+        case YOKE_F8_E5M2:
+            return kernels::convert_span((const f8_e5m2 *)from, n, to);
+        default:
+            break;  // no loop has another
+    }
+}
+
+void narrow_run(yoke_dtype dtype, const float *from, int64_t n, void *to)
+{
+    switch (dtype) {
+        case YOKE_F16:
+            return kernels::convert_span(from, n, (f16 *)to);
+        case YOKE_BF16:
+            return kernels::convert_span(from, n, (bf16 *)to);
+        case YOKE_F8_E4M3:
+            return kernels::convert_span(from, n, (f8_e4m3 *)to);
+        case YOKE_F8_E5M2:
+            return kernels::convert_span(from, n, (f8_e5m2 *)to);
+        default:
+            break;
+    }
+}
+
+YOKE_SIMD_END
