@@ -45,6 +45,15 @@ YOKE_KERNELS_BEGIN
     YOKE_DISPATCHER(for_stored, YOKE_STORED_TYPES) \
     YOKE_DISPATCHER(for_size, YOKE_SIZE_TYPES)
 
+// The dtype that a type stores.
+template <class T>
+inline constexpr yoke_dtype dtype_of = YOKE_NONE;
+#define YOKE_DTYPE_OF(value, type) \
+    template <>                    \
+    inline constexpr yoke_dtype dtype_of<type> = value;
+YOKE_STORED_TYPES(YOKE_DTYPE_OF)
+#undef YOKE_DTYPE_OF
+
 // Bytes of an element; 0 for what is no dtype.
 inline int64_t dtype_size(yoke_dtype dtype)
 {

@@ -4,9 +4,9 @@
 
 #include "kernels/common/attention.h"
 #include "kernels/common/philox.h"
-#include "kernels/common/span.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/run.h"
 #include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
@@ -77,7 +77,7 @@ inline void load_rows(const Matrix &m, int64_t first, int64_t count, int64_t row
         const T *from = (const T *)m.data + (first + r) * m.row_stride;
         if (r >= count) {
         } else if (m.column_stride == 1) {
-            kernels::convert_span(from, columns, to);
+            convert_run(from, columns, to);
         } else {
             for (int64_t d = 0; d < columns; d++) to[d] = load<T>(from[d * m.column_stride]);
         }
@@ -90,7 +90,7 @@ inline void store_row(const Matrix &m, int64_t row, const C *from, int64_t colum
 {
     T *to = (T *)m.data + row * m.row_stride;
     if (m.column_stride == 1)
-        kernels::convert_span(from, columns, to);
+        convert_run(from, columns, to);
     else
         for (int64_t d = 0; d < columns; d++) to[d * m.column_stride] = store<T>(from[d]);
 }

@@ -10,8 +10,8 @@
 #pragma once
 
 #include "kernels/common/per_plane.h"
-#include "kernels/common/span.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/run.h"
 #include "kernels/cpu/simd/share.h"
 
 YOKE_SIMD_BEGIN
@@ -62,19 +62,6 @@ struct Planes {
     }
 };
 
-// n values of T, `stride` bytes apart, as a dense run of C: where they are, or in the buffer.
-template <class T, class C>
-inline const C *load_run(const char *from, int64_t stride, int64_t n, C *buffer)
-{
-    if (stride == sizeof(T)) {
-        if constexpr (std::is_same_v<T, C>) return (const C *)from;
-        kernels::convert_span((const T *)from, n, buffer);
-        return buffer;
-    }
-    for (int64_t i = 0; i < n; i++) buffer[i] = load<T>(*(const T *)(from + i * stride));
-    return buffer;
-}
-
 // Values [begin, end) of one plane, a chunk after another: sum(in[N], count) gives a chunk's state.
 template <class T, class State, int N, class Sum>
 inline State sum_plane(const Planes<N> &planes, const Cursor<N> &plane, int64_t begin, int64_t end,
@@ -90,7 +77,9 @@ inline State sum_plane(const Planes<N> &planes, const Cursor<N> &plane, int64_t 
             const C *in[N];
             int64_t count = min(kPlaneChunk, n - first);
             for (int i = 0; i < N; i++)
-                in[i] = load_run<T>(data[i] + first * stride[i], stride[i], count, buffer[i]);
+                in[i] = static_cast<const C *>(load_elements(kernels::dtype_of<T>,
+                                                             data[i] + first * stride[i], stride[i],
+                                                             count, buffer[i]));
             total = State::combine(total, sum(in, count));
         }
     });
@@ -115,8 +104,9 @@ inline void sum_columns(const Planes<N> &planes, const Cursor<N> &plane, int64_t
         int64_t count = 0;
         for (; count < kPlaneRows && begin < end; count++, begin++, cursor.advance(values, 0, 1))
             for (int i = 0; i < N; i++)
-                in[i][count] = load_run<T>(cursor.data[i], planes.kept.stride[0][i], columns,
-                                           buffer + (i * kPlaneRows + count) * kPlaneColumns);
+                in[i][count] = static_cast<const C *>(
+                    load_elements(kernels::dtype_of<T>, cursor.data[i], planes.kept.stride[0][i],
+                                  columns, buffer + (i * kPlaneRows + count) * kPlaneColumns));
         sum(in, count, columns, block);
         for (int64_t j = 0; j < columns; j++) states[j] = State::combine(states[j], block[j]);
     }

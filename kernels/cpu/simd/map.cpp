@@ -50,14 +50,17 @@ static void store_part(const char *from, int64_t bytes, char *to)
 
 static void run_part(const MapLoop &loop, char *const *data, int64_t n)
 {
+    const MapTypes &types = loop.types;
     alignas(64) char buffers[kMapOperands][kGroupBytes];
     char *place[kMapOperands];
-    for (int i = 0; i < loop.count; i++) {
+    for (int i = 0; i < types.count; i++) {
         place[i] = buffers[i];
-        if (i > 0) load_padded(data[i], n * loop.size[i], loop.group * loop.size[i], place[i]);
+        if (i > 0)
+            load_padded(data[i], n * types.size[i], ((int64_t)types.size[i] << types.group_bits),
+                        place[i]);
     }
-    loop.run(loop.functor, place, 1, false);
-    store_part(place[0], n * loop.size[0], data[0]);
+    types.run(loop.functor, place, 1, false);
+    store_part(place[0], n * types.size[0], data[0]);
 }
 
 // ---- what is strided, broadcast or narrow: blocks that pass through buffers ------------------------------------------
@@ -75,15 +78,15 @@ struct Rows {
 // A loop with the dtypes in which its operands are stored.
 class Mapper {
 public:
-    Mapper(const MapLoop &loop, const yoke_dtype *dtypes) : loop_(loop)
+    Mapper(const MapLoop &loop, const yoke_dtype *dtypes) : loop_(loop), types_(loop.types)
     {
-        int64_t widest = 1;
-        for (int i = 0; i < loop.count; i++) {
+        int bits = 0;  // of the widest element's size
+        for (int i = 0; i < types_.count; i++) {
             stored_[i] = dtype_size(dtypes[i]);
-            narrow_[i] = stored_[i] < loop.size[i] ? dtypes[i] : (yoke_dtype)YOKE_NONE;
-            widest = max(widest, loop.size[i]);
+            narrow_[i] = stored_[i] < types_.size[i] ? dtypes[i] : (yoke_dtype)YOKE_NONE;
+            bits = types_.size[i] > 1 << bits ? __builtin_ctz(types_.size[i]) : bits;
         }
-        block_ = kBufferBytes / widest;
+        block_ = kBufferBytes >> bits;
     }
 
     // Elements of a block; rows that are much shorter are worth taking several at a time.
@@ -93,14 +96,14 @@ public:
     void run(char *const *data, const int64_t *stride, int64_t n) const
     {
         bool dense = true;
-        for (int i = 0; i < loop_.count; i++)
-            dense &= stride[i] == loop_.size[i] && narrow_[i] == YOKE_NONE;
+        for (int i = 0; i < types_.count; i++)
+            dense &= stride[i] == types_.size[i] && narrow_[i] == YOKE_NONE;
         if (!dense) return run_blocks(data, stride, n);
-        int64_t groups = n / loop_.group, whole = groups * loop_.group;
-        if (groups) loop_.run(loop_.functor, data, groups, is_far(n * loop_.size[0]));
+        int64_t groups = n >> types_.group_bits, whole = groups << types_.group_bits;
+        if (groups) types_.run(loop_.functor, data, groups, is_far(n * types_.size[0]));
         if (whole == n) return;
         char *rest[kMapOperands];
-        for (int i = 0; i < loop_.count; i++) rest[i] = data[i] + whole * stride[i];
+        for (int i = 0; i < types_.count; i++) rest[i] = data[i] + whole * stride[i];
         run_part(loop_, rest, n - whole);
     }
 
@@ -110,7 +113,7 @@ public:
     {
         alignas(64) char buffers[kMapOperands][kBufferBytes];
         Rows operands[kMapOperands];
-        for (int i = 0; i < loop_.count; i++)
+        for (int i = 0; i < types_.count; i++)
             operands[i] = {data[i], stride[i], n, row_stride[i], rows, stored_[i]};
         run_block(operands, buffers, false);
     }
@@ -121,7 +124,7 @@ private:
         alignas(64) char buffers[kMapOperands][kBufferBytes];
         Rows operands[kMapOperands];
         for (int64_t at = 0; at < n; at += block_) {
-            for (int i = 0; i < loop_.count; i++)
+            for (int i = 0; i < types_.count; i++)
                 operands[i] = {
                     data[i] + at * stride[i], stride[i], min(block_, n - at), 0, 1, stored_[i]};
             run_block(operands, buffers, at > 0);
@@ -133,15 +136,15 @@ private:
     {
         char *place[kMapOperands];
         int64_t count = operands[0].n * operands[0].rows;
-        int64_t groups = divide_up(count, loop_.group), padded = groups * loop_.group;
-        for (int i = 0; i < loop_.count; i++) {
+        int64_t group = (int64_t)1 << types_.group_bits, padded = (count + group - 1) & -group;
+        for (int i = 0; i < types_.count; i++) {
             const Rows &operand = operands[i];
             bool serves = padded == count && narrow_[i] == YOKE_NONE && operand.is_dense();
             place[i] = serves ? operand.data : buffers[i];
             if (i > 0 && !serves && !(again && operand.is_same_for_all()))
                 load(operand, i, count, padded, place[i]);
         }
-        loop_.run(loop_.functor, place, groups, false);
+        types_.run(loop_.functor, place, padded >> types_.group_bits, false);
         if (place[0] == buffers[0]) store(operands[0], count, place[0]);
     }
 
@@ -161,7 +164,7 @@ private:
             widen_run(narrow_[i], run, count, (float *)to);
         else if (run != to)
             memcpy(to, run, (size_t)(count * rows.size));
-        memset(to + count * loop_.size[i], 0, (size_t)((padded - count) * loop_.size[i]));
+        memset(to + count * types_.size[i], 0, (size_t)((padded - count) * types_.size[i]));
     }
 
     void store(const Rows &rows, int64_t count, const char *from) const
@@ -179,6 +182,7 @@ private:
     }
 
     const MapLoop &loop_;
+    const MapTypes &types_;
     int64_t block_;
     int64_t stored_[kMapOperands];     // bytes of an element
     yoke_dtype narrow_[kMapOperands];  // of an operand whose elements are converted, else YOKE_NONE
@@ -230,13 +234,14 @@ static void map_walk(const Mapper &mapper, const yoke_operand *const *operands, 
 }
 
 // Whether every operand is a dense run of fewer elements than a group has, of the loop's own types.
-static bool is_part(const MapLoop &loop, const yoke_operand *const *operands, int64_t n)
+static bool is_part(const MapTypes &types, const yoke_operand *const *operands, int64_t n)
 {
-    bool part = n > 0 && n < loop.group;
-    for (int i = 0; i < loop.count && part; i++)
-        part = operands[i]->numel == n && is_contiguous(*operands[i]) &&
-               dtype_size(operands[i]->dtype) == loop.size[i];
-    return part;
+    if (n >> types.group_bits != 0) return false;
+    for (int i = 0; i < types.count; i++)
+        if (operands[i]->numel != n || !is_contiguous(*operands[i]) ||
+            dtype_size(operands[i]->dtype) != types.size[i])
+            return false;
+    return true;
 }
 
 // Whether an operand is one run beside n elements, or one value for all of them: what small launches mostly are.
@@ -245,34 +250,39 @@ static bool is_simple(const yoke_operand &operand, int64_t n)
     return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));
 }
 
+static void map_any(const Mapper &mapper, int count, const yoke_operand *const *operands,
+                    int64_t grain)
+{
+    if (count == 2) return map_walk<2>(mapper, operands, grain);
+    if (count == 3) return map_walk<3>(mapper, operands, grain);
+    if (count == 4) return map_walk<4>(mapper, operands, grain);
+    return map_walk<5>(mapper, operands, grain);
+}
+
 yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain)
 {
+    const int count = loop.types.count;
     char *data[kMapOperands];
+    for (int i = 0; i < count; i++) data[i] = data_of<char>(*operands[i]);
+    const int64_t n = operands[0]->numel;
+    if (n == 0) return YOKE_OK;
+    if (is_part(loop.types, operands, n)) {
+        run_part(loop, data, n);
+        return YOKE_OK;
+    }
     yoke_dtype dtypes[kMapOperands];
-    int64_t stride[kMapOperands], n = operands[0]->numel;
+    int64_t stride[kMapOperands];
     bool simple = n < 2 * grain && is_contiguous(*operands[0]);
-    for (int i = 0; i < loop.count; i++) {
-        data[i] = data_of<char>(*operands[i]);
+    for (int i = 0; i < count; i++) {
         dtypes[i] = operands[i]->dtype;
         stride[i] = operands[i]->numel == n ? dtype_size(dtypes[i]) : 0;
         simple = simple && is_simple(*operands[i], n);
     }
-    if (n == 0) return YOKE_OK;
-    if (is_part(loop, operands, n)) {
-        run_part(loop, data, n);
-        return YOKE_OK;
-    }
     Mapper mapper(loop, dtypes);
     if (simple)
         mapper.run(data, stride, n);
-    else if (loop.count == 2)
-        map_walk<2>(mapper, operands, grain);
-    else if (loop.count == 3)
-        map_walk<3>(mapper, operands, grain);
-    else if (loop.count == 4)
-        map_walk<4>(mapper, operands, grain);
     else
-        map_walk<5>(mapper, operands, grain);
+        map_any(mapper, count, operands, grain);
     return YOKE_OK;
 }
 

@@ -20,14 +20,19 @@ YOKE_SIMD_BEGIN
 
 constexpr int kMapOperands = 5;  // the result and up to four inputs
 
-// One loop over dense runs, and what is to be known of it.
-struct MapLoop {
+// One loop over dense runs: what it is compiled to, and for which operands.
+struct MapTypes {
     // data: the result, then the inputs. `far` says that the run is longer than the caches.
     void (*run)(const void *functor, char *const *data, int64_t groups, bool far);
-    const void *functor;
     uint8_t count;               // of operands
-    uint8_t group;               // elements
+    uint8_t group_bits;          // a group has 1 << group_bits elements
     uint8_t size[kMapOperands];  // bytes of an element, as the loop takes it
+};
+
+// A loop and the functor that it calls, which outlives it.
+struct MapLoop {
+    const MapTypes &types;
+    const void *functor;
 };
 
 // operands[0] is the result, to whose shape the inputs broadcast. Work below `grain` stays in the calling thread.
@@ -62,21 +67,21 @@ struct Converted {
 
 // ---- the loop ---------------------------------------------------------------------------------------------------
 
-// Elements with which the narrowest operand fills 64 bytes, the widest vector there is.
+// The narrowest operand's elements of a group fill 64 bytes, the widest vector there is.
 template <class... T>
-constexpr uint8_t group_size()
+constexpr uint8_t group_bits()
 {
     int64_t least = 8;
     ((least = min(least, (int64_t)sizeof(T))), ...);
-    return (uint8_t)(64 / least);
+    return least == 8 ? 3 : least == 4 ? 4 : least == 2 ? 5 : 6;
 }
 
 // Whole groups: a multiple of every vector's length, which the compiler sees, so that no scalar loop follows. A long
 // run goes by steps of a few vectors, each of which fetches what a later step needs.
-template <int64_t kGroup, class F, class Out, class... A>
+template <uint8_t kGroupBits, class F, class Out, class... A>
 YOKE_HD void dense_loop(const F f, int64_t groups, bool far, Out *out, const A *...in)
 {
-    constexpr int64_t kStep = max(1, 64 / kGroup);
+    constexpr int64_t kGroup = (int64_t)1 << kGroupBits, kStep = max(1, 64 / kGroup);
     int64_t step = far ? kStep : groups;
     for (; groups > 0; groups -= step) {
         int64_t n = min(step, groups) * kGroup;
@@ -98,21 +103,21 @@ void run_dense(const void *functor, char *const *data, int64_t groups, bool far)
 {
     [&]<size_t... I>(std::index_sequence<I...>)
     {
-        dense_loop<group_size<Out, A...>()>(*static_cast<const F *>(functor), groups, far,
+        dense_loop<group_bits<Out, A...>()>(*static_cast<const F *>(functor), groups, far,
                                             (Out *)data[0], (const A *)data[I + 1]...);
     }
     (std::make_index_sequence<sizeof...(A)>());
 }
 
-// The loop of a functor, which must outlive it, over results and inputs of the types T….
+template <class F, class... T>
+constexpr MapTypes kMapTypes = {
+    run_dense<F, T...>, sizeof...(T), group_bits<T...>(), {sizeof(T)...}};
+
+// The loop of a functor over results and inputs of the types T….
 template <class... T, class F>
-MapLoop make_map(const F &f)
+inline MapLoop make_map(const F &f)
 {
-    return {run_dense<F, loop_type<T>...>,
-            &f,
-            sizeof...(T),
-            group_size<loop_type<T>...>(),
-            {sizeof(loop_type<T>)...}};
+    return {kMapTypes<F, loop_type<T>...>, &f};
 }
 
 // result = f(inputs…), where T… are the types of the result and of the inputs.

@@ -11,11 +11,12 @@ static yoke_status reduce_moments(const yoke_launch *launch)
 {
     double correction = float_param(launch->params[2]);
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        kernels::Moments<T> op;
-        return reduce<T>(launch, op, [=](char *out, typename kernels::Moments<T>::State state) {
-            double variance = op.variance(state, correction);
-            *(T *)out = convert<T>(kRoot ? kernels::square_root(variance) : variance);
-        });
+        kernels::Moments<compute_type<T>> op;
+        return reduce<T>(
+            launch, op, [=](char *out, typename kernels::Moments<compute_type<T>>::State state) {
+                double variance = op.variance(state, correction);
+                *(T *)out = convert<T>(kRoot ? kernels::square_root(variance) : variance);
+            });
     });
 }
 
@@ -32,10 +33,11 @@ YOKE_KERNEL(std)
 YOKE_KERNEL(logsumexp)
 {
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        kernels::LogSumExp<T> op;
-        return reduce<T>(launch, op, [=](char *out, typename kernels::LogSumExp<T>::State state) {
-            *(T *)out = store<T>(op.project(state, 0));
-        });
+        kernels::LogSumExp<compute_type<T>> op;
+        return reduce<T>(launch, op,
+                         [=](char *out, typename kernels::LogSumExp<compute_type<T>>::State state) {
+                             *(T *)out = store<T>(op.project(state, 0));
+                         });
     });
 }
 

@@ -7,8 +7,8 @@
 //    passes through a buffer, a tile at a time.
 #pragma once
 
-#include "kernels/common/span.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/run.h"
 
 YOKE_SIMD_BEGIN
 
@@ -55,14 +55,14 @@ inline int64_t count_written(const yoke_launch *launch)
 template <class C, class T>
 inline void gather(const char *data, int64_t stride, int64_t n, C *out)
 {
-    if (stride == (int64_t)sizeof(T)) return kernels::convert_span<C, T>((const T *)data, n, out);
+    if (stride == (int64_t)sizeof(T)) return convert_run((const T *)data, n, out);
     for (int64_t i = 0; i < n; i++) out[i] = convert<C>(*(const T *)(data + i * stride));
 }
 
 template <class C, class T>
 inline void scatter(const C *from, int64_t n, char *data, int64_t stride)
 {
-    if (stride == (int64_t)sizeof(T)) return kernels::convert_span<T, C>(from, n, (T *)data);
+    if (stride == (int64_t)sizeof(T)) return convert_run(from, n, (T *)data);
     for (int64_t i = 0; i < n; i++) *(T *)(data + i * stride) = convert<T>(from[i]);
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "kernels/common/span.h"
+#include "kernels/cpu/simd/run.h"
 #include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
@@ -39,10 +39,10 @@ static T narrow(C x)
 }
 
 template <class C, class T>
-static void widen_run(const T *from, int64_t n, C *to)
+static void widen_all(const T *from, int64_t n, C *to)
 {
     if constexpr (is_float<T>)
-        kernels::convert_span(from, n, to);
+        convert_run(from, n, to);
     else
         for (int64_t i = 0; i < n; i++) to[i] = widen<C>(from[i]);
 }
@@ -56,7 +56,7 @@ static void pack(const T *from, int64_t lane_stride, int64_t stride, int64_t lan
     for (; lanes > 0; lanes -= kLanes, from += kLanes * lane_stride, to += kLanes * depth) {
         if (lane_stride == 1 && lanes >= kLanes) {
             for (int64_t p = 0; p < depth; p++)
-                widen_run(from + p * stride, kLanes, to + p * kLanes);
+                widen_all(from + p * stride, kLanes, to + p * kLanes);
             continue;
         }
         for (int64_t lane = 0; lane < kLanes; lane++) {
@@ -65,7 +65,7 @@ static void pack(const T *from, int64_t lane_stride, int64_t stride, int64_t lan
             if (lane >= lanes)
                 for (int64_t p = 0; p < depth; p++) run[p] = (C)0;
             else if (stride == 1)
-                widen_run(line, depth, run);
+                widen_all(line, depth, run);
             else
                 for (int64_t p = 0; p < depth; p++) run[p] = widen<C>(line[p * stride]);
             for (int64_t p = 0; p < depth; p++) to[p * kLanes + lane] = run[p];
@@ -100,7 +100,7 @@ template <class T, class C>
 static void write_row(const C *from, int64_t n, T *to, int64_t stride)
 {
     if (is_float<T> && stride == 1) {
-        if constexpr (is_float<T>) kernels::convert_span(from, n, to);
+        if constexpr (is_float<T>) convert_run(from, n, to);
         return;
     }
     for (int64_t j = 0; j < n; j++) to[j * stride] = narrow<T>(from[j]);

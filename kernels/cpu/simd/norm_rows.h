@@ -7,9 +7,9 @@
 
 #include <cstdlib>
 
-#include "kernels/common/span.h"
 #include "kernels/cpu/simd/fetch.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/run.h"
 #include "kernels/cpu/simd/share.h"
 
 YOKE_SIMD_BEGIN
@@ -55,7 +55,7 @@ inline void gather_norm_rows(const NormRows<N> &rows, int i, char *const *at, in
 {
     int64_t n = rows.length;
     if (rows.is_dense(i, sizeof(T))) {
-        for (int r = 0; r < count; r++) kernels::convert_span((const T *)at[r], n, to + r * n);
+        for (int r = 0; r < count; r++) convert_run((const T *)at[r], n, to + r * n);
         return;
     }
     Loop<N> inner = rows.inner;
@@ -76,7 +76,7 @@ inline void scatter_norm_rows(const NormRows<N> &rows, int i, char *const *at, i
 {
     int64_t n = rows.length;
     if (rows.is_dense(i, sizeof(T))) {
-        for (int r = 0; r < count; r++) kernels::convert_span(from + r * n, n, (T *)at[r]);
+        for (int r = 0; r < count; r++) convert_run(from + r * n, n, (T *)at[r]);
         return;
     }
     Loop<N> inner = rows.inner;

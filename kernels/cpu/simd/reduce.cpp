@@ -7,8 +7,8 @@ YOKE_SIMD_BEGIN
 template <class T>
 static yoke_status add_up(const yoke_launch *launch, int64_t divisor)
 {
-    kernels::Sum<T> op;
-    using State = typename kernels::Sum<T>::State;
+    kernels::Sum<compute_type<T>> op;
+    using State = typename kernels::Sum<compute_type<T>>::State;
     yoke_dtype dtype = launch->operands[1].dtype;
     if (dtype_size(dtype) == 0) return bad_dtype(launch, "the result", dtype);
     return reduce<T>(launch, op, [=](char *out, State state) {
@@ -38,7 +38,7 @@ YOKE_KERNEL(prod)
     yoke_dtype dtype = launch->operands[1].dtype;
     if (dtype_size(dtype) == 0) return bad_dtype(launch, "the result", dtype);
     return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return reduce<T>(launch, kernels::Prod<T>(),
+        return reduce<T>(launch, kernels::Prod<compute_type<T>>(),
                          [=](char *out, kernels::sum_type<T> state) { put_as(dtype, out, state); });
     });
 }
@@ -52,7 +52,7 @@ static yoke_status reduce_to_extreme(const yoke_launch *launch, const char *what
         return fail(YOKE_E_VALUE, "%s: x has no elements to take the %s of", op_name(launch->op),
                     what);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
-        return reduce<T>(launch, Extreme<T>(),
+        return reduce<T>(launch, Extreme<compute_type<T>>(),
                          [](char *out, compute_type<T> state) { *(T *)out = store<T>(state); });
     });
 }
@@ -72,8 +72,8 @@ template <template <class> class Truth>
 static yoke_status reduce_to_bool(const yoke_launch *launch)
 {
     return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        Truth<T> op;
-        return reduce<T>(launch, op, [=](char *out, typename Truth<T>::State state) {
+        Truth<compute_type<T>> op;
+        return reduce<T>(launch, op, [=](char *out, typename Truth<compute_type<T>>::State state) {
             *(bool *)out = op.project(state, 0);
         });
     });

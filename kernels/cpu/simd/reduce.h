@@ -14,17 +14,46 @@ using kernels::mark_axes;
 
 // ---- rows: each result from its own run of elements ------------------------------------------------------------
 
+// At most one chunk of dense elements. Compiled once for an op and the type it computes in.
+template <class Op, class C>
+[[gnu::noinline]] inline typename Op::State reduce_dense(const Op &op, const C *x, int64_t n)
+{
+    return kernels::reduce_chunk(op, x, 1, 0, n);
+}
+
+// n elements of x, `stride` bytes apart: those that are no dense run of C pass through a buffer, a chunk at a time.
+template <class Op, class C>
+[[gnu::noinline]] inline typename Op::State reduce_run(const Op &op, yoke_dtype dtype,
+                                                       const char *x, int64_t stride, int64_t n)
+{
+    static_assert(kernels::kReduceChunk <= kMostElements);
+    C buffer[kernels::kReduceChunk];
+    auto chunk = [&](int64_t begin, int64_t count) {
+        const void *run = load_elements(dtype, x + begin * stride, stride, count, buffer);
+        return reduce_dense(op, static_cast<const C *>(run), count);
+    };
+    if (n <= kernels::kReduceChunk) return chunk(0, n);
+    Pairwise<Op> total(op);
+    for (int64_t begin = 0; begin < n; begin += kernels::kReduceChunk)
+        total.push(chunk(begin, min(n - begin, kernels::kReduceChunk)));
+    return total.finish();
+}
+
 // Elements [begin, end) of one result, whose first element is at `x`.
 template <class T, class Op>
 inline typename Op::State reduce_row(const Op &op, const Loop<1> &reduced, const char *x,
                                      int64_t begin, int64_t end)
 {
+    auto run = [&](const char *from, int64_t n) {
+        return reduce_run<Op, compute_type<T>>(op, kernels::dtype_of<T>, from, reduced.stride[0][0],
+                                               n);
+    };
+    if (reduced.ndim == 1) return run(x + begin * reduced.stride[0][0], end - begin);
     Loop<1> row = reduced;
     row.data[0] = const_cast<char *>(x);
     Pairwise<Op> total(op);
-    walk<1>(row, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
-        total.push(kernels::reduce_span(op, (const T *)data[0], stride[0] / (int64_t)sizeof(T), n));
-    });
+    walk<1>(row, begin, end,
+            [&](char *const *data, const int64_t *, int64_t n) { total.push(run(data[0], n)); });
     return total.finish();
 }
 
@@ -81,7 +110,7 @@ inline yoke_status reduce(const yoke_launch *launch, const Op &op, const Put &pu
 
 // A state in the result's dtype, which may be wider or narrower than x's.
 template <class State>
-inline void put_as(yoke_dtype dtype, char *out, State state)
+[[gnu::noinline]] inline void put_as(yoke_dtype dtype, char *out, State state)
 {
 #define YOKE_PUT(value, type)                \
     case value:                              \

@@ -3,6 +3,7 @@
 
 #include "kernels/common/reduce.h"
 #include "kernels/cpu/simd/copy.h"
+#include "kernels/cpu/simd/run.h"
 
 YOKE_SIMD_BEGIN
 

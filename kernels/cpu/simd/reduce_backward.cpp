@@ -4,49 +4,19 @@
 #include "kernels/common/moments.h"
 #include "kernels/common/ties.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/map.h"
 
 YOKE_SIMD_BEGIN
 
 // ---- elementwise ones: from x, the gradient and one more value a result -----------------------------------------
 
-// f(g, x, y) by element; g and y are in the computing type.
-template <class T, class F>
-static void map_gradient_run(const F &f, char *const *data, const int64_t *stride, int64_t n)
-{
-    using C = compute_type<T>;
-    T *out = (T *)data[0];
-    const T *x = (const T *)data[1];
-    const C *g = (const C *)data[2], *y = (const C *)data[3];
-    bool dense = stride[0] == sizeof(T) && stride[1] == sizeof(T);
-    if (dense && stride[2] == 0 && stride[3] == 0) {
-        C grad = *g, value = *y;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) out[i] = store<T>(f(grad, load<T>(x[i]), value));
-    } else if (dense && stride[2] == sizeof(C) && stride[3] == sizeof(C)) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) out[i] = store<T>(f(g[i], load<T>(x[i]), y[i]));
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            *(T *)(data[0] + i * stride[0]) =
-                store<T>(f(*(const C *)(data[2] + i * stride[2]),
-                           load<T>(*(const T *)(data[1] + i * stride[1])),
-                           *(const C *)(data[3] + i * stride[3])));
-    }
-}
-
+// f(g, x, y) by element; g and y are in the computing type, and so is x on its way.
 template <class T, class F>
 static yoke_status map_gradient(const yoke_launch *launch, const F &f)
 {
-    const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
-    const yoke_operand &y = launch->operands[2], &out = launch->operands[3];
-    Loop<4> loop;
-    plan_loop<4>(loop, {&out, &x, &grad, &y});
-    parallel_range(out.numel, kGrain / 4, [&](int64_t begin, int64_t end) {
-        walk<4>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
-            map_gradient_run<T>(f, data, stride, n);
-        });
-    });
-    return YOKE_OK;
+    using C = compute_type<T>;
+    const yoke_operand *o = launch->operands;
+    return map<C, C, C, C>(f, kGrain / 4, o[3], o[0], o[1], o[2]);
 }
 
 YOKE_KERNEL(_var_backward)

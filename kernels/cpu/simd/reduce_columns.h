@@ -43,11 +43,7 @@ struct RowReader {
             row[r] = cursor.data[0];
             if constexpr (kWidens) {
                 float *wide = buffer + r * kColumns;
-                if (step == sizeof(T))
-                    kernels::convert_span((const T *)row[r], n, wide);
-                else
-                    for (int64_t j = 0; j < n; j++)
-                        wide[j] = load<T>(*(const T *)(row[r] + j * step));
+                load_elements(YOKE_F16, row[r], step, n, wide);
                 row[r] = (const char *)wide;
             }
         }
@@ -110,19 +106,26 @@ inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int6
         using C = typename Op::C;
         C first[kColumns], centre[kColumns], a[kColumns], b[kColumns];
         for (int64_t j = 0; j < n; j++) first[j] = op.first_init();
-        pass_over_rows<T, kColumns>(rows, x_step, n, begin, end, first,
-                                    [&](C s, C x, int64_t) { return op.first(s, x); });
+        pass_over_rows<T, kColumns>(
+            rows, x_step, n, begin, end,
+            first, [&](C s, C x, int64_t) __attribute__((always_inline)) {
+                return op.first(s, x);
+            });
         for (int64_t j = 0; j < n; j++) {
             centre[j] = op.centre(first[j], end - begin);
             a[j] = b[j] = (C)0;
         }
-        pass_over_rows<T, kColumns>(rows, x_step, n, begin, end, a, [&](C s, C x, int64_t j) {
-            return s + op.second_a(x, centre[j]);
-        });
-        if constexpr (Op::kHasSecondB)
-            pass_over_rows<T, kColumns>(rows, x_step, n, begin, end, b, [&](C s, C x, int64_t j) {
-                return s + op.second_b(x, centre[j]);
+        pass_over_rows<T, kColumns>(
+            rows, x_step, n, begin, end,
+            a, [&](C s, C x, int64_t j) __attribute__((always_inline)) {
+                return s + op.second_a(x, centre[j]);
             });
+        if constexpr (Op::kHasSecondB)
+            pass_over_rows<T, kColumns>(
+                rows, x_step, n, begin, end,
+                b, [&](C s, C x, int64_t j) __attribute__((always_inline)) {
+                    return s + op.second_b(x, centre[j]);
+                });
         for (int64_t j = 0; j < n; j++)
             states[j] = op.combine(states[j], op.state(end - begin, first[j], a[j], b[j]));
     } else {
@@ -130,8 +133,10 @@ inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int6
         for (int64_t j = 0; j < n; j++) block[j] = op.init();
         using C = compute_type<T>;
         pass_over_rows<T, kColumns>(
-            rows, x_step, n, begin, end, block,
-            [&](typename Op::State s, C x, int64_t) { return op.reduce(s, x, 0); });
+            rows, x_step, n, begin, end,
+            block, [&](typename Op::State s, C x, int64_t) __attribute__((always_inline)) {
+                return op.reduce(s, x, 0);
+            });
 #pragma omp simd
         for (int64_t j = 0; j < n; j++) states[j] = op.combine(states[j], block[j]);
     }

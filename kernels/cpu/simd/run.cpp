@@ -98,4 +98,38 @@ void narrow_run(yoke_dtype dtype, const float *from, int64_t n, void *to)
     }
 }
 
+static bool is_narrow_dtype(yoke_dtype dtype)
+{
+    return dtype == YOKE_F16 || dtype == YOKE_BF16 || dtype == YOKE_F8_E4M3 ||
+           dtype == YOKE_F8_E5M2;
+}
+
+const void *load_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,
+                          void *buffer)
+{
+    const int64_t size = dtype_size(dtype);
+    if (!is_narrow_dtype(dtype)) {
+        if (stride == size) return from;
+        gather_run(from, stride, n, size, (char *)buffer);
+        return buffer;
+    }
+    alignas(64) char raw[kMostElements * 2];
+    if (stride != size) {
+        gather_run(from, stride, n, size, raw);
+        from = raw;
+    }
+    widen_run(dtype, from, n, (float *)buffer);
+    return buffer;
+}
+
+void store_elements(yoke_dtype dtype, const void *from, char *to, int64_t stride, int64_t n)
+{
+    const int64_t size = dtype_size(dtype);
+    if (!is_narrow_dtype(dtype)) return scatter_run((const char *)from, to, stride, n, size);
+    if (stride == size) return narrow_run(dtype, (const float *)from, n, to);
+    alignas(64) char raw[kMostElements * 2];
+    narrow_run(dtype, (const float *)from, n, raw);
+    scatter_run(raw, to, stride, n, size);
+}
+
 YOKE_SIMD_END

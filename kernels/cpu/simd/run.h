@@ -21,4 +21,26 @@ void repeat_element(char *to, int64_t size, int64_t n);
 void widen_run(yoke_dtype dtype, const void *from, int64_t n, float *to);
 void narrow_run(yoke_dtype dtype, const float *from, int64_t n, void *to);
 
+// convert<To>(x) for each element of a dense run, neither of which overlaps.
+template <class To, class From>
+inline void convert_run(const From *from, int64_t n, To *to)
+{
+    if constexpr (std::is_same_v<To, From>)
+        __builtin_memcpy(to, from, (size_t)n * sizeof(To));
+    else if constexpr (std::is_same_v<To, float> && kernels::is_narrow<From>)
+        widen_run(kernels::dtype_of<From>, from, n, to);
+    else if constexpr (std::is_same_v<From, float> && kernels::is_narrow<To>)
+        narrow_run(kernels::dtype_of<To>, from, n, to);
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = convert<To>(from[i]);
+}
+
+constexpr int64_t kMostElements = 1024;  // of the next two
+
+// Elements of a dtype as a dense run of the type they are computed in: where they lie, or in the buffer.
+const void *load_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,
+                          void *buffer);
+// The way back, from a dense run of the type they are computed in.
+void store_elements(yoke_dtype dtype, const void *from, char *to, int64_t stride, int64_t n);
+
 YOKE_SIMD_END

@@ -7,6 +7,7 @@
 #include "kernels/common/loss.h"
 #include "kernels/cpu/simd/fetch.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/run.h"
 
 YOKE_SIMD_BEGIN
 
@@ -47,7 +48,7 @@ inline void gather_rows(C *to, const char *const *from, int64_t count, int64_t s
 {
     if (step == sizeof(T)) {
         for (int64_t r = 0; r < count; r++)
-            kernels::convert_span((const T *)from[r], length, to + r * length);
+            convert_run((const T *)from[r], length, to + r * length);
         return;
     }
     for (int64_t i = 0; i < length; i++)
@@ -60,8 +61,7 @@ inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t 
                          int64_t length)
 {
     if (step == sizeof(T)) {
-        for (int64_t r = 0; r < count; r++)
-            kernels::convert_span(from + r * length, length, (T *)to[r]);
+        for (int64_t r = 0; r < count; r++) convert_run(from + r * length, length, (T *)to[r]);
         return;
     }
     for (int64_t i = 0; i < length; i++)

@@ -21,12 +21,13 @@ YOKE_KERNEL(norm)
     if (dtype_size(dtype) == 0) return bad_dtype(launch, "the result", dtype);
     double p = float_param(launch->params[0]);
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        if (p == 0) return reduce_to_norm<T>(launch, SumNorm<T, OrderZero>{});
-        if (p == 1) return reduce_to_norm<T>(launch, SumNorm<T, OrderOne>{});
-        if (p == 2) return reduce_to_norm<T>(launch, SumNorm<T, OrderTwo>{});
-        if (p == (double)kInfinity) return reduce_to_norm<T>(launch, ExtremeNorm<T, Amax>{});
-        if (p == -(double)kInfinity) return reduce_to_norm<T>(launch, ExtremeNorm<T, Amin>{});
-        return reduce_to_norm<T>(launch, SumNorm<T, OrderAny>{{p}});
+        using C = compute_type<T>;
+        if (p == 0) return reduce_to_norm<T>(launch, SumNorm<C, OrderZero>{});
+        if (p == 1) return reduce_to_norm<T>(launch, SumNorm<C, OrderOne>{});
+        if (p == 2) return reduce_to_norm<T>(launch, SumNorm<C, OrderTwo>{});
+        if (p == (double)kInfinity) return reduce_to_norm<T>(launch, ExtremeNorm<C, Amax>{});
+        if (p == -(double)kInfinity) return reduce_to_norm<T>(launch, ExtremeNorm<C, Amin>{});
+        return reduce_to_norm<T>(launch, SumNorm<C, OrderAny>{{p}});
     });
 }
 
