@@ -17,26 +17,32 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FLOORS_OF_OPS = "kernels/cpu/simd", "core/ops"
+KERNEL = re.compile(r" T (?:yoke_cuda_|yoke::cpu::base::entry::)(\w+)")
 
 
-def ops_of_the_table():
-    """Public ops and internal ones, in order."""
-    return re.findall(r"^(\w+)\(", (ROOT / "core/ops/ops.def").read_text(), re.M)
+def table():
+    """{op: family} of the op table, internal ops too."""
+    text = (ROOT / "core/ops/ops.def").read_text()
+    found = {}
+    for family, lines in re.findall(r"^\[(\w+)\]\n(.*?)(?=^\[|\Z)", text, re.M | re.S):
+        found |= dict.fromkeys(re.findall(r"^(\w+)\(", lines, re.M), family)
+    return found
 
 
-def ops_in(path):
-    """The ops whose kernel, shape rule or gradient stands in a file; of a header, in those that include it."""
-    text, ops = path.read_text(), ops_of_the_table()
-    if path.suffix in (".cuh", ".h"):
-        users = [p for p in path.parent.iterdir() if p.suffix in (".cu", ".cuh", ".cpp") and f"/{path.name}\"" in p.read_text()]
-        return sorted({op for user in users for op in ops_in(user)})
-    named = set(re.findall(r"YOKE_KERNEL\w*\((\w+)|(?:infer|vjp|compose)_(\w+)\(", text))
-    named = {name for pair in named for name in pair if name}
-    # An internal op, _relu_backward, is tried by what uses it: relu.
-    internal = {op for op in ops if op.startswith("_") and {op, op[1:], f"{op[1:]}_internal"} & named}
-    owners = {owner for op in internal for owner in ops if not owner.startswith("_") and op[1:].startswith(owner)}
-    return [op for op in ops if not op.startswith("_") and (op in named or op in owners)]
+def public(ops):
+    return [op for op in ops if not op.startswith("_")]
+
+
+def tried_by(named):
+    """(ops, families) whose tests try these: an internal op by the public one that has its name, else by its family."""
+    families = table()
+    ops, rest = {op for op in public(families) if op in named}, set()
+    for op in set(families) & ({f"_{name}" for name in named} | named) - ops:
+        inner = op.strip("_").removesuffix("_internal")
+        owner = max((o for o in public(families) if f"{inner}_".startswith(f"{o}_")), key=len, default="")
+        ops |= {owner} if owner else set()
+        rest |= set() if owner else {families[op]}
+    return ops, rest
 
 
 class Build:
@@ -53,6 +59,15 @@ class Build:
     def ctest(self, *arguments):
         command = ["ctest", "--test-dir", self.folder, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def kernels_in(self, path):
+        """The ops whose kernel stands in a built object of this file, or, for a header, of one that includes it."""
+        told = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+        objects = [name for name, _, deps in (block.partition(":") for block in told.split("\n\n"))
+                   if re.search(rf"[ /]{re.escape(str(path))}$", deps, re.M) and re.search("emu_cuda_module|yoke_cpu_base", name)]
+        objects = [name for name in objects if (self.folder / name).exists()]
+        told = subprocess.run(["nm", "-C", "--defined-only", *objects], cwd=self.folder, capture_output=True, text=True).stdout
+        return set(KERNEL.findall(told)) if objects else set()
 
     def needs_of(self, names):
         return sorted({target for name in names for target in self.needs.get(name, ())})
@@ -73,33 +88,41 @@ class Plan:
     """What is to be run: tests of CTest, and cases of ops in Python, in Lua and on the emulated device."""
 
     def __init__(self, build):
-        self.build, self.tests, self.ops, self.emulated = build, set(), [], []
+        self.build, self.tests, self.ops, self.emulated = build, set(), set(), set()
+        self.kernels = []  # files whose ops are known once they are built
 
     def names(self):
         """All that could be asked for."""
         shorts = {short_of(name) for name in self.build.tests}
         labels = {name.split("/")[0] for name in self.build.tests}
         kernels = {path.name for path in (ROOT / "kernels/cuda").glob("*.cu*")}
-        return sorted(shorts | labels | kernels | {op for op in ops_of_the_table() if not op.startswith("_")})
+        return sorted(shorts | labels | kernels | set(public(table())))
 
     def add(self, name):
         """False if there is nothing of that name."""
         if name.endswith((".cu", ".cuh")):
-            return self.add_kernel(ROOT / "kernels/cuda" / pathlib.Path(name).name)
+            return self.add_kernel(pathlib.Path("kernels/cuda", pathlib.Path(name).name))
         if "." in name and (ROOT / name).is_file():
             return self.add_file(pathlib.Path(name))
         found = [test for test in self.build.tests if name in (test, test.split("/")[0])]
         found = found or [test for test in self.build.tests if short_of(test) == name and not test.startswith("emu/")]
         self.tests.update(found)
-        is_op = name in ops_of_the_table()
-        self.ops += [name] if is_op else []
+        is_op = name in table() and "python/test_ops_table" in self.build.tests
+        self.ops |= {name} if is_op else set()
         return bool(found) or is_op
 
     def add_kernel(self, path):
-        if not path.is_file():
-            return False
-        self.emulated += ops_in(path)
-        return bool(self.emulated)
+        known = (ROOT / path).is_file() and ("emu/ops_table" if path.suffix in (".cu", ".cuh") else "python/test_ops_table") in self.build.tests
+        self.kernels += [path] if known else []
+        return known
+
+    def resolve_kernels(self):
+        """Names the ops of the kernels, once these are built."""
+        for path in self.kernels:
+            ops, families = tried_by(self.build.kernels_in(path))
+            label, chosen = ("emu/", self.emulated) if path.suffix in (".cu", ".cuh") else ("python/test_", self.ops)
+            chosen |= ops
+            self.tests |= {f"{label}{prefix}{family}" for family in families for prefix in ("", "ops_")} & set(self.build.tests)
 
     def add_file(self, path):
         parts = path.parts
@@ -107,13 +130,20 @@ class Plan:
             label, stem = ("python" if parts[1] == "cli" else parts[1]), path.stem
             folder = parts[2] if len(parts) > 3 else "all"
             found = {f"{label}/{stem}", f"{label}/{folder}", f"emu/{stem.removesuffix('_test')}"} & set(self.build.tests)
-        elif str(path.parent) in FLOORS_OF_OPS and ops_in(ROOT / path):
-            self.ops += ops_in(ROOT / path)
+        elif path.parts[:3] == ("kernels", "cpu", "simd"):
+            return self.add_kernel(path)
+        elif path.parts[:2] == ("core", "ops") and self.add_rules(path):
             return True
         else:
             found = self.tests_beside(parts)
         self.tests.update(found)
         return bool(found)
+
+    def add_rules(self, path):
+        """The ops whose shape rule or gradient stands in a file."""
+        ops, _ = tried_by(set(re.findall(r"\b(?:infer|vjp|compose)_(\w+)\(", (ROOT / path).read_text())))
+        self.ops |= ops
+        return bool(ops)
 
     def tests_beside(self, parts):
         """The tests of the folder in tests/ that mirrors a folder of sources."""
@@ -128,21 +158,21 @@ class Plan:
     def targets(self):
         needs = set(self.build.needs_of(self.tests))
         needs |= {"_yoke", "yoke_lua"} if self.ops else set()
-        return sorted(needs | ({"_yoke", "emu_cuda_module"} if self.emulated else set()))
+        for path in self.kernels:
+            needs |= {"_yoke", "emu_cuda_module" if path.suffix in (".cu", ".cuh") else "yoke_lua"}
+        return sorted(needs)
 
     def jobs(self):
         """(what, command, environment) of all that is no test of CTest's."""
         files = sorted(str(path) for path in (ROOT / "tests/python").glob("test_ops_*.py"))
 
         def chosen(ops):
-            return [argument for op in sorted(set(ops)) for argument in ("--op", op)]
+            return [f"--op={op}" for op in sorted(ops)]
         quick = ["-q", "-p", "no:cacheprovider", "--tb=short"]
         if self.ops:
             yield "Python", *self.build.like("python/test_ops_table", "pytest", [*quick, *chosen(self.ops), *files])
-            lua = "|".join(sorted(set(self.ops)))
-            filters = [part for op in sorted(set(self.ops)) for part in ("--filter", f"^the op {re.escape(op)} does")]
-            if lua:
-                yield "Lua", *self.build.like("lua/ops_spec", "busted", [*filters, "tests/lua/ops_spec.lua"])
+            filters = [part for op in sorted(self.ops) for part in ("--filter", f"^the op {op} does")]
+            yield "Lua", *self.build.like("lua/ops_spec", "busted", [*filters, "tests/lua/ops_spec.lua"])
         if self.emulated:
             yield "emulated device", *self.build.like("emu/ops_table", "pytest", [*quick, *chosen(self.emulated), *files])
 
@@ -194,7 +224,10 @@ def main():
     for name in names:
         if not plan.add(name):
             return refuse(name, plan.names())
-    return 0 if build.ninja(plan.targets()) and run(plan) else 1
+    if not build.ninja(plan.targets()):
+        return 1
+    plan.resolve_kernels()
+    return 0 if run(plan) else 1
 
 
 if __name__ == "__main__":
