@@ -11,18 +11,12 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_LINK_DEPENDS_NO_SHARED ON)  # a new libyoke is found when a program starts, and asks for no new link
 
 # Line tables instead of full debug information: a backtrace names its lines, builds stay small.
 foreach(lang C CXX)
     set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
     set(CMAKE_${lang}_FLAGS_DEBUG "-O0 -g1")
-endforeach()
-
-find_program(YOKE_CCACHE ccache)
-foreach(lang C CXX CUDA)
-    if(YOKE_CCACHE AND NOT DEFINED CMAKE_${lang}_COMPILER_LAUNCHER)
-        set(CMAKE_${lang}_COMPILER_LAUNCHER ${YOKE_CCACHE})
-    endif()
 endforeach()
 
 # For the host's compilers only; kernels/cuda says what nvcc is told.

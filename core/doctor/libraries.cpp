@@ -35,10 +35,10 @@ Served served(const Build &build, int cc)
     return best;
 }
 
-std::string joined(const std::vector<std::string> &parts)
+std::string joined(const std::vector<std::string> &parts, const char *separator = ", ")
 {
     std::string all;
-    for (const std::string &part : parts) all += (all.empty() ? "" : ", ") + part;
+    for (const std::string &part : parts) all += (all.empty() ? "" : separator) + part;
     return all;
 }
 
@@ -122,7 +122,7 @@ Finding check_compute_capability(const Facts &facts)
                                  "-DYOKE_CUDA_ARCHS=%d: CUDA 13 has no compiler below 7.5",
                                  cc)
                         : format("cmake --preset release -DYOKE_CUDA_ARCHS=\"%s;%d\"",
-                                 joined(facts.build.archs).c_str(), cc),
+                                 joined(facts.build.archs, ";").c_str(), cc),
                 i);
     }
     return all.or_ok("this build serves compute capabilities " + built);

@@ -45,7 +45,7 @@ static bool has_v4()
 
 yoke_status select_kernels(const KernelTable **out)
 {
-#ifdef YOKE_HAS_V3
+#if defined(YOKE_HAS_V3) || defined(YOKE_HAS_V4)
     __builtin_cpu_init();
 #endif
     // From the least to the most capable. The checks include that the operating system keeps the registers.
@@ -68,6 +68,11 @@ yoke_status select_kernels(const KernelTable **out)
             return fail(YOKE_E_UNSUPPORTED, "YOKE_CPU_ISA=%s: this CPU has no %s; unset it", wanted,
                         level.table->name);
     }
+    if (!best && (!strcmp(wanted, "v3") || !strcmp(wanted, "v4")))
+        return fail(YOKE_E_UNSUPPORTED,
+                    "YOKE_CPU_ISA=%s: this build has no kernels for it; configure one with "
+                    "-DYOKE_CPU_ISAS=\"base;%s\", or unset it",
+                    wanted, wanted);
     if (!best)
         return fail(YOKE_E_VALUE, "YOKE_CPU_ISA=%s is not known; use base, v3 or v4, or unset it",
                     wanted);

@@ -1,13 +1,16 @@
-"""Adding an op takes one line, one block and one kernel: `add_op.py SOURCE_DIR WORK_DIR CMAKE CXX LUA PYTHON`.
+"""Adding an op takes one line, one block and one kernel: `add_op.py SOURCE_DIR BUILD_DIR WORK_DIR CMAKE CXX LUA PYTHON`.
 
 Copies the tree, adds an op so, and to nothing else than these three files; generates, builds, and calls the op from C,
-Python and Lua, with its gradient. A compiler cache, where there is one, makes all runs but the first short.
+Python and Lua, with its gradient. What the op changes is compiled, and linked with the objects of BUILD_DIR that it leaves
+alone (reuse.py); with YOKE_SOAK everything is compiled, as a stranger would.
 """
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+
+import reuse
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDERS = ["capi", "cmake", "core", "kernels", "bindings"]
@@ -21,7 +24,7 @@ def run(command, **options):
 
 
 def copy_tree(source, tree):
-    """The parts that are built, without what an earlier run has left there; times stay, so that little is built anew."""
+    """The parts that are built, without what an earlier run has left there; times stay, so that the compiler cache knows them."""
     shutil.rmtree(tree, ignore_errors=True)
     for folder in FOLDERS:
         shutil.copytree(source / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
@@ -52,16 +55,12 @@ def add_op(tree):
     run([sys.executable, "-B", tree / "capi/gen_ops.py", "--append-slots"])
 
 
-def build(tree, folder, cmake, compiler):
+def build_all(tree, folder, cmake, compiler):
     options = ["-DCMAKE_BUILD_TYPE=Debug", "-DYOKE_TESTS=OFF", "-DYOKE_CUDA=OFF", "-DYOKE_CPU_ISAS=base",
                f"-DCMAKE_CXX_COMPILER={compiler}"]
-    cache = shutil.which("ccache")
-    if cache:
-        options += [f"-DCMAKE_{language}_COMPILER_LAUNCHER={cache}" for language in ("C", "CXX")]
-    environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    run([cmake, "-S", tree, "-B", folder, *generator, *options], env=environment)
-    run([cmake, "--build", folder, "--parallel", "2", "--target", "yoke", "_yoke", "yoke_lua"], env=environment)
+    run([cmake, "-S", tree, "-B", folder, *generator, *options])
+    run([cmake, "--build", folder, "--parallel", "2", "--target", "yoke", "_yoke", "yoke_lua"])
 
 
 def use(tree, folder, lua, python):
@@ -76,14 +75,17 @@ def use(tree, folder, lua, python):
     run([folder / "env", lua, HERE / "use.lua"], env=clean)
 
 
-def main(source, work, cmake, compiler, lua, python):
+def main(source, finished, work, cmake, compiler, lua, python):
     tree, folder = work / "tree", work / "build"
     copy_tree(source, tree)
     add_op(tree)
-    build(tree, folder, cmake, compiler)
+    if "YOKE_SOAK" in os.environ:
+        build_all(tree, folder, cmake, compiler)
+    else:
+        reuse.build(source, finished, tree, folder, run)
     use(tree, folder, lua, python)
     print("an op of one line, one block and one kernel was called from C, Python and Lua")
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:])
+    main(*map(pathlib.Path, sys.argv[1:4]), *sys.argv[4:])

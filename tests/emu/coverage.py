@@ -10,16 +10,22 @@ import collections
 import concurrent.futures
 import json
 import pathlib
+import shutil
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PERCENT_OF_ALL, PERCENT_OF_FILE = 95, 90
 
 
-def counts_in(notes):
-    """What gcov tells of one object, whose notes the compiler left; without counts beside them, nothing of it ran."""
-    command = ["gcov", "--json-format", "--stdout", notes]
-    told = subprocess.run(command, capture_output=True, text=True, cwd=notes.parent)
+def counts_in(notes, counts):
+    """What gcov tells of one object, whose notes the compiler left; without counts, nothing of it ran."""
+    with tempfile.TemporaryDirectory() as beside:
+        shutil.copy(notes, beside)
+        if counts:
+            shutil.copy(counts, f"{beside}/{notes.stem}.gcda")
+        command = ["gcov", "--json-format", "--stdout", notes.name]
+        told = subprocess.run(command, capture_output=True, text=True, cwd=beside)
     if told.returncode or not told.stdout:
         raise SystemExit(f"gcov cannot read {notes}: {told.stderr.strip() or 'it says nothing'}")
     return json.loads(told.stdout)
@@ -27,12 +33,14 @@ def counts_in(notes):
 
 def counts_of(build):
     """How often each line of kernels/cuda ran, by file: instances of one template add up."""
-    objects = build / "tests/emu/CMakeFiles/emu_cuda_module.dir"
+    notes = sorted((build / "tests/emu/CMakeFiles/emu_cuda_module.dir").rglob("*.cu.gcno"))
+    # Named for the object's whole path, with "#" for "/", in whichever clone it was compiled.
+    ran = {path.name.rsplit("#", 1)[-1]: path for path in (build / "tests/emu/counts").glob("*.gcda")}
     counts = collections.defaultdict(collections.Counter)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        for told in pool.map(counts_in, sorted(objects.rglob("*.cu.gcno"))):
+        for told in pool.map(counts_in, notes, [ran.get(f"{path.stem}.gcda") for path in notes]):
             for file in told["files"]:
-                path = (pathlib.Path(told["current_working_directory"]) / file["file"]).resolve()
+                path = (build / file["file"]).resolve()
                 if path.parent == ROOT / "kernels/cuda" and path.suffix in (".cu", ".cuh"):
                     for line in file["lines"]:
                         counts[path.name][line["line_number"]] += line["count"]

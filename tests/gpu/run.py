@@ -173,9 +173,8 @@ class Run:
     def configure(self):
         """Only what this machine can build: the report names what it lacks."""
         major, minor = self.gpu[1].split(".")
-        avx512 = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
         options = {"Python_EXECUTABLE": sys.executable, "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": major + minor,
-                   "YOKE_CPU_ISAS": "base;v4" if avx512 else "base;v3", "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO",
+                   "YOKE_CPU_ISAS": "native", "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO",
                    "YOKE_GTEST": "AUTO", "YOKE_LUA": "AUTO", "YOKE_WERROR": "OFF"}  # whichever compiler this is
         pybind11 = ask(sys.executable, "-m", "pybind11", "--cmakedir")
         if pybind11:

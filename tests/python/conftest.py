@@ -6,6 +6,7 @@ YOKE_TEST_DEVICE=cuda runs them on that device: tensors are made there, and nump
 import gc
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -56,7 +57,21 @@ def _skips():
                 yield test, reason
 
 
-def pytest_collection_modifyitems(items):
+WORDS = {"all", "any", "where", "full", "empty", "mean"}  # ops whose names stand in those of tests for what they mean
+
+
+def _is_of(item, op):
+    """Whether a test is about an op: one of its cases, by the parameter, or by the name of the function."""
+    if op not in WORDS and re.search(rf"(^|_){op}(_|$)", item.originalname.removeprefix("test_")):
+        return True
+    return "[" in item.nodeid and re.search(rf"(?<![a-z0-9_]){op}(?![a-z0-9_])", item.nodeid.split("[", 1)[1])
+
+
+def pytest_collection_modifyitems(config, items):
+    ops = config.getoption("--op")
+    if ops:
+        config.hook.pytest_deselected(items=[item for item in items if not any(_is_of(item, op) for op in ops)])
+        items[:] = [item for item in items if any(_is_of(item, op) for op in ops)]
     for test, reason in _skips():
         for item in items:
             name = item.nodeid.rsplit("/", 1)[-1]
@@ -65,6 +80,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_addoption(parser):
+    parser.addoption("--op", action="append", default=[], help="only what is about this op; may be given again")
     parser.addoption("--oracle", choices=["torch"], help="also compare every op with another library (test_oracle_torch.py)")
 
 

@@ -2,6 +2,8 @@
 
 Lays a small tree with one known offence of each kind and holds the checks to reporting just those.
 """
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
@@ -116,6 +118,20 @@ class Checks(unittest.TestCase):
         # A leak at exit or a crash: every case passed and the program failed all the same.
         self.assertEqual(summary.count_cases(False, "5 passed in 1s"), (5, 1, 0))
         self.assertEqual(summary.count_cases(False, ""), (0, 1, 0))
+
+    def test_what_takes_twice_its_time_is_a_finding(self):
+        told = "5 passed\nprocessor time of this shell, and of the test:\n0m0.01s 0m0.02s\n1m2.500000s 0m0.5s\n"
+        self.assertEqual(summary.processor_seconds(told), 63)
+        self.assertIsNone(summary.processor_seconds("5 passed\n"))
+        self.write("page.md", "| Program | CPU-seconds |\n|---|---|\n| `asan a/b` | 30 | why |\n| every other program | 10 |\n")
+        self.write("parts.txt", "build asan: 60.0 100.5 20.0\n")
+        granted, parts = summary.budgets(self.root / "page.md"), list(summary.parts_of(self.root / "parts.txt"))
+        self.assertEqual((granted, parts), ({"asan a/b": 30, "every other program": 10}, [("build asan", 60, 120.5)]))
+        programs = [("asan a/b", 63.0), ("asan c/d", 19.0), ("asan e/f", 21.0)]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            findings = summary.tell_times(parts, programs, granted)
+        self.assertEqual([finding.split(" took")[0] for finding in findings], ["asan a/b", "asan e/f"])
+        self.assertLess(printed.getvalue().index("asan a/b"), printed.getvalue().index("asan c/d"))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-"""Adds up what CTest ran: `summary.py REPORT...`, each report a file of `ctest --output-junit`.
+"""Adds up what CTest ran: `summary.py [--budget PAGE] [--parts FILE] REPORT...`, reports of `ctest --output-junit`.
 
 One CTest test may be a whole GoogleTest, pytest or busted program; the cases inside are counted from
 what the tool printed last. A program that failed without naming a failed case (a crash, a leak, a
 missing tool) counts as one failed case. Exit status 1 when anything failed or nothing ran.
+
+The slowest programs follow, by processor time (tests/measured.sh), and the parts that ./dev has timed. What took twice the
+processor time that the tables of PAGE grant it is a finding, which is told and fails nothing: machines differ.
 """
+import argparse
+import pathlib
 import re
 import sys
 import xml.etree.ElementTree as xml
@@ -32,12 +37,63 @@ def count_cases(ok, output):
     return found["passed"], max(found["failed"], 1), found["skipped"]
 
 
-def main(reports):
+MEASURED = r"processor time of this shell, and of the test:\n.*\n(\d+)m([\d.]+)s (\d+)m([\d.]+)s"
+SLOWEST = 20
+OTHERS = "every other program"
+
+
+def processor_seconds(output):
+    """What tests/measured.sh told of a test, None if it was not there to tell."""
+    told = re.findall(MEASURED, output)
+    return sum(60 * float(m) + float(s) for m, s in (told[-1][:2], told[-1][2:])) if told else None
+
+
+def budgets(page):
+    """The rows of a page's tables that grant seconds: | `release python/test_doctor` | 20 |."""
+    rows = re.findall(r"^\| `?([^|`]+?)`? \| (\d+) \|", page.read_text(encoding="utf-8"), re.M) if page else []
+    return {name: float(seconds) for name, seconds in rows}
+
+
+def parts_of(path):
+    """(name, seconds, processor seconds) of each part that ./dev has timed."""
+    for line in path.read_text().splitlines() if path and path.exists() else []:
+        name, _, numbers = line.rpartition(": ")
+        real, user, system = map(float, numbers.split())
+        yield name, real, user + system
+
+
+def over(name, seconds, granted):
+    """The finding about what took too long, if it did."""
+    if granted is not None and seconds > 2 * granted:
+        return [f"{name} took {seconds:.0f} CPU-seconds, more than twice the {granted:.0f} of docs/testing.md"]
+    return []
+
+
+def tell_times(parts, programs, granted):
+    """Prints minutes by part and the slowest programs; gives the findings."""
+    findings = []
+    for name, real, seconds in parts:
+        print(f"{real / 60:7.1f} min {seconds:8.0f} CPU-seconds  {name}")
+        findings += over(name, seconds, granted.get(name))
+    slowest = sorted(programs, key=lambda program: -program[1])
+    if slowest:
+        print(f"the {min(SLOWEST, len(slowest))} slowest programs, in CPU-seconds:")
+    for name, seconds in slowest[:SLOWEST]:
+        print(f"{seconds:8.1f}  {name}")
+    for name, seconds in slowest:
+        findings += over(name, seconds, granted.get(name, granted.get(OTHERS)))
+    return findings
+
+
+def main(reports, granted={}, parts=()):
     total = [0, 0, 0]
-    broken = []
+    broken, programs = [], []
     for report in reports:
         for case in xml.parse(report).getroot().iter("testcase"):
             output = case.findtext("system-out") or ""
+            seconds = processor_seconds(output)
+            if seconds is not None:
+                programs.append((f"{pathlib.Path(report).parent.name} {case.get('name')}", seconds))
             # CTest calls a program that ended with its SKIP_RETURN_CODE "notrun", with a reason.
             if case.find("skipped") is not None and "SKIP" in case.find("skipped").get("message", ""):
                 total[2] += 1
@@ -47,6 +103,8 @@ def main(reports):
             total = [a + b for a, b in zip(total, counts)]
             if not ok:
                 broken.append(f"{report}: {case.get('name')}")
+    for finding in tell_times(parts, programs, granted):
+        print("SLOW", finding)
     for line in broken:
         print("FAILED", line)
     passed, failed, skipped = total
@@ -55,4 +113,9 @@ def main(reports):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--budget", type=pathlib.Path)
+    parser.add_argument("--parts", type=pathlib.Path)
+    parser.add_argument("reports", nargs="+")
+    options = parser.parse_args()
+    sys.exit(main(options.reports, budgets(options.budget), list(parts_of(options.parts))))

@@ -1,0 +1,22 @@
+# The compiler cache, where there is one: set up so that one clone of the tree is served by what another has compiled.
+#
+# ccache makes paths below CCACHE_BASEDIR relative before it looks for a result, and the prefix map makes the compiler
+# do the same with those that it writes into objects (__FILE__, line tables, notes of coverage). All of it is said here,
+# so that it needs no configuration of the machine's.
+find_program(YOKE_CCACHE ccache)
+find_program(YOKE_ENV env)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX,CUDA>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>")
+if(NOT YOKE_CCACHE)
+    return()
+endif()
+set(launcher ${YOKE_ENV})
+if(NOT launcher)
+    set(launcher ${CMAKE_COMMAND} -E env)  # the same, 10 ms slower a file
+endif()
+# gcno_cwd: notes of coverage may name the folder of another clone, which coverage.py does not rely on.
+list(APPEND launcher CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=gcno_cwd ${YOKE_CCACHE})
+foreach(language C CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+        set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
+    endif()
+endforeach()

@@ -1,0 +1,130 @@
+"""Builds a changed copy of the tree from the objects of a finished build: only what a new op changes is compiled.
+
+That is what stands in files that differ, and what names anything that the generated op table declares, in its own text or in
+that of a header: numbers of ops, their count, the tables over them. All else would give the same object again.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+LIBRARIES = {"yoke": "lib", "_yoke": "python/yoke", "yoke_lua": "lua/yoke"}  # target: its folder
+TABLE = "core/backend/ops.inc"
+OTHER_NAMES = {"kOps", "YOKE_PY_OP", "YOKE_LUA_OP"}  # tables over all ops that are declared elsewhere
+# Declares a table whose length is the count of ops, and is included everywhere; what uses that table names it.
+DECLARES = "core/ops/op_def.h"
+
+
+class Tree:
+    """Files of a copy of the tree: which differ from the original's, and what they name."""
+
+    def __init__(self, source, tree):
+        self.source, self.tree, self.texts = source, tree, {}
+        words = set(re.findall(r"\bYOKE_\w+", self.text(TABLE)))
+        self.names = re.compile(r"\b(" + "|".join(sorted(words | OTHER_NAMES)) + r")\b")
+
+    def text(self, path):
+        """Without comments."""
+        if path not in self.texts:
+            self.texts[path] = re.sub(r"//[^\n]*|/\*.*?\*/", "", (self.tree / path).read_text(encoding="utf-8"), flags=re.S)
+        return self.texts[path]
+
+    def differs(self, path):
+        return not (self.source / path).exists() or (self.source / path).read_bytes() != (self.tree / path).read_bytes()
+
+    def included(self, path):
+        for name in re.findall(r'#\s*include\s*[<"]([^">]+)[">]', self.text(path)):
+            for folder in ("", "capi/include/", f"{pathlib.PurePath(path).parent}/"):
+                if (self.tree / f"{folder}{name}").is_file():
+                    yield os.path.normpath(f"{folder}{name}")
+                    break
+
+    def all_included(self, path, found):
+        """A file and what it includes, but for what a generated header includes."""
+        if path not in found:
+            found.add(path)
+            generated = path.endswith((".h", ".inc")) and self.differs(path)
+            for name in () if generated else self.included(path):
+                self.all_included(name, found)
+        return found
+
+    def changes(self, path):
+        """Whether the object of this source may be another."""
+        if self.differs(path):
+            return True
+        used = {p for p in self.all_included(path, set()) if not self.differs(p) and p != DECLARES}
+        tables = {p for p in self.included(path) if p.endswith(".inc") and p != TABLE and self.differs(p)}
+        return bool(tables) or any(self.names.search(self.text(p)) for p in used)
+
+
+def commands(source, finished):
+    """{object: (file, arguments)} of a finished build, paths of files relative to the tree."""
+    found = {}
+    for entry in json.loads((finished / "compile_commands.json").read_text()):
+        arguments = shlex.split(entry["command"])
+        found[arguments[arguments.index("-o") + 1]] = (str(pathlib.Path(entry["file"]).relative_to(source)), arguments)
+    return found
+
+
+def link_of(finished, target):
+    """The arguments that link a target."""
+    told = subprocess.run(["ninja", "-C", finished, "-t", "commands", target], check=True, capture_output=True, text=True).stdout
+    line = next(line for line in reversed(told.splitlines()) if " -shared " in line)
+    return shlex.split(next(part for part in line.split(" && ") if " -shared " in part))
+
+
+def moved(argument, source, finished, tree, folder):
+    """An argument of the finished build, with the copy's folders; the build may lie inside of the tree."""
+    return str(folder).join(part.replace(str(source), str(tree)) for part in argument.split(str(finished)))
+
+
+def is_other_level(path):
+    """Kernels of the base level are enough here."""
+    return re.search(r"yoke_cpu_v\d+\.dir/", path)
+
+
+def build(source, finished, tree, folder, run):
+    shutil.rmtree(folder, ignore_errors=True)
+    changed, known = Tree(source, tree), commands(source, finished)
+    links = {target: link_of(finished, target) for target in LIBRARIES}
+    linked = {part for link in links.values() for part in link if part.endswith(".o") and not is_other_level(part)}
+    anew = sorted(part for part in linked if known[part][0].endswith("/cpuid.cpp") or changed.changes(known[part][0]))
+    cache = [shutil.which("ccache")] if shutil.which("ccache") else []
+    environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
+
+    def compile_one(part):
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
+        run([*cache, *arguments, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, anew))
+    for target, place in LIBRARIES.items():
+        arguments = [part if part.endswith(".o") else moved(part, source, finished, tree, folder) for part in links[target]]
+        link(folder, finished, arguments, place, anew, run)
+    for language in ("python", "lua"):
+        shutil.copytree(tree / f"bindings/{language}/yoke", folder / language / "yoke", dirs_exist_ok=True)
+    (folder / "env").write_text(f"#!/bin/sh\nexport PYTHONPATH={folder}/python LUA_PATH=\"{folder}/lua/?.lua;{folder}/lua/?/init.lua\""
+                                f" LUA_CPATH=\"{folder}/lua/?.so\"\nexec \"$@\"\n")
+    (folder / "env").chmod(0o755)
+    print(f"compiled anew: {len(anew)} of {len(linked)} objects")
+
+
+def link(folder, finished, arguments, place, anew, run):
+    """Links a library in its place under `folder`, and makes the names under which it is found."""
+    (folder / place).mkdir(parents=True, exist_ok=True)
+    output = arguments.index("-o") + 1
+    changed = []
+    for part in arguments:
+        if part.endswith(".o"):
+            part = "" if is_other_level(part) else part if part in anew else str(finished / part)
+        changed.append(part)
+    run([part for part in changed if part], cwd=folder)
+    name = pathlib.Path(arguments[output]).name
+    if place == "lib":
+        for short in (name.split(".so")[0] + ".so.0", name.split(".so")[0] + ".so"):
+            (folder / place / short).symlink_to(name)

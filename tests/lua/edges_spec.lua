@@ -1,0 +1,105 @@
+-- One pass over the op table at the sizes where kernels' buffers end: what sanitizers run of the sweeps, from Lua.
+-- A result must be the same whether its operands lie densely, backwards, or stand still; Python's sweep holds values.
+local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
+local it = support.leak_free(it)
+
+local ROWS, EDGES = 3, { 511, 512, 513 } -- a buffer of 512 elements, one less and one more
+local NOT_HERE = { -- ops that take no tensor, or whose result is another each time
+    empty = true, zeros = true, ones = true, full = true, arange = true, linspace = true, eye = true, rand = true, randn = true,
+    randint = true, randperm = true, empty_like = true, rand_like = true, randn_like = true, randint_like = true, dropout = true,
+}
+
+local function dense(n) return yoke.linspace(0.1, 0.9, ROWS * n):reshape({ ROWS, n }) end
+local function backwards(n) return yoke.slice(dense(n), 1, nil, nil, -1) end
+local function still(n) return yoke.expand(yoke.slice(dense(n), 1, 0, 1), { ROWS, n }) end
+local LAYOUTS = { dense = dense, backwards = backwards, still = still }
+
+local function places(n) return yoke.cast(yoke.zeros({ ROWS, n }), "int64") end
+local function mask(n) return yoke.gt(dense(n), 0.5) end
+
+-- What stands behind x, where it is not one more tensor of x's shape.
+local REST = {
+    cast = function() return "float64" end,
+    chunk = function() return 2 end,
+    clamp = function() return 0.2 end,
+    clamp_ = function() return 0.2 end,
+    cumsum = function() return 1 end,
+    cross_entropy = function() return yoke.tensor { 0, 1, 2 } end,
+    nll_loss = function() return yoke.tensor { 0, 1, 2 } end,
+    expand = function(n) return { 2, ROWS, n } end,
+    fill_ = function() return 2 end,
+    flip = function() return { 0, 1 } end,
+    full_like = function() return 2 end,
+    gather = function(n) return 1, places(n) end,
+    group_norm = function() return 1 end,
+    index_select = function(n) return 1, yoke.tensor { n - 1, 0, n // 2 } end,
+    layer_norm = function(n) return { n } end,
+    rms_norm = function(n) return { n } end,
+    linear = function(n) return dense(n) end,
+    matmul = function(n) return yoke.transpose(dense(n), 0, 1) end,
+    masked_fill = function(n) return mask(n), 1 end,
+    masked_fill_ = function(n) return mask(n), 1 end,
+    masked_select = function(n) return mask(n) end,
+    pad = function() return { 1, 2 } end,
+    permute = function() return { 1, 0 } end,
+    reshape = function(n) return { n, ROWS } end,
+    roll = function() return { 5 } end,
+    scaled_dot_product_attention = function(n) return dense(n), dense(n) end,
+    scaled_mm = function(n) return yoke.transpose(dense(n), 0, 1), yoke.ones({ 1 }), yoke.ones({ 1 }) end,
+    scatter_add = function(n) return 1, places(n), dense(n) end,
+    scatter_add_ = function(n) return 1, places(n), dense(n) end,
+    slice = function(n) return 1, 1, n - 1, 2 end,
+    split = function(n) return n - 1, 1 end,
+    tile = function() return { 2, 1 } end,
+    topk = function() return 5 end,
+    transpose = function() return 0, 1 end,
+    unsqueeze = function() return 0 end,
+    view = function(n) return { ROWS, n, 1 } end,
+}
+
+local function call(name, x, n)
+    local op = yoke[name]
+    if name == "cat" or name == "stack" then return op({ x, x }) end
+    if name == "einsum" then return op("ij,kj->ik", { x, x }) end
+    if name == "one_hot" then return op(yoke.argmax(x, 1), { num_classes = n }) end
+    if name == "embedding" then return op(yoke.tensor { 0, 2, 1 }, x) end
+    if name == "where" then return op(mask(n), x, x) end
+    if name == "outer" then return op(x[0], x[1]) end
+    if name == "view" then x = yoke.clone(x) end -- it asks for strides that allow it
+    if REST[name] then return op(x, REST[name](n)) end
+    local signature = yoke.ops()[name].signature
+    if signature:find "%(%w+: %w+, %w+: operand" or signature:find "%(%w+: %w+, %w+: tensor[,)]" then return op(x, dense(n)) end
+    if name == "batch_norm" then return op(x, { training = true }) end
+    return op(x)
+end
+
+local function first_of(result)
+    if type(result) == "table" then return result[1] end
+    return result
+end
+
+local function farthest(a, b)
+    local gap = yoke.cast(a, "float64") - yoke.cast(b, "float64")
+    return gap.numel == 0 and 0 or yoke.amax(yoke.abs(gap)):item()
+end
+
+describe("an axis that ends where buffers do", function()
+    for name in pairs(yoke.ops()) do
+        if not NOT_HERE[name] then
+            it("may lie anyhow before the op " .. name, function()
+                for _, n in ipairs(EDGES) do
+                    for layout, make in pairs(LAYOUTS) do
+                        local changes = name:sub(-1) == "_"
+                        if not (changes and layout == "still") then
+                            local got = first_of(call(name, make(n), n))
+                            local want = first_of(call(name, yoke.clone(make(n)), n))
+                            assert.same(want.shape, got.shape)
+                            assert.is_true(farthest(got, want) <= 1e-3, name .. " " .. layout .. " " .. n)
+                        end
+                    end
+                end
+            end)
+        end
+    end
+end)
