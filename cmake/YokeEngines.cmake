@@ -38,12 +38,6 @@ endif()
 yoke_engine(YOKE_ONEDNN ${found} "matrix products on the CPU take Yoke's own loops, which are slower")
 
 add_library(yoke_engines INTERFACE)
-if(YOKE_OPENMP)
-    # OpenMP before oneDNN: clang's runtime then answers for GNU's symbols too, which oneDNN was
-    # built against, and the process has one team of threads rather than two.
-    find_package(OpenMP REQUIRED COMPONENTS CXX)
-    target_link_libraries(yoke_engines INTERFACE OpenMP::OpenMP_CXX)
-endif()
 if(YOKE_ONEDNN_USED)
     add_library(DNNL::dnnl UNKNOWN IMPORTED)
     set_target_properties(DNNL::dnnl PROPERTIES

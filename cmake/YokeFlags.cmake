@@ -31,10 +31,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
     # At -O3 gcc 12 sees an overlap in every `"text" + std::string` (its bug 105651).
     target_compile_options(yoke_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")
 endif()
-if(NOT YOKE_OPENMP)
-    # `simd` pragmas still count; `parallel` ones are passed over without a warning.
-    target_compile_options(yoke_flags INTERFACE "$<${host}:-fopenmp-simd;-Wno-unknown-pragmas>")
-endif()
 
 # Everything in a process must agree on the sanitizers' runtime, so these are not in yoke_flags.
 if(YOKE_SANITIZE)

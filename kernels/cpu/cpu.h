@@ -26,15 +26,26 @@ using kernels::op_name;
 // "softmax: x has dtype int64, which the CPU kernel does not take": reached only past a wrong shape rule.
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
 
-// Threads this call may use: 1 in a forked child, in a worker and in a build without OpenMP.
-int team_size();
-// The calling thread's OpenMP team, so that oneDNN uses as many threads as our own loops.
-void set_team(int threads);
-void threads_after_fork();
+// ---- threads: one team for the process, made at its first need and made anew by a forked child ---------------------
 
-// Calls fn(context, i) for each i below count; item i goes to the same thread of the team every time.
-using ChunkFn = void (*)(void *context, int64_t index);
-void run_chunks(int64_t count, ChunkFn fn, void *context);
+// Threads that a call of run_chunks may use: 1 inside a chunk.
+int team_size();
+// Into how many chunks work of equal chunks is best cut: one a thread while the machine is quiet; finer while somebody
+// else wants the processors too, so that little waits for a thread that is put aside.
+int team_chunks();
+
+// Calls fn(context, i, slot) for each i below count, on the calling thread and the rest of the team. Any thread may get
+// any chunk, in any order: results may depend on i alone. Scratch may go by the slot, which no two chunks have at once and
+// which is below `slots` (team_size() of before the call, or more) and below count. If another host thread has the team,
+// the calling thread runs all chunks.
+using ChunkFn = void (*)(void *context, int64_t index, int slot);
+void run_chunks(int64_t count, ChunkFn fn, void *context, int slots);
+
+// Marks the calling thread as one of a team: what it calls runs in it alone.
+void enter_team();
+// Ends the team's threads, unless another host thread has work for them just now; they are made again at need.
+void rest_threads();
+void threads_after_fork();
 
 // Scratch of the host's allocator for the length of one call.
 class Scratch {

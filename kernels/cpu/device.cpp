@@ -130,13 +130,7 @@ void describe_build(const char *isa)
 {
     char engine[64];
     describe_onednn(engine, sizeof(engine));
-    snprintf(g_build_info, sizeof(g_build_info), "%s; %s%s", engine, isa,
-#ifdef _OPENMP
-             "; OpenMP"
-#else
-             "; one thread"
-#endif
-    );
+    snprintf(g_build_info, sizeof(g_build_info), "%s; %s", engine, isa);
 }
 
 const char *build_info()

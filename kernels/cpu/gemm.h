@@ -9,9 +9,9 @@ namespace yoke::cpu {
 using kernels::Matrix;
 using kernels::Product;
 
-// Computes the product through oneDNN. *done is false, with YOKE_OK and nothing written, where oneDNN does not take
-// its dtype or strides; the caller's own loops take everything.
-yoke_status gemm_onednn(const Product &product, bool *done);
+// Computes the product through oneDNN, by the team. *done is false, with YOKE_OK and nothing written, where oneDNN does
+// not take its dtype or strides; the caller's own loops take everything. The bits do not depend on the team.
+yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool *done);
 
 // Holds oneDNN to the instruction set that YOKE_CPU_ISA asks for; before its first use.
 void limit_onednn(const char *isa);

@@ -23,6 +23,25 @@ static dnnl_status_t g_start = dnnl_success;
 static dnnl_engine_t g_engine;  // one for the process, kept to its end
 static thread_local GemmCache *t_cache;
 
+// oneDNN keeps what it makes in a cache of its own, under a lock that a fork in the midst would leave to the child locked
+// for ever. So a fork waits until nothing is being made.
+static pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_making()
+{
+    pthread_mutex_lock(&g_making);
+}
+
+static void unlock_making()
+{
+    pthread_mutex_unlock(&g_making);
+}
+
+struct Making {
+    Making() { lock_making(); }
+    ~Making() { unlock_making(); }
+};
+
 static void clear(GemmEntry *entry)
 {
     if (entry->primitive) dnnl_primitive_destroy(entry->primitive);
@@ -47,7 +66,9 @@ static void destroy_cache(void *pointer)
 static void start()
 {
     g_start = dnnl_engine_create(&g_engine, dnnl_cpu, 0);
-    if (g_start == dnnl_success && pthread_key_create(&g_key, destroy_cache))
+    if (g_start == dnnl_success &&
+        (pthread_key_create(&g_key, destroy_cache) ||
+         pthread_atfork(lock_making, unlock_making, unlock_making)))
         g_start = dnnl_out_of_memory;
 }
 
@@ -152,7 +173,10 @@ dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out)
         if (entry->used < oldest->used) oldest = entry;
     }
     clear(oldest);
-    status = make_entry(oldest, key);
+    {
+        const Making making;
+        status = make_entry(oldest, key);
+    }
     if (status) return status;
     oldest->key = key;
     oldest->used = ++cache->clock;

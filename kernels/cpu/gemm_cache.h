@@ -2,7 +2,7 @@
 //
 // Contract: a cache belongs to one thread, so there is no lock, and a primitive with its memory objects is never used
 // by two threads at once (oneDNN's own scratchpads are per thread too). It is made at a thread's first product and goes
-// with the thread. Looking up an entry costs a hash and a comparison or two; making one some 100 microseconds.
+// with the thread. All its functions are called where a OneThread lives. Looking up an entry costs a hash and a comparison or two; making one some 100 microseconds.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -15,7 +15,7 @@ namespace yoke::cpu {
 struct GemmKey {
     int64_t batch, m, n, k;
     int64_t a[3], b[3], c[3];  // strides: batch, row, column
-    int32_t dtype, bias, threads, unused;
+    int32_t dtype, bias;
 };
 
 struct GemmEntry {
@@ -31,5 +31,17 @@ dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out);
 
 // The calling thread's stream of oneDNN; after find_gemm.
 dnnl_stream_t gemm_stream();
+
+// Keeps oneDNN to the calling thread while it lives, and then gives the program its own number of OpenMP threads back.
+class OneThread {
+public:
+    OneThread();
+    ~OneThread();
+    OneThread(const OneThread &) = delete;
+    OneThread &operator=(const OneThread &) = delete;
+
+private:
+    int before_;
+};
 
 }  // namespace yoke::cpu

@@ -69,7 +69,7 @@ struct Range {
     uint8_t value;
 };
 
-static void run_range(void *context, int64_t index)
+static void run_range(void *context, int64_t index, int)
 {
     const Range &range = *static_cast<const Range *>(context);
     uint64_t begin = static_cast<uint64_t>(index) * kCopyChunk;
@@ -88,7 +88,7 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
         return fail(YOKE_E_VALUE, "cpu: copy has no direction %d", direction);
     if (bytes == 0) return YOKE_OK;
     Range range{static_cast<char *>(dst), static_cast<const char *>(src), bytes, 0};
-    run_chunks(static_cast<int64_t>((bytes - 1) / kCopyChunk + 1), run_range, &range);
+    run_chunks(static_cast<int64_t>((bytes - 1) / kCopyChunk + 1), run_range, &range, INT32_MAX);
     return YOKE_OK;
 }
 
@@ -97,7 +97,7 @@ yoke_status fill(void *device, void *dst, uint8_t value, uint64_t bytes, void *)
     if (yoke_status status = check_device(device, "fill")) return status;
     if (bytes == 0) return YOKE_OK;
     Range range{static_cast<char *>(dst), nullptr, bytes, value};
-    run_chunks(static_cast<int64_t>((bytes - 1) / kCopyChunk + 1), run_range, &range);
+    run_chunks(static_cast<int64_t>((bytes - 1) / kCopyChunk + 1), run_range, &range, INT32_MAX);
     return YOKE_OK;
 }
 

@@ -1,64 +1,96 @@
-// The thread team. Every host thread sets its own OpenMP team first, so that oneDNN, which asks OpenMP, obeys the
-// host's thread count as well. OpenMP never runs after fork, nor for a team of one.
+// Who gets the team: one host thread at a time, and nobody waits for it.
+#include <algorithm>
 #include <atomic>
+#include <climits>
+#include <cstdio>
+#include <cstring>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/team.h"
 
 namespace yoke::cpu {
 
-static std::atomic<bool> g_forked{false};
+// Chunks a thread on a busy machine. A thread that is put aside is so for some milliseconds, and what it has taken by
+// then waits with it.
+constexpr int kChunksWhenBusy = 8;
 
-void threads_after_fork()
+// Never destroyed: the workers of a process that ends wait in it.
+static constinit Team g_team;
+static std::atomic<bool> g_taken{false};
+static std::atomic<bool> g_said{false};
+// What was asked for when the system gave fewer threads, and how many those were. Asked for another number it is tried
+// again.
+static std::atomic<int> g_refused{0}, g_given{0};
+
+// Whether this thread's calls run in it alone: it is a worker, or in the midst of a job.
+static thread_local bool t_alone;
+
+void enter_team()
 {
-    g_forked.store(true, std::memory_order_relaxed);
-}
-
-#ifdef _OPENMP
-
-void set_team(int threads)
-{
-    // Compared with what OpenMP has now, since the host may set the number for itself.
-    if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+    t_alone = true;
 }
 
 int team_size()
 {
-    if (g_forked.load(std::memory_order_relaxed) || omp_in_parallel()) return 1;
-    int32_t threads = g_host->num_threads();
+    if (t_alone) return 1;
+    int threads = std::min(g_host->num_threads(), kMostThreads);
+    if (threads == g_refused.load(std::memory_order_relaxed))
+        threads = g_given.load(std::memory_order_relaxed);
     return threads > 1 ? threads : 1;
 }
 
-void run_chunks(int64_t count, ChunkFn fn, void *context)
+int team_chunks()
 {
-    int team = count > 1 ? team_size() : 1;
-    if (team == 1) {
-        for (int64_t i = 0; i < count; i++) fn(context, i);
-        return;
-    }
-    set_team(team);
-    // Always the whole team: libgomp ends the threads that a smaller one leaves over.
-#pragma omp parallel for schedule(static) num_threads(team)
-    for (int64_t i = 0; i < count; i++) fn(context, i);
+    int size = team_size();
+    return size > 1 && g_team.is_machine_busy() ? size * kChunksWhenBusy : size;
 }
 
-#else
-
-void set_team(int) {}
-
-int team_size()
+static void run_alone(int64_t count, ChunkFn fn, void *context)
 {
-    return 1;
+    for (int64_t i = 0; i < count; i++) fn(context, i, 0);
 }
 
-void run_chunks(int64_t count, ChunkFn fn, void *context)
+static void say_refused(int wanted, int given, int error)
 {
-    for (int64_t i = 0; i < count; i++) fn(context, i);
+    g_given.store(given);
+    g_refused.store(wanted);
+    if (g_said.exchange(true)) return;
+    char text[256];
+    snprintf(text, sizeof(text),
+             "cpu: the system gives no more threads (%s): a team of %d works instead of %d; raise "
+             "the limit on processes or set YOKE_NUM_THREADS to fewer",
+             strerror(error), given, wanted);
+    g_host->log(YOKE_LOG_WARN, text);
 }
 
-#endif
+void run_chunks(int64_t count, ChunkFn fn, void *context, int slots)
+{
+    int size = count > 1 ? std::min(team_size(), slots) : 1;
+    if (size == 1 || g_taken.exchange(true, std::memory_order_acquire))
+        return run_alone(count, fn, context);
+    t_alone = true;
+    int error = 0;
+    if (g_team.size() != size && g_team.resize(size, &error) < size)
+        say_refused(size, g_team.size(), error);
+    g_team.run(count, fn, context);
+    t_alone = false;
+    g_taken.store(false, std::memory_order_release);
+}
+
+void rest_threads()
+{
+    if (t_alone || g_taken.exchange(true, std::memory_order_acquire)) return;
+    int error;
+    g_team.resize(1, &error);
+    g_refused.store(0);
+    g_taken.store(false, std::memory_order_release);
+}
+
+// The thread that forked is the only one here, and was in no job: a job runs no code of the host's.
+void threads_after_fork()
+{
+    g_team.forget();
+    g_refused.store(0);
+    g_taken.store(false);
+}
 
 }  // namespace yoke::cpu

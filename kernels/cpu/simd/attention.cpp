@@ -62,13 +62,13 @@ public:
     yoke_status run(const yoke_launch *launch) const
     {
         int64_t blocks = divide_up(sizes_.queries, kQueryBlock), items = sizes_.heads * blocks;
-        int64_t shares = shares_of(sizes_, items);
+        int64_t slots = team_size(), shares = shares_of(sizes_, items);
         int64_t room = ForwardRoom<C>(sizes_, nullptr).size;
         Scratch scratch(launch);
-        if (yoke_status status = scratch.reserve((uint64_t)(shares * room) * sizeof(C)))
+        if (yoke_status status = scratch.reserve((uint64_t)(min(shares, slots) * room) * sizeof(C)))
             return status;
-        share_items(items, shares, [&](int64_t share, int64_t begin, int64_t end) {
-            ForwardRoom<C> own(sizes_, (C *)scratch.data() + share * room);
+        share_items(items, shares, slots, [&](int64_t slot, int64_t begin, int64_t end) {
+            ForwardRoom<C> own(sizes_, (C *)scratch.data() + slot * room);
             for (; begin < end; begin++) {
                 // First, last, second, last but one, …: under a causal mask late queries have more keys.
                 int64_t i = begin % blocks, block = i % 2 ? blocks - 1 - i / 2 : i / 2;

@@ -202,18 +202,18 @@ struct AttentionDropout {
     }
 };
 
-// f(share, begin, end) for equal shares of `items`, one a thread. An item's result does not depend on the cut.
+// f(slot, begin, end) for equal shares of `items`; slots as of parallel_slots. An item's result does not depend on the cut.
 template <class F>
-inline void share_items(int64_t items, int64_t shares, const F &f)
+inline void share_items(int64_t items, int64_t shares, int64_t slots, const F &f)
 {
-    parallel_items(shares, [&](int64_t share) {
-        f(share, items * share / shares, items * (share + 1) / shares);
+    parallel_slots(shares, slots, [&](int64_t share, int slot) {
+        f(slot, items * share / shares, items * (share + 1) / shares);
     });
 }
 
 inline int64_t shares_of(const AttentionSizes &sizes, int64_t items)
 {
-    return sizes.products() < 2 * kAttentionGrain ? 1 : max(1, min(team_size(), items));
+    return sizes.products() < 2 * kAttentionGrain ? 1 : max(1, min(team_chunks(), items));
 }
 
 YOKE_SIMD_END

@@ -76,24 +76,25 @@ public:
     yoke_status run(const yoke_launch *launch)
     {
         int64_t items = sizes_.heads * splits_, shares = shares_of(sizes_, items);
+        int64_t slots = team_size(), rooms = min(shares, slots);
         int64_t room = BackwardRoom<C>(sizes_, nullptr).size;
         int64_t width = round_up(sizes_.width, kLanes), sum = sum_rows_ * width;
-        int64_t sums = splits_ == 1 ? shares : items;
+        int64_t sums = splits_ == 1 ? rooms : items;
         Scratch scratch(launch);
         if (yoke_status status =
-                scratch.reserve((uint64_t)(shares * room + sums * sum) * sizeof(C)))
+                scratch.reserve((uint64_t)(rooms * room + sums * sum) * sizeof(C)))
             return status;
-        C *rooms = (C *)scratch.data(), *all_sums = rooms + shares * room;
-        share_items(items, shares, [&](int64_t share, int64_t begin, int64_t end) {
-            BackwardRoom<C> own(sizes_, rooms + share * room);
+        C *all_rooms = (C *)scratch.data(), *all_sums = all_rooms + rooms * room;
+        share_items(items, shares, slots, [&](int64_t slot, int64_t begin, int64_t end) {
+            BackwardRoom<C> own(sizes_, all_rooms + slot * room);
             for (; begin < end; begin++) {
-                C *d_queries = all_sums + (splits_ == 1 ? share : begin) * sum;
+                C *d_queries = all_sums + (splits_ == 1 ? slot : begin) * sum;
                 run_head(begin / splits_, begin % splits_, own, d_queries);
                 if (splits_ == 1) store_queries(begin, d_queries, width);
             }
         });
         if (splits_ > 1)
-            share_items(sizes_.heads, min(shares, sizes_.heads),
+            share_items(sizes_.heads, min(shares, sizes_.heads), slots,
                         [&](int64_t, int64_t begin, int64_t end) {
                             for (; begin < end; begin++)
                                 join_splits(begin, all_sums + begin * splits_ * sum, sum, width);

@@ -173,7 +173,7 @@ YOKE_KERNEL(_embedding_backward)
     Loop<1> places;
     plan_ordered<1>(places, {&grad}, 0, grad.ndim - 1);
     int64_t step = grad.strides[grad.ndim - 1] * dtype_size(grad.dtype);
-    int64_t shares = (entries + rows) * width < 2 * kGrain ? 1 : team_size();
+    int64_t shares = (entries + rows) * width < 2 * kGrain ? 1 : team_chunks();
     return for_float(launch, "grad", grad.dtype, [&]<class T>() {
         parallel_items(shares, [&](int64_t share) {
             int64_t end = cut(buckets.start, rows, share + 1, shares);

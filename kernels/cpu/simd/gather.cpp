@@ -115,8 +115,10 @@ struct Adder {
 
     void run() const
     {
-        if (lines.numel < team_size() && count >= kGrain) {
-            int64_t share = divide_up(length, team_size());
+        // Every share reads the whole line of the index, so there are no more of them than threads.
+        int64_t team = team_size();
+        if (lines.numel < team && count >= kGrain) {
+            int64_t share = divide_up(length, team);
             for (int64_t index = 0; index < lines.numel; index++)
                 parallel_items(divide_up(length, share), [&](int64_t i) {
                     to_places(index, i * share, min(length, (i + 1) * share));

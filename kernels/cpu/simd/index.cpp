@@ -235,7 +235,8 @@ struct Put {
         }
     }
 
-    // Shares by what is before, by parts of the blocks, or by where places lie: whichever gives each thread some.
+    // Shares by what is before, by parts of the blocks, or by where places lie: whichever gives each thread some. The
+    // last way reads all places once a share, so it has no more shares than threads.
     template <class F>
     void run(const F &f) const
     {

@@ -15,7 +15,7 @@ inline yoke_status compute(const yoke_launch *launch, const Product &product)
     if (product.batch == 0 || product.m == 0 || product.n == 0) return YOKE_OK;
     bool done = false;
     if (product.k > 0 && product.batch * product.m * product.n * product.k > kSmall)
-        if (yoke_status status = gemm_onednn(product, &done)) return status;
+        if (yoke_status status = gemm_onednn(launch, product, &done)) return status;
     return done ? YOKE_OK : multiply(launch, product);
 }
 

@@ -5,13 +5,13 @@
 
 YOKE_SIMD_BEGIN
 
-// f(begin, end) over [0, n), cut where the team's shares meet, each of at least `grain` units (unlike parallel_range,
+// f(begin, end) over [0, n), cut to suit the team into shares of at least `grain` units (unlike parallel_range,
 // which cuts at multiples of 64). For work whose result does not depend on the cut.
 template <class F>
 inline void parallel_shares(int64_t n, int64_t grain, const F &f)
 {
     if (n < 2 * grain) return n > 0 ? f((int64_t)0, n) : (void)0;
-    int64_t shares = min(team_size(), n / grain), share = divide_up(n, shares);
+    int64_t shares = min(team_chunks(), n / grain), share = divide_up(n, shares);
     parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
 }
 

@@ -65,24 +65,33 @@ YOKE_DISPATCHERS
 // Elements below which cheap work stays in the calling thread: waking the team costs some microseconds.
 constexpr int64_t kGrain = 32768;
 
+// f(i, slot) for each i below count, by the team; see run_chunks. `slots` is team_size() of before, and slots are below it
+// and below count: room for as many is enough.
+template <class F>
+inline void parallel_slots(int64_t count, int64_t slots, const F &f)
+{
+    if (count == 1) return f((int64_t)0, 0);
+    run_chunks(
+        count,
+        [](void *context, int64_t i, int slot) { (*static_cast<const F *>(context))(i, slot); },
+        const_cast<void *>(static_cast<const void *>(&f)), (int)slots);
+}
+
 // f(i) for each i below count, by the team.
 template <class F>
 inline void parallel_items(int64_t count, const F &f)
 {
-    if (count == 1) return f((int64_t)0);
-    run_chunks(
-        count, [](void *context, int64_t i) { (*static_cast<const F *>(context))(i); },
-        const_cast<void *>(static_cast<const void *>(&f)));
+    parallel_slots(count, INT32_MAX, [&](int64_t i, int) { f(i); });
 }
 
-// f(begin, end) over [0, n), cut where the team's shares meet. For work whose result does not depend on the cut.
+// f(begin, end) over [0, n), cut to suit the team. For work whose result does not depend on the cut.
 template <class F>
 inline void parallel_range(int64_t n, int64_t grain, const F &f)
 {
     if (n < 2 * grain) return n > 0 ? f((int64_t)0, n) : (void)0;
-    int64_t shares = min(team_size(), n / grain);
-    int64_t share = divide_up(divide_up(n, shares), 64) * 64;
-    parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
+    int64_t chunks = min(team_chunks(), n / grain);
+    int64_t chunk = divide_up(divide_up(n, chunks), 64) * 64;
+    parallel_items(divide_up(n, chunk), [&](int64_t i) { f(i * chunk, min(n, (i + 1) * chunk)); });
 }
 
 YOKE_SIMD_END

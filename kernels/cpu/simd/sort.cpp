@@ -89,13 +89,14 @@ template <class T, class I>
 static yoke_status sort_all(const yoke_launch *launch, const SortRows &s)
 {
     int64_t count = s.rows.numel, work = count * s.length;
-    int64_t shares = work < 2 * kSortGrain ? 1 : min(count, team_size());
+    int64_t slots = team_size(), shares = work < 2 * kSortGrain ? 1 : min(count, team_chunks());
     int64_t share = divide_up(count, shares);
     int64_t bytes = divide_up(2 * s.length * (int64_t)(sizeof(I) + sizeof(T)), 64) * 64;
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)(shares * bytes))) return status;
-    parallel_items(shares, [&](int64_t item) {
-        char *memory = static_cast<char *>(scratch.data()) + item * bytes;
+    uint64_t room = (uint64_t)(min(shares, slots) * bytes);
+    if (yoke_status status = scratch.reserve(room)) return status;
+    parallel_slots(shares, slots, [&](int64_t item, int slot) {
+        char *memory = static_cast<char *>(scratch.data()) + slot * bytes;
         int64_t begin = item * share, end = min(count, begin + share);
         if (begin >= end) return;
         Cursor<3> cursor(s.rows, begin);

@@ -1,0 +1,347 @@
+// Products through oneDNN, bias fused, cut into parts for the team: by matrices, or by rows or columns of the result.
+//
+// Each part is a product of its own that oneDNN computes in one thread, with dense operands: what is not is copied first.
+// Two rules keep the bits apart from the number of threads.
+//  * oneDNN's kernels for AVX-512 take dense operands all alike: an element of the result is the same sum in the same
+//    order wherever the cut lies. So one thread cuts nothing, and a team as suits it.
+//  * Its other kernels (before AVX-512, and AMX) do not: the order depends on the extents. There the cut follows from the
+//    shape alone, and one thread computes the same parts one after the other.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "kernels/cpu/gemm_cache.h"
+
+namespace yoke::cpu {
+
+// Multiplications that are worth a thread, and those that are worth a part which one thread computes as well.
+constexpr double kPartWork = 1 << 19, kFixedWork = 1 << 22;
+constexpr int64_t kMostFixedParts = 64;
+// Rows or columns between two cuts: what kernels take at once.
+constexpr int64_t kCutUnit = 16;
+
+// ---- one product, by the calling thread ---------------------------------------------------------------------------
+
+static yoke_status fail_onednn(dnnl_status_t status, const Product &product)
+{
+    yoke_status code = status == dnnl_out_of_memory ? YOKE_E_OOM : YOKE_E_INTERNAL;
+    return fail(code, "oneDNN failed (status %d) on a product of %lld x %lld by %lld x %lld",
+                (int)status, (long long)product.m, (long long)product.k, (long long)product.k,
+                (long long)product.n);
+}
+
+static dnnl_status_t execute(GemmEntry *entry, const Product &product)
+{
+    dnnl_memory_set_data_handle(entry->a, product.a.data);
+    dnnl_memory_set_data_handle(entry->b, product.b.data);
+    dnnl_memory_set_data_handle(entry->c, product.c.data);
+    dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, entry->a},
+                               {DNNL_ARG_WEIGHTS, entry->b},
+                               {DNNL_ARG_DST, entry->c},
+                               {DNNL_ARG_BIAS, entry->bias}};
+    if (entry->bias) dnnl_memory_set_data_handle(entry->bias, const_cast<void *>(product.bias));
+    return dnnl_primitive_execute(entry->primitive, gemm_stream(), entry->bias ? 4 : 3, args);
+}
+
+static void put_strides(const Matrix &matrix, int64_t batch, int64_t *out)
+{
+    out[0] = batch > 1 ? matrix.batch_stride : 0;
+    out[1] = matrix.row_stride;
+    out[2] = matrix.column_stride;
+}
+
+// *done is false where oneDNN cannot do it; `product` has strides that it takes.
+static dnnl_status_t compute_alone(const Product &product, bool *done)
+{
+    GemmKey key = {};
+    key.batch = product.batch;
+    key.m = product.m;
+    key.n = product.n;
+    key.k = product.k;
+    key.dtype = product.dtype;
+    key.bias = product.bias != nullptr;
+    put_strides(product.a, product.batch, key.a);
+    put_strides(product.b, product.batch, key.b);
+    put_strides(product.c, product.batch, key.c);
+    OneThread alone;
+    try {
+        GemmEntry *entry = nullptr;
+        dnnl_status_t status = find_gemm(key, &entry);
+        *done = !status && entry->primitive;
+        return *done ? execute(entry, product) : status;
+    } catch (const std::bad_alloc &) {
+        return dnnl_out_of_memory;
+    }
+}
+
+// ---- operands -----------------------------------------------------------------------------------------------------
+
+// Strides that oneDNN takes: one axis dense, the other at least as far apart as the dense one is long. An axis of
+// length 1 has no stride of its own and gets one that fits.
+static bool normalise(Matrix &matrix, int64_t rows, int64_t columns)
+{
+    int64_t &row = matrix.row_stride, &column = matrix.column_stride;
+    if (columns == 1) column = 1;
+    if (rows == 1) row = column == 1 ? columns : 1;
+    bool row_major = column == 1 && row >= columns;
+    bool column_major = row == 1 && column >= rows;
+    return (row_major || column_major) && matrix.batch_stride >= 0;
+}
+
+static bool is_dense(const Matrix &m, int64_t rows, int64_t columns)
+{
+    return m.column_stride == 1 ? m.row_stride == columns : m.column_stride == rows;
+}
+
+static Matrix move_to(const Matrix &m, int64_t row, int64_t column, int64_t size)
+{
+    Matrix moved = m;
+    int64_t elements = row * m.row_stride + column * m.column_stride;
+    moved.data = static_cast<char *>(m.data) + elements * size;
+    return moved;
+}
+
+// rows x columns of `from` into `to`, both row-major or both column-major.
+static void copy_matrix(const Matrix &from, const Matrix &to, int64_t rows, int64_t columns,
+                        int64_t size)
+{
+    bool by_rows = from.column_stride == 1;
+    int64_t count = by_rows ? rows : columns, bytes = (by_rows ? columns : rows) * size;
+    int64_t from_step = (by_rows ? from.row_stride : from.column_stride) * size;
+    int64_t to_step = (by_rows ? to.row_stride : to.column_stride) * size;
+    const char *source = static_cast<const char *>(from.data);
+    char *target = static_cast<char *>(to.data);
+    for (; count > 0; count--, source += from_step, target += to_step)
+        memcpy(target, source, (size_t)bytes);
+}
+
+// The same matrix in `room`, without gaps.
+static Matrix dense_in(void *room, const Matrix &m, int64_t rows, int64_t columns)
+{
+    bool by_rows = m.column_stride == 1;
+    return {room, 0, by_rows ? columns : 1, by_rows ? 1 : rows};
+}
+
+// ---- the cut of one matrix ----------------------------------------------------------------------------------------
+
+// Whether any cut of dense operands gives the bits of the whole.
+static bool may_cut_anywhere(yoke_dtype dtype)
+{
+    constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16, kPlain = dnnl_cpu_isa_avx512_core;
+    static const unsigned isa = dnnl_get_effective_cpu_isa();
+    return dtype == YOKE_F32 ? (isa & kPlain) == kPlain : isa == kBf16;
+}
+
+class Cut {
+public:
+    Cut(const Product &product, int64_t batch);
+
+    int64_t parts() const { return parts_; }
+    uint64_t room() const { return (uint64_t)(room_a_ + room_b_ + room_c_); }  // bytes of a part
+    dnnl_status_t run(const Product &whole, int64_t part, char *room, bool *done) const;
+
+private:
+    // What a product costs one thread in `parts` parts along an axis, in multiplications.
+    double cost(bool along_rows, int64_t parts) const;
+    void choose_fixed();
+    void choose_for_team(int64_t batch);
+    void make_room();
+
+    const Product &whole_;
+    int64_t size_;
+    bool along_rows_ = true;
+    int64_t parts_ = 1, step_ = 0;  // rows or columns of a part
+    int64_t room_a_ = 0, room_b_ = 0, room_c_ = 0;
+};
+
+// Each part packs the operand that all share, and copies of the other what is not one piece of memory.
+double Cut::cost(bool along_rows, int64_t parts) const
+{
+    const Product &p = whole_;
+    double a = (double)p.m * (double)p.k, b = (double)p.k * (double)p.n, c = (double)p.m * (double)p.n;
+    double packed = along_rows ? a + (double)parts * b : (double)parts * a + b, copied = 0;
+    bool cuts = parts > 1;
+    bool a_in_one = is_dense(p.a, p.m, p.k), b_in_one = is_dense(p.b, p.k, p.n);
+    if (along_rows) {
+        if (!a_in_one || (cuts && p.a.column_stride != 1)) copied += a;
+        if (!b_in_one) copied += b * (double)parts;
+        if (p.c.row_stride != p.n) copied += c;
+    } else {
+        if (!a_in_one) copied += a * (double)parts;
+        if (!b_in_one || (cuts && p.b.row_stride != 1)) copied += b;
+        if (p.c.row_stride != p.n || (cuts && p.m > 1)) copied += c;
+    }
+    const double move = p.dtype == YOKE_F32 ? 16 : 64;  // multiplications in the time of moving one element
+    return p.m * (double)p.n * (double)p.k + move * (packed + copied);
+}
+
+// By the shape alone: as many parts as cost one thread little.
+void Cut::choose_fixed()
+{
+    const Product &p = whole_;
+    double work = (double)p.m * (double)p.n * (double)p.k, most = 1.125 * cost(true, 1);
+    for (int64_t parts = 2; parts <= kMostFixedParts && work >= kFixedWork * (double)parts; parts *= 2)
+        for (bool along_rows : {false, true})
+            if (double each = cost(along_rows, parts); each <= most) {
+                bool better = parts_ < parts || each < cost(along_rows_, parts);
+                if (better) along_rows_ = along_rows;
+                parts_ = parts;
+            }
+}
+
+// The axis along which the team is done first, if that is sooner than one thread.
+void Cut::choose_for_team(int64_t batch)
+{
+    const Product &p = whole_;
+    int64_t chunks = team_chunks(), most = (int64_t)((double)p.m * (double)p.n * (double)p.k / kPartWork);
+    int64_t parts = std::min(chunks / std::gcd(chunks, batch), std::max<int64_t>(most, 1));
+    if (parts == 1) return;
+    double alone = cost(true, 1), rows = cost(true, parts), columns = cost(false, parts);
+    double team = (double)std::min<int64_t>(parts, team_size());
+    if (std::min(rows, columns) / team > 0.9 * alone) return;
+    along_rows_ = rows <= columns;
+    parts_ = parts;
+}
+
+Cut::Cut(const Product &product, int64_t batch)
+    : whole_(product), size_(product.dtype == YOKE_F32 ? 4 : 2)
+{
+    if (may_cut_anywhere(product.dtype))
+        choose_for_team(batch);
+    else
+        choose_fixed();
+    int64_t length = along_rows_ ? product.m : product.n;
+    int64_t units = (length + kCutUnit - 1) / kCutUnit;
+    step_ = (units + parts_ - 1) / parts_ * kCutUnit;
+    parts_ = (length + step_ - 1) / step_;
+    make_room();
+}
+
+void Cut::make_room()
+{
+    auto bytes = [&](int64_t rows, int64_t columns) {
+        return (rows * columns * size_ + 63) / 64 * 64;
+    };
+    const Product &p = whole_;
+    int64_t rows = along_rows_ ? std::min(step_, p.m) : p.m;
+    int64_t columns = along_rows_ ? p.n : std::min(step_, p.n);
+    if (!is_dense(p.a, rows, p.k)) room_a_ = bytes(rows, p.k);
+    if (!is_dense(p.b, p.k, columns)) room_b_ = bytes(p.k, columns);
+    if (rows > 1 && p.c.row_stride != columns) room_c_ = bytes(rows, columns);
+}
+
+dnnl_status_t Cut::run(const Product &whole, int64_t part, char *room, bool *done) const
+{
+    Product p = whole;
+    int64_t row = along_rows_ ? part * step_ : 0, column = along_rows_ ? 0 : part * step_;
+    p.batch = 1;
+    if (along_rows_)
+        p.m = std::min(step_, whole.m - row);
+    else
+        p.n = std::min(step_, whole.n - column);
+    p.a = move_to(whole.a, row, 0, size_);
+    p.b = move_to(whole.b, 0, column, size_);
+    const Matrix target = move_to(whole.c, row, column, size_);
+    p.c = target;
+    if (p.bias) p.bias = static_cast<const char *>(p.bias) + column * size_;
+    auto dense = [&](Matrix &m, int64_t rows, int64_t columns) {
+        const Matrix from = m;
+        m = dense_in(room, from, rows, columns);
+        copy_matrix(from, m, rows, columns, size_);
+    };
+    if (room_a_) dense(p.a, p.m, p.k);
+    room += room_a_;
+    if (room_b_) dense(p.b, p.k, p.n);
+    room += room_b_;
+    if (room_c_) p.c = dense_in(room, target, p.m, p.n);
+    dnnl_status_t status = compute_alone(p, done);
+    if (room_c_ && *done) copy_matrix(p.c, target, p.m, p.n, size_);
+    return status;
+}
+
+// ---- products by the team -----------------------------------------------------------------------------------------
+
+// What the parts of a product have come to: the worst of it stays.
+struct Outcome {
+    std::atomic<int> status{dnnl_success};
+    std::atomic<bool> done{true};
+
+    void add(dnnl_status_t part, bool part_done)
+    {
+        if (part) status.store(part, std::memory_order_relaxed);
+        if (!part_done) done.store(false, std::memory_order_relaxed);
+    }
+};
+
+template <class F>
+static void run_parts(int64_t count, int64_t slots, const F &f)
+{
+    if (count == 1) return f(int64_t{0}, 0);
+    run_chunks(
+        count,
+        [](void *context, int64_t i, int slot) { (*static_cast<const F *>(context))(i, slot); },
+        const_cast<void *>(static_cast<const void *>(&f)), static_cast<int>(slots));
+}
+
+// Large matrices: each is cut, and every part of each is a chunk.
+static yoke_status run_large(const yoke_launch *launch, const Product &product, Outcome &outcome)
+{
+    const int64_t slots = team_size(), size = product.dtype == YOKE_F32 ? 4 : 2;
+    const Cut cut(product, product.batch);
+    const int64_t count = product.batch * cut.parts();
+    Scratch scratch(launch);
+    if (cut.room())
+        if (yoke_status status = scratch.reserve(cut.room() * (uint64_t)std::min(count, slots)))
+            return status;
+    run_parts(count, slots, [&](int64_t i, int slot) {
+        int64_t matrix = i / cut.parts();
+        Product each = product;
+        for (Matrix *m : {&each.a, &each.b, &each.c})
+            m->data = static_cast<char *>(m->data) + matrix * m->batch_stride * size;
+        char *room = static_cast<char *>(scratch.data()) + (uint64_t)slot * cut.room();
+        bool done = false;
+        const dnnl_status_t status = cut.run(each, i % cut.parts(), room, &done);
+        outcome.add(status, done);
+    });
+    return YOKE_OK;
+}
+
+// Small matrices: so many at a time as are worth a thread, with the strides that they have.
+static void run_small(const Product &product, double work, Outcome &outcome)
+{
+    const int64_t size = product.dtype == YOKE_F32 ? 4 : 2;
+    const int64_t most = std::max<int64_t>(1, (int64_t)(kPartWork / work));
+    run_parts((product.batch + most - 1) / most, INT32_MAX, [&](int64_t i, int) {
+        Product some = product;
+        some.batch = std::min(most, product.batch - i * most);
+        for (Matrix *m : {&some.a, &some.b, &some.c})
+            m->data = static_cast<char *>(m->data) + i * most * m->batch_stride * size;
+        bool done = false;
+        const dnnl_status_t status = compute_alone(some, &done);
+        outcome.add(status, done);
+    });
+}
+
+yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool *done)
+{
+    *done = false;
+    if (product.dtype != YOKE_F32 && product.dtype != YOKE_BF16) return YOKE_OK;
+    Product p = product;
+    if (!normalise(p.a, p.m, p.k) || !normalise(p.b, p.k, p.n) || !normalise(p.c, p.m, p.n) ||
+        p.c.column_stride != 1)
+        return YOKE_OK;
+    const double work = (double)p.m * (double)p.n * (double)p.k;
+    Outcome outcome;
+    if (work >= 2 * kPartWork) {
+        if (yoke_status status = run_large(launch, p, outcome)) return status;
+    } else {
+        run_small(p, work, outcome);
+    }
+    if (int status = outcome.status.load()) return fail_onednn((dnnl_status_t)status, product);
+    *done = outcome.done.load();
+    return YOKE_OK;
+}
+
+}  // namespace yoke::cpu

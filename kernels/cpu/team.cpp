@@ -1,0 +1,270 @@
+// One word carries the life of a job, and every transition is an atomic operation on it:
+//
+//   open    the holder writes job and ranges, then swaps in the next number with kOpen. What it wrote happens before
+//           whatever a worker does behind its entry, which reads the word with acquire.
+//   enter   a worker counts itself in, by compare-and-swap from a word that has kOpen: into a closed job nobody gets, and
+//           a worker that comes late finds another number and has touched nothing.
+//   leave   it counts itself out, with release: the parts it ran happen before what the holder does when it has read a
+//           count of 0 with acquire.
+//   close   when no part is left to take, the holder drops kOpen, and waits until nobody is inside. Only then does it
+//           write the job again, so that the job needs no atomics.
+//
+// Going to sleep and waking meet in two words. A worker counts itself among the sleepers and then reads the word; the
+// holder swaps the word and then reads the count; all four sequentially consistent, so that one of the two sees the
+// other. That a sleeper reads an old word cannot be: the kernel compares it once more.
+#include "kernels/cpu/team.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+
+namespace yoke::cpu {
+
+constexpr uint32_t kOpen = 1, kHolderSleeps = 2, kOneInside = 4;
+constexpr uint32_t kInside = 0x1FFC;  // up to 2047 workers
+constexpr uint32_t kOneJob = 0x2000;  // the job's number is in the bits from here on, and wraps
+
+// How long to poll, in nanoseconds. A worker that found work before it slept polls longer the next time, one that did
+// not shorter: between two short ops of a training loop lie some 10 to 100 microseconds.
+constexpr int64_t kShortPoll = 10'000, kLongPoll = 200'000;
+// What tells of a busy machine: a wait so long for a part that another has taken, or a poll that stood still.
+constexpr int64_t kLongWait = 300'000;
+constexpr int64_t kBusyFor = 100'000'000;
+
+constexpr size_t kStackBytes = 2 << 20;  // whatever the system's default is; kernels keep tiles on the stack
+constexpr int kWakesAtOnce = 4;
+
+// Who waits on the word: a wake reaches only those that it is for.
+constexpr uint32_t kForWork = 1, kForEnd = 2;
+
+static long futex(std::atomic<uint32_t> &word, int call, uint32_t value, uint32_t who)
+{
+    return syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), call | FUTEX_PRIVATE_FLAG, value,
+                   nullptr, nullptr, who);
+}
+
+static int64_t now_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+static void relax()
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// ---- a busy machine -------------------------------------------------------------------------------------------------
+
+void Team::note_busy(int64_t now)
+{
+    busy_until_.store(now + kBusyFor, std::memory_order_relaxed);
+}
+
+bool Team::is_machine_busy() const
+{
+    int64_t until = busy_until_.load(std::memory_order_relaxed);
+    return until != 0 && now_ns() < until;
+}
+
+// ---- the workers ----------------------------------------------------------------------------------------------------
+
+bool Team::has_call(const Worker &worker, uint32_t word) const
+{
+    bool has_job = (word & kOpen) && word / kOneJob != worker.seen;
+    return has_job || worker.number >= wanted_.load(std::memory_order_relaxed);
+}
+
+// Whether there was something to do within `most` nanoseconds.
+bool Team::poll(const Worker &worker, int64_t most)
+{
+    constexpr int kPollsPerLook = 16;  // at the clock
+    int64_t start = now_ns(), last = start;
+    for (int i = 1; !has_call(worker, word_.load(std::memory_order_acquire)); i++) {
+        relax();
+        if (i % kPollsPerLook) continue;
+        int64_t now = now_ns();
+        if (now - last > kLongWait) note_busy(now);
+        if (now - start > most) return false;
+        last = now;
+    }
+    return true;
+}
+
+// Whether it was woken by somebody, rather than found something to do at once.
+bool Team::sleep(const Worker &worker)
+{
+    sleepers_.fetch_add(1);
+    uint32_t word = word_.load();
+    bool woken = !has_call(worker, word) && futex(word_, FUTEX_WAIT_BITSET, word, kForWork) == 0;
+    if (!woken) sleepers_.fetch_sub(1);  // who wakes has counted whom it woke
+    return woken;
+}
+
+void Team::wake(int most)
+{
+    int asleep = std::min(sleepers_.load(), most);
+    if (asleep <= 0) return;
+    long woken = futex(word_, FUTEX_WAKE_BITSET, static_cast<uint32_t>(asleep), kForWork);
+    if (woken > 0) sleepers_.fetch_sub(static_cast<int>(woken));
+}
+
+bool Team::enter(Worker &worker)
+{
+    uint32_t word = word_.load(std::memory_order_relaxed);
+    do {
+        if (!(word & kOpen) || word / kOneJob == worker.seen) return false;
+    } while (!word_.compare_exchange_weak(word, word + kOneInside, std::memory_order_acquire,
+                                          std::memory_order_relaxed));
+    worker.seen = word / kOneJob;
+    return true;
+}
+
+void Team::leave()
+{
+    uint32_t word = word_.fetch_sub(kOneInside, std::memory_order_release);
+    if ((word & kHolderSleeps) && (word & kInside) == kOneInside)
+        futex(word_, FUTEX_WAKE_BITSET, 1, kForEnd);
+}
+
+void Team::serve(Worker &worker)
+{
+    int64_t patience = kLongPoll;
+    for (;;) {
+        bool woken = false;
+        if (poll(worker, is_machine_busy() ? kShortPoll : patience)) {
+            patience = std::min(2 * patience, kLongPoll);
+        } else {
+            patience = std::max(patience / 2, kShortPoll);
+            woken = sleep(worker);
+        }
+        if (worker.number >= wanted_.load(std::memory_order_acquire)) return;
+        if (!enter(worker)) continue;
+        if (woken && wakes_on_) wake(2);
+        work(worker.number);
+        leave();
+    }
+}
+
+void *Team::thread_main(void *argument)
+{
+    Worker &worker = *static_cast<Worker *>(argument);
+    char name[16];
+    snprintf(name, sizeof(name), "yoke-%d", worker.number);
+    pthread_setname_np(pthread_self(), name);
+    enter_team();
+    worker.team->serve(worker);
+    return nullptr;
+}
+
+// ---- the holder -----------------------------------------------------------------------------------------------------
+
+// The program's signal handlers run in the program's own threads.
+bool Team::start(int number, int *error)
+{
+    workers_[number].team = this;
+    workers_[number].number = number;
+    workers_[number].seen = word_.load(std::memory_order_relaxed) / kOneJob;
+    pthread_attr_t attributes;
+    if ((*error = pthread_attr_init(&attributes))) return false;
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    *error = pthread_create(&workers_[number].thread, &attributes, thread_main, &workers_[number]);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+    return *error == 0;
+}
+
+int Team::resize(int threads, int *error)
+{
+    *error = 0;
+    threads = std::clamp(threads, 1, kMostThreads);
+    wanted_.store(threads);
+    if (threads < size_) {
+        word_.fetch_add(kOneJob);  // so that nobody falls asleep on the old word
+        sleepers_.fetch_sub(static_cast<int>(futex(word_, FUTEX_WAKE_BITSET, INT_MAX, kForWork)));
+        for (int number = threads; number < size_; number++)
+            pthread_join(workers_[number].thread, nullptr);
+        size_ = threads;
+    }
+    while (size_ < threads && start(size_, error)) size_++;
+    return size_;
+}
+
+// The first part that a thread takes brings it its slot: threads that find none need no room.
+void Team::work(int thread)
+{
+    int slot = -1;
+    for (int i = 0; i < size_; i++) {
+        Share &share = shares_[(thread + i) % size_];
+        while (share.next.load(std::memory_order_relaxed) < share.end) {
+            int64_t part = share.next.fetch_add(1, std::memory_order_relaxed);
+            if (part >= share.end) break;
+            if (slot < 0) slot = slots_.fetch_add(1, std::memory_order_relaxed);
+            fn_(context_, part, slot);
+        }
+    }
+}
+
+// Whoever is inside holds a part. The holder polls for its end and then sleeps, so that its processor is free for the
+// thread that has the part.
+void Team::await_last()
+{
+    if (!(word_.fetch_and(~kOpen, std::memory_order_acquire) & kInside)) return;
+    int64_t start = now_ns(), now = start, most = is_machine_busy() ? kShortPoll : kLongPoll / 2;
+    for (int i = 1; word_.load(std::memory_order_acquire) & kInside; i++) {
+        relax();
+        if (i % 16) continue;
+        now = now_ns();
+        if (now - start > most) break;
+    }
+    uint32_t word = word_.fetch_or(kHolderSleeps, std::memory_order_acquire) | kHolderSleeps;
+    for (; word & kInside; word = word_.load(std::memory_order_acquire))
+        futex(word_, FUTEX_WAIT_BITSET, word, kForEnd);
+    now = now_ns();
+    if (now - start > kLongWait) note_busy(now);
+}
+
+void Team::run(int64_t count, ChunkFn fn, void *context)
+{
+    int64_t dealt = std::min<int64_t>(count, size_);
+    for (int i = 0; i < size_; i++) {
+        int64_t begin = i < dealt ? count * i / dealt : 0;
+        shares_[i].next.store(begin, std::memory_order_relaxed);
+        shares_[i].end = i < dealt ? count * (i + 1) / dealt : 0;
+    }
+    slots_.store(0, std::memory_order_relaxed);
+    fn_ = fn;
+    context_ = context;
+    wakes_on_ = dealt - 1 > kWakesAtOnce;
+    uint32_t word = word_.load(std::memory_order_relaxed);
+    word_.exchange(((word & ~kHolderSleeps) + kOneJob) | kOpen);
+    wake(static_cast<int>(std::min<int64_t>(dealt - 1, kWakesAtOnce)));
+    work(0);
+    await_last();
+}
+
+void Team::forget()
+{
+    word_.store(0);
+    sleepers_.store(0);
+    wanted_.store(1);
+    busy_until_.store(0);
+    size_ = 1;
+}
+
+}  // namespace yoke::cpu

@@ -1,0 +1,83 @@
+// The threads that share out a job's parts, and how they wait for each other.
+//
+// Contract
+//  * A job is a number of parts. Each thread has a range of them of its own, works that off, and then takes parts out of
+//    the others' ranges; so no part waits for a thread that the machine has put aside before it took the part. Who runs
+//    a part is left to chance: a result must not depend on it.
+//  * One thread at a time holds the team and calls its functions. The holder is the team's thread 0, and works itself.
+//  * A waiting thread polls for a while and then sleeps in the kernel. How long it polls, and into how many parts work
+//    is cut, follow from how the machine behaves: see the waits in team.cpp.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "kernels/cpu/cpu.h"
+
+namespace yoke::cpu {
+
+constexpr int kMostThreads = 1024;  // what the host's settings allow
+
+class Team {
+public:
+    // Makes the team one of `threads`, the holder included, ends those beyond, and returns how many there are now: fewer
+    // where the system gives no more, with errno's number in *error.
+    int resize(int threads, int *error);
+
+    // Runs fn(context, part, slot) for each part below count and returns when all have run. Each thread that runs parts
+    // has a slot of its own, below size() and below count.
+    void run(int64_t count, ChunkFn fn, void *context);
+
+    int size() const { return size_; }
+
+    // Whether somebody else wants the processors, as far as recent waits tell. Any thread may ask.
+    bool is_machine_busy() const;
+
+    // In a forked child, which has none of the threads.
+    void forget();
+
+private:
+    struct alignas(64) Share {
+        std::atomic<int64_t> next{0};  // the first part that nobody has taken; `end` or more when all are
+        int64_t end = 0;
+    };
+    struct Worker {
+        pthread_t thread = {};
+        Team *team = nullptr;
+        int number = 0;     // in the team; the holder's is 0
+        uint32_t seen = 0;  // the number of the last job that it knows of
+    };
+
+    static void *thread_main(void *worker);
+    bool start(int number, int *error);
+    void serve(Worker &worker);
+    bool poll(const Worker &worker, int64_t most);
+    bool sleep(const Worker &worker);
+    bool has_call(const Worker &worker, uint32_t word) const;
+    bool enter(Worker &worker);
+    void leave();
+    void work(int thread);
+    void wake(int most);
+    void await_last();
+    void note_busy(int64_t now);
+
+    // The word that everybody waits on: whether a job is open, whether the holder sleeps until it ends, how many
+    // workers are inside it, and its number.
+    alignas(64) std::atomic<uint32_t> word_{0};
+    alignas(64) std::atomic<int> sleepers_{0};  // workers in the kernel or on their way, whom nobody has woken
+    std::atomic<int> wanted_{1};                // workers of this number and above are to end
+    std::atomic<int64_t> busy_until_{0};        // nanoseconds of the monotonic clock
+    int size_ = 1;
+
+    // The job; written while none is open and nobody inside.
+    ChunkFn fn_ = nullptr;
+    void *context_ = nullptr;
+    bool wakes_on_ = false;  // whether a woken worker wakes further ones
+
+    alignas(64) std::atomic<int> slots_{0};  // how many were given out in this job
+    Share shares_[kMostThreads];
+    Worker workers_[kMostThreads];
+};
+
+}  // namespace yoke::cpu
