@@ -1,12 +1,20 @@
 // Activations, forward and backward.
-#if defined(__CUDACC__)
-#pragma nv_diag_suppress 186  // a functor serves unsigned numbers too, which are never below 0
-#endif
-
 #include "kernels/common/pointwise_ops.h"
 #include "kernels/cuda/map.cuh"
 
 YOKE_CUDA_BEGIN
+
+using Relus = OneOf<kernels::Relu>;
+using RelusBackward = OneOf<kernels::ReluBackward>;
+using Gelus = OneOf<kernels::Gelu, kernels::GeluTanh>;
+using GelusBackward = OneOf<kernels::GeluBackward, kernels::GeluTanhBackward>;
+using Sigmoids = OneOf<kernels::Tanh, kernels::Sigmoid, kernels::Silu, kernels::LeakyRelu,
+                       kernels::Elu, kernels::Softplus>;
+using SigmoidsBackward =
+    OneOf<kernels::TanhBackward, kernels::SigmoidBackward, kernels::SiluBackward,
+          kernels::LeakyReluBackward, kernels::EluBackward, kernels::SoftplusBackward>;
+template <class F>
+using GroupOf = typename FindGroup<F, Relus, RelusBackward, Sigmoids, SigmoidsBackward>::type;
 
 YOKE_ACTIVATION_OPS(YOKE_UNARY, YOKE_BINARY, YOKE_WITH_PARAMS, YOKE_WITH_PARAMS_BACKWARD)
 
@@ -15,20 +23,12 @@ static bool wants_tanh(const yoke_launch *launch)
     return strcmp(launch->params[0].v.string, "tanh") == 0;
 }
 
-YOKE_KERNEL(gelu)
-{
-    return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return wants_tanh(launch) ? unary<T, kernels::GeluTanh>(launch)
-                                  : unary<T, kernels::Gelu>(launch);
-    });
-}
-
-YOKE_KERNEL(_gelu_backward)
-{
-    return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return wants_tanh(launch) ? binary<T, kernels::GeluTanhBackward>(launch)
-                                  : binary<T, kernels::GeluBackward>(launch);
-    });
-}
+YOKE_POINTWISE(gelu, for_float,
+               (unary<In>(launch, wants_tanh(launch) ? Gelus::of<kernels::GeluTanh>()
+                                                     : Gelus::of<kernels::Gelu>())))
+YOKE_POINTWISE(_gelu_backward, for_float,
+               (binary<In>(launch, wants_tanh(launch)
+                                       ? GelusBackward::of<kernels::GeluTanhBackward>()
+                                       : GelusBackward::of<kernels::GeluBackward>())))
 
 YOKE_CUDA_END

@@ -5,14 +5,14 @@
 YOKE_CUDA_BEGIN
 
 // The largest value and its place, as kernels::Argmax has them; NaN wins, of equals the first.
-template <class T>
+template <class C>
 struct First {
-    using Argmax = kernels::Argmax<word_type<T>>;
-    using Element = word_type<T>;
+    using Argmax = kernels::Argmax<C>;
+    using Element = C;
     using State = typename Argmax::State;
-    Ordered<T> order;
+    Ordered<C> order;
 
-    __device__ Element element(T x) const { return order.element(x); }
+    __device__ Element element(C x) const { return order.turned(x); }
     __device__ State init() const { return Argmax().init(); }
     // Elements come in rising order, so only a larger one takes the place, or the first of all.
     __device__ State reduce(State s, Element x, int64_t i) const
@@ -35,8 +35,9 @@ static yoke_status find_first(const yoke_launch *launch, bool smallest)
     ReduceAxes axes(x, out, is_reduced);
     // Over all axes, elements are numbered row by row, however they lie.
     if (axis.kind == YOKE_ARG_NONE) kernels::plan_ordered<1>(axes.reduced, {&x}, 0, x.ndim);
-    return for_number(launch, "x", without_bool(x.dtype), [&]<class T>() {
-        return reduce<T>(launch, axes, First<T>{Ordered<T>(smallest)});
+    return for_any_format(launch, "x", x.dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return reduce<In>(launch, axes, First<C>{Ordered<C>(smallest)});
     });
 }
 

@@ -1,36 +1,51 @@
 // Elementwise arithmetic and functions.
-#if defined(__CUDACC__)
-#pragma nv_diag_suppress 186  // a functor serves unsigned numbers too, which are never below 0
-#endif
-
 #include "kernels/common/pointwise_ops.h"
 #include "kernels/cuda/map.cuh"
 
 YOKE_CUDA_BEGIN
 
+using Sums = OneOf<kernels::Add, kernels::Sub, kernels::Mul, kernels::Maximum, kernels::Minimum>;
+using Roundings =
+    OneOf<kernels::Neg, kernels::Abs, kernels::Sign, kernels::Floor, kernels::Ceil, kernels::Round>;
+using Roots = OneOf<kernels::Sqrt, kernels::Rsqrt, kernels::Reciprocal, kernels::Exp, kernels::Log,
+                    kernels::Erf>;
+using Waves = OneOf<kernels::Sin, kernels::Cos>;
+using Quotients = OneOf<kernels::Div, kernels::AbsBackward, kernels::SqrtBackward,
+                        kernels::RsqrtBackward, kernels::ReciprocalBackward, kernels::ErfBackward>;
+using WavesBackward = OneOf<kernels::SinBackward, kernels::CosBackward>;
+using Extremes = OneOf<kernels::MaximumBackward, kernels::MinimumBackward>;
+template <class F>
+using GroupOf =
+    typename FindGroup<F, Sums, Roundings, Roots, Waves, Quotients, WavesBackward, Extremes>::type;
+
 YOKE_ARITHMETIC_OPS(YOKE_UNARY, YOKE_BINARY)
+
+YOKE_POINTWISE(_maximum_backward, for_float,
+               (ternary<In>(launch, Extremes::of<kernels::MaximumBackward>())))
+YOKE_POINTWISE(_minimum_backward, for_float,
+               (ternary<In>(launch, Extremes::of<kernels::MinimumBackward>())))
+
+// The bounds of a launch for elements of T, in the type that they are computed in.
+template <template <class> class F, class T>
+static auto clamped_by(const yoke_launch *launch)
+{
+    using C = typename FormatOf<T>::Value;
+    return F<C>{(C)kernels::bound_of<T>(launch->params[0], false),
+                (C)kernels::bound_of<T>(launch->params[1], true)};
+}
 
 YOKE_KERNEL(clamp)
 {
     return for_number(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        using C = kernels::Clamp<compute_type<T>>;
-        const yoke_arg *params = launch->params;
-        return unary<T>(launch, C{kernels::bound_of<T>(params[0], false),
-                                  kernels::bound_of<T>(params[1], true)});
+        return unary<FormatOf<T>>(launch, clamped_by<kernels::Clamp, T>(launch));
     });
 }
 
 YOKE_KERNEL(_clamp_backward)
 {
     return for_float(launch, "x", launch->operands[1].dtype, [&]<class T>() {
-        using C = kernels::ClampBackward<compute_type<T>>;
-        const yoke_arg *params = launch->params;
-        return binary<T>(launch, C{kernels::bound_of<T>(params[0], false),
-                                   kernels::bound_of<T>(params[1], true)});
+        return binary<FormatOf<T>>(launch, clamped_by<kernels::ClampBackward, T>(launch));
     });
 }
-
-YOKE_POINTWISE(_maximum_backward, for_float, (ternary<T, kernels::MaximumBackward>(launch)))
-YOKE_POINTWISE(_minimum_backward, for_float, (ternary<T, kernels::MinimumBackward>(launch)))
 
 YOKE_CUDA_END

@@ -56,8 +56,16 @@ static yoke_status start_tiles(const yoke_launch *launch, const Loop<2> &loop, i
                  loop.stride[axis][0], loop.stride[0][1]);
 }
 
+// A value of a format as it is, for another dtype.
+struct Same {
+    template <class C>
+    YOKE_HD C operator()(C x) const
+    {
+        return x;
+    }
+};
+
 // The same dtype on both sides: only the size of an element matters.
-template <class T>
 static yoke_status copy_same(const yoke_launch *launch, const yoke_operand &dst,
                              const yoke_operand &src)
 {
@@ -65,25 +73,22 @@ static yoke_status copy_same(const yoke_launch *launch, const yoke_operand &dst,
     if (!(src.flags & YOKE_OPERAND_SCALAR)) {
         Loop<2> loop;
         plan_loop<2>(loop, {&dst, &src});
-        if (const int axis = transposed_axis(loop, sizeof(T)))
-            return start_tiles<T>(launch, loop, axis);
+        if (const int axis = transposed_axis(loop, dtype_size(src.dtype)))
+            return for_size(launch, "src", dtype_size(src.dtype),
+                            [&]<class T>() { return start_tiles<T>(launch, loop, axis); });
     }
-    return map<T>(launch, dst, Converted<T, T>(), Input<T>(src));
+    return map<Words>(launch, dst, Same(), src);
 }
 
 yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
                          const yoke_operand &src)
 {
-    if (dst.dtype == src.dtype)
-        return for_size(launch, "src", dtype_size(src.dtype),
-                        [&]<class T>() { return copy_same<T>(launch, dst, src); });
-    return for_stored(launch, "src", src.dtype, [&]<class From>() {
-        return for_stored(launch, "x", dst.dtype, [&]<class To>() {
-            if constexpr (std::is_same_v<From, To>)
-                return (yoke_status)YOKE_OK;
-            else
-                return map<To>(launch, dst, Converted<To, From>(), Input<From>(src));
-        });
+    if (dst.dtype == src.dtype) return copy_same(launch, dst, src);
+    if (src.dtype == YOKE_F8_E4M3 || src.dtype == YOKE_F8_E5M2)
+        return map<StoredFloats, Anything>(launch, dst, Same(), src);
+    return for_any_format(launch, "src", src.dtype, [&]<class In>() {
+        using From = std::conditional_t<std::is_same_v<In, Floats>, StoredFloats, In>;
+        return map<From, Anything>(launch, dst, Same(), src);
     });
 }
 

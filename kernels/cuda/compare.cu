@@ -4,21 +4,26 @@
 
 YOKE_CUDA_BEGIN
 
+using Comparisons =
+    OneOf<kernels::Equal, kernels::NotEqual, kernels::Less, kernels::LessEqual, kernels::Greater,
+          kernels::GreaterEqual, kernels::LogicalAnd, kernels::LogicalOr, kernels::LogicalXor>;
+using Tests = OneOf<kernels::LogicalNot, kernels::IsNan, kernels::IsFinite>;
+template <class F>
+using GroupOf = typename FindGroup<F, Comparisons, Tests>::type;
+
 YOKE_COMPARISON_OPS(YOKE_COMPARISON, YOKE_TEST)
 
-template <class T>
 struct Choice {
-    YOKE_HD T operator()(uint8_t condition, T yes, T no) const { return condition ? yes : no; }
+    YOKE_HD uint64_t operator()(uint64_t condition, uint64_t yes, uint64_t no) const
+    {
+        return condition ? yes : no;
+    }
 };
 
 // Only the size of an element matters.
 YOKE_KERNEL(where)
 {
-    const yoke_operand *x = launch->operands;
-    return for_size(launch, "x", dtype_size(x[3].dtype), [&]<class T>() {
-        return map<T>(launch, x[3], Choice<T>(), Input<uint8_t>(x[0]), Input<T>(x[1]),
-                      Input<T>(x[2]));
-    });
+    return ternary<Words>(launch, Choice());
 }
 
 YOKE_CUDA_END

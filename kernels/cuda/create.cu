@@ -5,57 +5,47 @@
 YOKE_CUDA_BEGIN
 
 // x[i] = f(i), row-major over x's own shape.
-template <class T, class F>
-__global__ void generate(char *x, int64_t n, int64_t step, F f)
+template <class F>
+__global__ void generate(char *x, int dtype, int64_t n, int64_t step, F f)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x)
-        *(T *)(x + i * step) = f(i);
+        put_one<Anything>(dtype, x + i * step, f(i));
 }
 
 // Integers are computed in int64 (wrapping), floats in double and rounded once.
-template <class T>
 struct IntegerRange {
     uint64_t from, by;
-    __device__ T operator()(int64_t i) const
-    {
-        return convert<T>((int64_t)(from + (uint64_t)i * by));
-    }
+    __device__ int64_t operator()(int64_t i) const { return (int64_t)(from + (uint64_t)i * by); }
 };
-template <class T>
 struct FloatRange {
     double from, by;
-    __device__ T operator()(int64_t i) const { return convert<T>(from + (double)i * by); }
+    __device__ double operator()(int64_t i) const { return from + (double)i * by; }
 };
 
 YOKE_KERNEL(_arange)
 {
     const yoke_operand &x = launch->operands[0];
-    const yoke_arg &first = launch->params[0], &step = launch->params[1];
+    const yoke_arg &first = launch->params[0], &by = launch->params[1];
     if (x.ndim != 1) return fail(YOKE_E_VALUE, 0, "_arange: x has %d axes; it takes one", x.ndim);
     const int threads = block_size(kThreads);
     const Grid grid{blocks_for(launch, x.numel, threads), threads};
-    return for_any(launch, "x", x.dtype, [&]<class T>() {
-        const int64_t stride = x.strides[0] * (int64_t)sizeof(T);
-        if (first.kind != YOKE_ARG_FLOAT && step.kind != YOKE_ARG_FLOAT) {
-            const IntegerRange<T> range{(uint64_t)first.v.i, (uint64_t)step.v.i};
-            return start(launch, generate<T, IntegerRange<T>>, grid, data_of<char>(x), x.numel,
-                         stride, range);
-        }
-        const FloatRange<T> range{float_param(first), float_param(step)};
-        return start(launch, generate<T, FloatRange<T>>, grid, data_of<char>(x), x.numel, stride,
-                     range);
-    });
+    const int64_t step = x.strides[0] * dtype_size(x.dtype);
+    if (first.kind != YOKE_ARG_FLOAT && by.kind != YOKE_ARG_FLOAT)
+        return start(launch, generate<IntegerRange>, grid, data_of<char>(x), x.dtype, x.numel, step,
+                     IntegerRange{(uint64_t)first.v.i, (uint64_t)by.v.i});
+    return start(launch, generate<FloatRange>, grid, data_of<char>(x), x.dtype, x.numel, step,
+                 FloatRange{float_param(first), float_param(by)});
 }
 
-template <class T>
-__global__ void write_eye(char *x, int64_t rows, int64_t columns, int64_t row_step,
+__global__ void write_eye(char *x, int dtype, int64_t rows, int64_t columns, int64_t row_step,
                           int64_t column_step)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * columns;
          i += (int64_t)gridDim.x * blockDim.x) {
         const int64_t row = i / columns, column = i % columns;
-        *(T *)(x + row * row_step + column * column_step) = convert<T>((int64_t)(row == column));
+        put_one<Anything>(dtype, x + row * row_step + column * column_step,
+                          (int64_t)(row == column));
     }
 }
 
@@ -64,12 +54,10 @@ YOKE_KERNEL(_eye)
     const yoke_operand &x = launch->operands[0];
     if (x.ndim != 2) return fail(YOKE_E_VALUE, 0, "_eye: x has %d axes; it takes two", x.ndim);
     const int threads = block_size(kThreads);
-    return for_any(launch, "x", x.dtype, [&]<class T>() {
-        const int64_t size = sizeof(T);
-        return start(launch, write_eye<T>, {blocks_for(launch, x.numel, threads), threads},
-                     data_of<char>(x), x.shape[0], x.shape[1], x.strides[0] * size,
-                     x.strides[1] * size);
-    });
+    const int64_t size = dtype_size(x.dtype);
+    return start(launch, write_eye, {blocks_for(launch, x.numel, threads), threads},
+                 data_of<char>(x), x.dtype, x.shape[0], x.shape[1], x.strides[0] * size,
+                 x.strides[1] * size);
 }
 
 // ---- masks and triangles ---------------------------------------------------------------------------------------------
@@ -79,10 +67,14 @@ YOKE_KERNEL(masked_fill)
     const yoke_operand &x = launch->operands[0], &mask = launch->operands[1],
                        &out = launch->operands[2];
     if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
-    return for_any(launch, "x", x.dtype, [&]<class T>() {
-        const kernels::MaskedFill<T> fill{kernels::value_of<T>(launch->params[0])};
-        return map<T>(launch, out, fill, Input<T>(x), Input<bool>(mask));
+    uint64_t bits = 0;
+    const yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+        const T value = kernels::value_of<T>(launch->params[0]);
+        memcpy(&bits, &value, sizeof value);
+        return (yoke_status)YOKE_OK;
     });
+    if (status) return status;
+    return map<Words>(launch, out, kernels::MaskedFill<uint64_t>{bits}, x, mask);
 }
 
 // Elements by their row and column in the last two axes. Axes keep their order, so that a number tells both.

@@ -128,14 +128,11 @@ private:
     double *all_;
 };
 
-template <class C>
-struct SquaredNorm : NormOn<C> {
-    using NormOn<C>::NormOn;
-    __device__ void operator()(Nothing, C (&x)[1], double &sum) const
-    {
-        sum += (double)x[0] * (double)x[0];
-    }
-};
+// One copy of what only unusual orders need.
+__device__ __attribute__((noinline)) double power(double size, double p)
+{
+    return ::pow(size, p);
+}
 
 // The sum of |x|^p, or the largest |x|.
 template <class C>
@@ -146,7 +143,10 @@ struct PowerNorm : NormOn<C> {
     __device__ void operator()(Nothing, C (&x)[1], double &sum) const
     {
         const double size = ::fabs((double)x[0]);
-        sum = this->join(this->join.is_max || p == 1 ? size : ::pow(size, p), sum);
+        if (p == 2)
+            sum += size * size;
+        else
+            sum = this->join(this->join.is_max || p == 1 ? size : power(size, p), sum);
     }
 };
 
@@ -178,14 +178,9 @@ YOKE_KERNEL(_total_norm)
     if (yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(double))) return status;
     auto *partial = scratch.as<double>();
     const auto item = item_of(tensors);
-    yoke_status status;
-    if (p == 2)
-        status = over_list<SquaredNorm>(launch, count, chunk, item,
-                                        [&]<class C>() { return SquaredNorm<C>(partial, false); });
-    else
-        status = over_list<PowerNorm>(launch, count, chunk, item, [&]<class C>() {
-            return PowerNorm<C>(partial, join.is_max, p);
-        });
+    const yoke_status status = over_list<PowerNorm>(launch, count, chunk, item, [&]<class C>() {
+        return PowerNorm<C>(partial, join.is_max, p);
+    });
     if (status) return status;
     return start(launch, join_norm, {1, block_size(512)}, partial, blocks, p, join, out.dtype,
                  out.data);
@@ -242,12 +237,13 @@ YOKE_KERNEL(_lerp_all)
     const int64_t count = launch->operand_count / 2;
     const yoke_operand *averages = launch->operands, *tensors = averages + count;
     const double weight = float_param(launch->params[0]);
-    return over_list<Lerp, Types<float, bf16>, Types<float, f16>>(
+    return over_list<Lerp>(
         launch, count, chunk_of(total_numel(averages, count)),
         [&](int64_t i) -> Item<2> {
             return {{averages + i, tensors + i}};
         },
-        [&]<class C>() { return Lerp<C>(weight); });
+        [&]<class C>() { return Lerp<C>(weight); }, Kind<2>{{YOKE_F32, YOKE_BF16}},
+        Kind<2>{{YOKE_F32, YOKE_F16}});
 }
 
 YOKE_CUDA_END

@@ -1,100 +1,200 @@
-// Elementwise kernels: a functor over operands of any strides, in one read and one write of each element.
+// Elementwise kernels: a functor over operands of any strides and dtypes, in one read and one write of each element.
 //
 // Contract
-//  * map<Out>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over stored values; the inputs broadcast to out's
-//    shape, one may be out itself. Input<T>(operand) takes a script's number as well as a tensor.
-//  * Operands that are runs, or one value, go 16 bytes at a time; the rest by walk.cuh.
+//  * map<In>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over values of the format In (formats.cuh); the inputs
+//    broadcast to out's shape, one may be out itself, and each is a tensor or a script's number.
+//  * f takes and gives In::Value, or gives bool where the format of out, map<In, Out>, is Bools. One that has a member
+//    with(body) is several functors: it calls body(functor) with the one that the launch is about.
+//  * Operands that are runs, or one value, go in packs, 16 bytes at a time; the rest by walk.cuh.
 #pragma once
 
+#include "kernels/cuda/formats.cuh"
 #include "kernels/cuda/walk.cuh"
 
 YOKE_CUDA_BEGIN
 
-// An operand of elements T. A script's number travels in the arguments of the kernel.
-template <class T>
-struct Input {
-    using Element = T;
-    const yoke_operand *operand;
-    T number{};
+// ---- several functors in one kernel ---------------------------------------------------------------------------------
 
-    explicit Input(const yoke_operand &o) : operand(&o)
+// One of the functors G, by its place among them; what a functor holds are doubles. A kernel of several is compiled in
+// little more time than of one, and needs the registers of the greediest: the cheap ones stay together.
+template <class... G>
+struct OneOf {
+    int which;
+    double held[2];
+
+    template <class F>
+    static constexpr bool kHas = (std::is_same_v<F, G> || ...);
+
+    template <class F>
+    static OneOf of(double first = 0, double second = 0)
     {
-        if (o.flags & YOKE_OPERAND_SCALAR) memcpy(&number, &o.immediate, sizeof(T));
+        int which = 0;
+        (void)((std::is_same_v<F, G> || (which++, false)) || ...);
+        return {which, {first, second}};
     }
-    bool is_number() const { return operand->flags & YOKE_OPERAND_SCALAR; }
+
+    template <class Body>
+    __device__ void with(const Body &body) const
+    {
+        choose<0, G...>(body);
+    }
+
+private:
+    template <int kPlace, class First, class... Rest, class Body>
+    __device__ void choose(const Body &body) const
+    {
+        if constexpr (sizeof...(Rest) > 0)
+            if (which != kPlace) return choose<kPlace + 1, Rest...>(body);
+        if constexpr (std::is_empty_v<First>)
+            body(First());
+        else if constexpr (sizeof(First) == sizeof(double))
+            body(First{held[0]});
+        else
+            body(First{held[0], held[1]});
+    }
 };
 
-// The same for a kernel: a run, one value in memory (step 0), or a number (no data).
-template <class T>
-struct Run {
-    const T *data;
-    T number;
-    int step;
-
-    explicit Run(const Input<T> &input)
-        : data(input.is_number() ? nullptr : data_of<const T>(*input.operand)),
-          number(input.number),
-          step(input.operand->numel != 1)
-    {
-    }
-    __device__ T one() const { return data ? data[0] : number; }
-    __device__ T at(int64_t i) const { return step ? data[i] : one(); }
-    template <int N>
-    __device__ Pack<T, N> pack(int64_t i) const
-    {
-        if (step) return load_pack<N>(data + i);
-        Pack<T, N> same;
-        const T value = one();
-        for (int k = 0; k < N; k++) same.at[k] = value;
-        return same;
-    }
+// The one of several OneOf that has a functor.
+template <class F, class Group, class... Rest>
+struct FindGroup {
+    using type = typename FindGroup<F, Rest...>::type;
+};
+template <class F, class Group, class... Rest>
+requires(Group::template kHas<F>) struct FindGroup<F, Group, Rest...> {
+    using type = Group;
 };
 
-template <int N, class Out, class F, class... P>
-__device__ inline Pack<Out, N> apply(const F &f, const P &...packs)
+template <class F, class Body>
+__device__ inline void with_functor(const F &f, const Body &body)
 {
-    Pack<Out, N> results;
+    if constexpr (requires { f.with(body); })
+        f.with(body);
+    else
+        body(f);
+}
+
+// ---- operands --------------------------------------------------------------------------------------------------------
+
+// An operand for a kernel: a run, one value in memory, or a script's number; elsewhere what a walk goes over.
+struct Side {
+    char *data;
+    uint64_t number;  // its bits
+    int dtype, size;
+    bool is_number, is_run;
+};
+
+// Operand 0 is the result, the others what it is made of.
+template <int K>
+struct MapPlan {
+    Walk<1 + K> walk;  // over what no pack takes
+    Side side[1 + K];
+    int64_t packs, apart;
+    __device__ int64_t place_of(int64_t pack, int n) const { return place_of_pack(pack, n, apart); }
+};
+
+template <class In, class C>
+__device__ inline void take_one(const Side &side, const char *place, C (&to)[1])
+{
+    Stored<In, 1> stored;
+    if (side.is_number)
+        memcpy(stored.words, &side.number, sizeof stored.words);
+    else
+        stored.load(place, side.size);
+    stored.unpack(side.dtype, to);
+}
+
+template <class In, int N>
+__device__ inline void load_run(const Side &side, int64_t i, int64_t apart, Stored<In, N> &to)
+{
+    if (side.is_run) to.load(side.data, side.size, i, apart);
+}
+
+template <class In, int N, class C>
+__device__ inline void take(const Side &side, const Stored<In, N> &stored, C (&to)[N])
+{
+    if (side.is_run) return stored.unpack(side.dtype, to);
+    C same[1];
+    take_one<In>(side, side.data, same);
     YOKE_UNROLL
-    for (int k = 0; k < N; k++) results.at[k] = f(packs.at[k]...);
-    return results;
+    for (int k = 0; k < N; k++) to[k] = same[0];
 }
 
-// N elements at a time, `packs` times, then one by one.
-template <int N, class Out, class F, class... T>
-__global__ void map_runs(Out *out, int64_t n, int64_t packs, F f, Run<T>... in)
+template <class Out, int N, class R>
+__device__ inline void put(const Side &side, int64_t i, int64_t apart, const R (&from)[N])
 {
-    const int64_t step = (int64_t)gridDim.x * blockDim.x,
-                  first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    for (int64_t i = first; i < packs; i += step)
-        store_pack<N>(out + i * N, apply<N, Out>(f, in.template pack<N>(i * N)...));
-    for (int64_t i = packs * N + first; i < n; i += step) out[i] = f(in.at(i)...);
+    put_run<Out>(side.data, side.dtype, i, apart, from);
 }
 
-// A functor on elements by their addresses; numbers have none.
-template <class T>
-struct Reader {
-    T number;
-    bool is_number;
-    __device__ T at(const char *address) const
-    {
-        return is_number ? number : *reinterpret_cast<const T *>(address);
-    }
-};
-
-template <class Out, class F, class... T, size_t... I>
-__device__ inline void map_one(const Place<1 + sizeof...(T)> &place, const F &f,
-                               std::index_sequence<I...>, const Reader<T> &...in)
+// The inputs of a pack, and of one element.
+template <class In, int K, int N, class C>
+__device__ inline void take_pack(const MapPlan<K> &plan, int64_t pack, C (&x)[K][N])
 {
-    *reinterpret_cast<Out *>(place.data[0]) = f(in.at(place.data[I + 1])...);
+    const int64_t i = plan.place_of(pack, N);
+    Stored<In, N> stored[K];
+    YOKE_UNROLL
+    for (int k = 0; k < K; k++) load_run(plan.side[1 + k], i, plan.apart, stored[k]);
+    YOKE_UNROLL
+    for (int k = 0; k < K; k++) take(plan.side[1 + k], stored[k], x[k]);
 }
 
-template <class Out, class F, class... T>
-__global__ void map_strided(Walk<1 + sizeof...(T)> walk, F f, Reader<T>... in)
+template <class In, int K, class C>
+__device__ inline void take_element(const MapPlan<K> &plan, const Place<1 + K> &place, C (&x)[K][1])
 {
-    walk_elements(walk, [&](int64_t, const Place<1 + sizeof...(T)> &place) {
-        map_one<Out>(place, f, std::index_sequence_for<T...>(), in...);
+    YOKE_UNROLL
+    for (int k = 0; k < K; k++) take_one<In>(plan.side[1 + k], place.data[1 + k], x[k]);
+}
+
+// ---- the kernel ------------------------------------------------------------------------------------------------------
+
+template <class In, class Out>
+using MapResult = std::conditional_t<std::is_same_v<Out, Bools>, bool, typename In::Value>;
+
+template <class R, class F, int N, class C, size_t... K>
+__device__ inline void apply(const F &f, const C (&x)[sizeof...(K)][N], R (&y)[N],
+                             std::index_sequence<K...>)
+{
+    with_functor(f, [&](const auto &g) {
+        YOKE_UNROLL
+        for (int k = 0; k < N; k++) y[k] = g(x[K][k]...);
     });
 }
+
+// Blocks of a multiprocessor that a grid has for each: several times those it holds at once, so that the last few leave
+// it idle for no more than a moment.
+constexpr int64_t kMapBlocks = 32;
+
+// Blocks that a multiprocessor is to hold, as many as registers permit without spilling.
+template <class In, int K>
+inline constexpr int kMapResident = sizeof(typename In::Value) == 8 ? 2
+                                    : K == 1                        ? 6
+                                    : K == 2                        ? 4
+                                                                    : 2;
+
+template <class In, class Out, int K, class F>
+__global__ void __launch_bounds__(kThreads, kMapResident<In, K>) map_elements(MapPlan<K> plan, F f)
+{
+    using C = typename In::Value;
+    using R = MapResult<In, Out>;
+    constexpr int N = kAtOnce<C>;
+    constexpr std::make_index_sequence<K> kInputs;
+    for (int64_t pack = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pack < plan.packs;
+         pack += (int64_t)gridDim.x * blockDim.x) {
+        C x[K][N];
+        R y[N];
+        take_pack<In>(plan, pack, x);
+        apply(f, x, y, kInputs);
+        put<Out>(plan.side[0], plan.place_of(pack, N), plan.apart, y);
+    }
+    walk_elements(plan.walk, [&](int64_t, const Place<1 + K> &place) {
+        C x[K][1];
+        R y[1];
+        take_element<In>(plan, place, x);
+        apply(f, x, y, kInputs);
+        put_one<Out>(plan.side[0].dtype, place.data[0], y[0]);
+    });
+}
+
+// ---- plans -----------------------------------------------------------------------------------------------------------
 
 // Whether an operand is one run beside n elements, or one value for all of them.
 inline bool is_simple(const yoke_operand &operand, int64_t n)
@@ -102,137 +202,133 @@ inline bool is_simple(const yoke_operand &operand, int64_t n)
     return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));
 }
 
-template <int N, class T>
-inline bool is_packed(const Run<T> &run)
-{
-    return !run.step || is_aligned(run.data, sizeof(Pack<T, N>));
-}
-
-// Whether the operands, though not row-major, lie all alike and without gaps: one run again once the axes are joined.
+// Operands that lie all alike and without gaps, or are one value, are one axis once axes are joined.
 template <int N>
-inline bool is_one_run(const Loop<N> &loop, const int64_t (&sizes)[N])
+inline void plan_map_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
 {
-    if (loop.ndim != 1) return false;
+    const int64_t n = operands[0]->numel;
+    for (const yoke_operand *operand : operands)
+        if (!is_simple(*operand, n)) return plan_loop<N>(loop, operands);
+    loop.ndim = 1;
+    loop.numel = loop.shape[0] = n;
+    for (int i = 0; i < N; i++) {
+        loop.data[i] = data_of<char>(*operands[i]);
+        loop.stride[0][i] = operands[i]->numel == 1 && n != 1 ? 0 : dtype_size(operands[i]->dtype);
+    }
+}
+
+// How many elements packs of n take, and how far their halves are apart: 0 where operands are not made for packs.
+template <int N>
+inline int64_t plan_packs(const Loop<N> &loop, const int64_t (&sizes)[N], int n, int64_t &apart)
+{
+    if (loop.ndim != 1 || loop.stride[0][0] != sizes[0]) return 0;
+    int64_t widest = 1;
     for (int i = 0; i < N; i++)
-        if (loop.numel != 1 && loop.stride[0][i] != sizes[i]) return false;
-    return true;
+        if (loop.stride[0][i]) widest = max(widest, sizes[i]);
+    const bool together = widest * n <= 16;
+    for (int i = 0; i < N; i++) {
+        if (loop.stride[0][i] == 0) continue;
+        const int64_t bytes = min(16, sizes[i] * (together ? n : n / 2));
+        if (loop.stride[0][i] != sizes[i] || !is_aligned(loop.data[i], bytes)) return 0;
+    }
+    apart = together ? n / 2 : halves_apart(n);
+    const int64_t unit = together ? n : kWarp * n;
+    return loop.numel / unit * unit;
 }
 
-template <class Out, class F, class... T>
-inline yoke_status start_runs(const yoke_launch *launch, Out *out, int64_t n, const F &f,
-                              const Run<T> &...in)
+template <class In, class Out, int K>
+inline MapPlan<K> plan_map(const yoke_operand *const (&operands)[1 + K])
 {
-    constexpr int N = kPackLength<Out, T...>;
-    const bool packed = is_aligned(out, sizeof(Pack<Out, N>)) && (is_packed<N>(in) && ...);
+    constexpr int N = kAtOnce<typename In::Value>;
+    Loop<1 + K> loop;
+    plan_map_loop<1 + K>(loop, operands);
+    int64_t sizes[1 + K], apart = 0;
+    for (int i = 0; i <= K; i++) sizes[i] = dtype_size(operands[i]->dtype);
+    const int64_t packed = plan_packs<1 + K>(loop, sizes, N, apart);
+    Side sides[1 + K];
+    for (int i = 0; i <= K; i++) {
+        const yoke_operand &operand = *operands[i];
+        sides[i] = {loop.data[i],
+                    operand.immediate,
+                    i ? as_format<In>(operand.dtype) : as_format<Out>(operand.dtype),
+                    (int)sizes[i],
+                    (operand.flags & YOKE_OPERAND_SCALAR) != 0,
+                    loop.stride[0][i] != 0};
+        loop.data[i] += packed * loop.stride[0][i];
+    }
+    if (packed) loop.numel = loop.shape[0] -= packed;
+    MapPlan<K> plan{Walk<1 + K>(loop), {}, packed / N, apart};
+    for (int i = 0; i <= K; i++) plan.side[i] = sides[i];
+    return plan;
+}
+
+// The grid for a plan of n elements, of which a pack takes `at_once`.
+template <int K>
+inline Grid map_grid(const yoke_launch *launch, const MapPlan<K> &plan, int64_t n, int at_once)
+{
+    if (plan.packs == 0) return walk_grid(launch, plan.walk);
     const int threads = block_size(kThreads);
-    return start(launch, map_runs<N, Out, F, T...>,
-                 {blocks_for(launch, n, threads * (packed ? N : 1)), threads}, out, n,
-                 packed ? n / N : 0, f, in...);
+    return {blocks_for(launch, n, threads * at_once, kMapBlocks), threads};
 }
 
-template <class Out, class F, class... T>
+template <class In, class Out = In, class F, class... Operands>
 inline yoke_status map(const yoke_launch *launch, const yoke_operand &out, const F &f,
-                       const Input<T> &...in)
+                       const Operands &...in)
 {
-    constexpr int N = 1 + (int)sizeof...(T);
-    const int64_t n = out.numel;
-    if (n == 0) return YOKE_OK;
-    if (is_contiguous(out) && (is_simple(*in.operand, n) && ...))
-        return start_runs<Out, F, T...>(launch, data_of<Out>(out), n, f, Run<T>(in)...);
-    Loop<N> loop;
-    plan_loop<N>(loop, {&out, in.operand...});
-    if (is_one_run<N>(loop, {(int64_t)sizeof(Out), (int64_t)sizeof(T)...}) &&
-        !(in.is_number() || ...)) {
-        size_t i = 0;
-        auto run = [&]<class E>(const Input<E> &input) {
-            Run<E> made(input);
-            made.data = reinterpret_cast<const E *>(loop.data[++i]);
-            made.step = 1;
-            return made;
-        };
-        std::tuple<Run<T>...> runs{run(in)...};  // in braces, hence in order
-        return std::apply(
-            [&](const Run<T> &...r) {
-                return start_runs<Out, F, T...>(launch, reinterpret_cast<Out *>(loop.data[0]), n, f,
-                                                r...);
-            },
-            runs);
-    }
-    const Walk<N> walk(loop);
-    return start(launch, map_strided<Out, F, T...>, walk_grid(launch, walk), walk, f,
-                 Reader<T>{in.number, in.is_number()}...);
+    constexpr int K = (int)sizeof...(Operands), N = kAtOnce<typename In::Value>;
+    if (out.numel == 0) return YOKE_OK;
+    const MapPlan<K> plan = plan_map<In, Out, K>({&out, &in...});
+    return start(launch, map_elements<In, Out, K, F>, map_grid(launch, plan, out.numel, N), plan,
+                 f);
 }
 
-// ---- functors of kernels/common over stored values ---------------------------------------------------------------
-
-template <class T, class F>
-struct Stored {
-    F f;
-    template <class... A>
-    YOKE_HD T operator()(A... a) const
-    {
-        return store<T>(f(load<T>(a)...));
-    }
-};
-
-// One that tells something of stored values.
-template <class T, class F>
-struct Told {
-    F f;
-    template <class... A>
-    YOKE_HD bool operator()(A... a) const
-    {
-        return f(load<T>(a)...);
-    }
-};
-
-template <class To, class From>
-struct Converted {
-    YOKE_HD To operator()(From x) const { return convert<To>(x); }
-};
-
-template <class T, class F>
-inline yoke_status unary(const yoke_launch *launch, F f = F())
+template <class In, class Out = In, class F>
+inline yoke_status unary(const yoke_launch *launch, const F &f)
 {
     const yoke_operand *x = launch->operands;
-    return map<T>(launch, x[1], Stored<T, F>{f}, Input<T>(x[0]));
+    return map<In, Out>(launch, x[1], f, x[0]);
 }
 
-template <class T, class F>
-inline yoke_status binary(const yoke_launch *launch, F f = F())
+template <class In, class Out = In, class F>
+inline yoke_status binary(const yoke_launch *launch, const F &f)
 {
     const yoke_operand *x = launch->operands;
-    return map<T>(launch, x[2], Stored<T, F>{f}, Input<T>(x[0]), Input<T>(x[1]));
+    return map<In, Out>(launch, x[2], f, x[0], x[1]);
 }
 
-template <class T, class F>
-inline yoke_status ternary(const yoke_launch *launch, F f = F())
+template <class In, class F>
+inline yoke_status ternary(const yoke_launch *launch, const F &f)
 {
     const yoke_operand *x = launch->operands;
-    return map<T>(launch, x[3], Stored<T, F>{f}, Input<T>(x[0]), Input<T>(x[1]), Input<T>(x[2]));
+    return map<In>(launch, x[3], f, x[0], x[1], x[2]);
 }
 
-// The lines of kernels/common/pointwise_ops.h.
-#define YOKE_POINTWISE(name, types, call)                                                      \
-    YOKE_KERNEL(name)                                                                          \
-    {                                                                                          \
-        return types(launch, "x", launch->operands[0].dtype, [&]<class T>() { return call; }); \
+// ---- the lines of kernels/common/pointwise_ops.h ---------------------------------------------------------------------
+
+// A file that takes them has GroupOf<F>, the OneOf that a functor is one of.
+#define YOKE_POINTWISE(name, types, call)                             \
+    YOKE_KERNEL(name)                                                 \
+    {                                                                 \
+        return types##_format(launch, "x", launch->operands[0].dtype, \
+                              [&]<class In>() { return call; });      \
     }
 #define YOKE_UNARY(name, types, F, grain) \
-    YOKE_POINTWISE(name, types, (unary<T, kernels::F>(launch)))
+    YOKE_POINTWISE(name, types, (unary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
 #define YOKE_BINARY(name, types, F, grain) \
-    YOKE_POINTWISE(name, types, (binary<T, kernels::F>(launch)))
+    YOKE_POINTWISE(name, types,            \
+                   (binary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
 #define YOKE_WITH_PARAMS(name, F, grain, ...) \
-    YOKE_POINTWISE(name, for_float, (unary<T>(launch, kernels::F{__VA_ARGS__})))
+    YOKE_POINTWISE(name, for_float,           \
+                   (unary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>(__VA_ARGS__))))
 #define YOKE_WITH_PARAMS_BACKWARD(name, F, grain, ...) \
-    YOKE_POINTWISE(name, for_float, (binary<T>(launch, kernels::F{__VA_ARGS__})))
-#define YOKE_TEST(name, F)                                                        \
-    YOKE_POINTWISE(name, for_any,                                                 \
-                   (map<bool>(launch, launch->operands[1], Told<T, kernels::F>{}, \
-                              Input<T>(launch->operands[0]))))
-#define YOKE_COMPARISON(name, F)                                                  \
-    YOKE_POINTWISE(name, for_any,                                                 \
-                   (map<bool>(launch, launch->operands[2], Told<T, kernels::F>{}, \
-                              Input<T>(launch->operands[0]), Input<T>(launch->operands[1]))))
+    YOKE_POINTWISE(                                    \
+        name, for_float,                               \
+        (binary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>(__VA_ARGS__))))
+#define YOKE_TEST(name, F)        \
+    YOKE_POINTWISE(name, for_any, \
+                   (unary<In, Bools>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
+#define YOKE_COMPARISON(name, F)  \
+    YOKE_POINTWISE(name, for_any, \
+                   (binary<In, Bools>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
 
 YOKE_CUDA_END

@@ -6,22 +6,24 @@
 YOKE_CUDA_BEGIN
 
 // The variance, or its square root.
-template <class T>
-struct Variance : Loaded<T, kernels::Moments<T>> {
-    using State = typename kernels::Moments<T>::State;
+template <class In, class C = typename In::Value>
+struct Variance : OfValues<C, kernels::Moments<C>> {
+    using State = typename kernels::Moments<C>::State;
     double correction;
     bool is_root;
     __device__ void put(char *out, State state) const
     {
         const double variance = this->variance(state, correction);
-        *(T *)out = convert<T>(is_root ? kernels::square_root(variance) : variance);
+        put_one<In>(this->dtype, out, is_root ? kernels::square_root(variance) : variance);
     }
 };
 
 static yoke_status reduce_to_variance(const yoke_launch *launch, bool is_root)
 {
-    return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return reduce<T>(launch, Variance<T>{{}, float_param(launch->params[2]), is_root});
+    const yoke_dtype dtype = launch->operands[0].dtype;
+    return for_float_format(launch, "x", dtype, [&]<class In>() {
+        return reduce<In>(launch,
+                          Variance<In>{{{}, dtype}, float_param(launch->params[2]), is_root});
     });
 }
 
@@ -35,19 +37,21 @@ YOKE_KERNEL(std)
     return reduce_to_variance(launch, true);
 }
 
-template <class T>
-struct LogSum : Loaded<T, kernels::LogSumExp<T>> {
-    using State = typename kernels::LogSumExp<T>::State;
+template <class In, class C = typename In::Value>
+struct LogSum : OfValues<C, kernels::LogSumExp<C>> {
+    using State = typename kernels::LogSumExp<C>::State;
     __device__ void put(char *out, State state) const
     {
-        *(T *)out = store<T>(this->project(state, 0));
+        put_one<In>(this->dtype, out, this->project(state, 0));
     }
 };
 
 YOKE_KERNEL(logsumexp)
 {
-    return for_float(launch, "x", launch->operands[0].dtype,
-                     [&]<class T>() { return reduce<T>(launch, LogSum<T>{}); });
+    const yoke_dtype dtype = launch->operands[0].dtype;
+    return for_float_format(launch, "x", dtype, [&]<class In>() {
+        return reduce<In>(launch, LogSum<In>{{{}, dtype}});
+    });
 }
 
 YOKE_CUDA_END

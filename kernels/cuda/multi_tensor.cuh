@@ -2,8 +2,8 @@
 //
 // Contract
 //  * Op is an operation as tensor_table.cuh has it.
-//  * Tensors that are dense and alike take the table, 16 bytes at a time where aligned; storage types are those
-//    of Types<…>. The rest, of whatever strides and dtypes, take a launch each.
+//  * Tensors that are dense and of one of several kinds take a table of that kind, in packs where aligned. The rest, of
+//    whatever strides and dtypes, take a launch each.
 //  * Chunks depend on the sizes alone, so that sums of them do.
 #pragma once
 
@@ -38,16 +38,6 @@ struct Item {
     const yoke_operand *operand[N];
     void *further = nullptr;
 };
-
-template <class T>
-inline bool stores(const yoke_operand *operand)
-{
-    constexpr yoke_dtype kDtype = std::is_same_v<T, double> ? YOKE_F64
-                                  : std::is_same_v<T, f16>  ? YOKE_F16
-                                  : std::is_same_v<T, bf16> ? YOKE_BF16
-                                                            : YOKE_F32;
-    return !operand || operand->dtype == kDtype;
-}
 
 // One list; item(i) gives the i-th tensor, whose first operand decides what it is computed in.
 template <class ItemOf>
@@ -101,81 +91,98 @@ inline void set_pointers(const Item<N> &item, char *(&data)[P])
     if (P > N) data[P - 1] = static_cast<char *>(item.further);
 }
 
-template <int N, class... T, size_t... I>
-inline bool is_stored_as(const Item<N> &item, Types<T...>, std::index_sequence<I...>)
+template <int N>
+inline bool is_of_kind(const Item<N> &item, const Kind<N> &kind)
 {
-    return (stores<T>(item.operand[I]) && ...);
+    for (int k = 0; k < N; k++)
+        if (item.operand[k] && item.operand[k]->dtype != kind.dtype[k]) return false;
+    return true;
 }
 
-template <class... T, class Tensors, int N, size_t... I>
-inline void add(Tensors &table, const Item<N> &item, std::index_sequence<I...>)
+// What a kind's packs of n elements are made of.
+template <class Tensors, int N>
+inline void begin_table(Tensors &table, const Kind<N> &kind, int64_t n)
+{
+    int64_t widest = 1;
+    for (int k = 0; k < N; k++) {
+        table.dtype[k] = kind.dtype[k];
+        table.size[k] = (int)dtype_size(kind.dtype[k]);
+        widest = max(widest, table.size[k]);
+    }
+    table.apart = widest * n <= 16 ? n / 2 : halves_apart(n);
+    table.first[0] = 0;
+}
+
+template <class Tensors, int N>
+inline void add(Tensors &table, const Item<N> &item, int64_t n)
 {
     const int at = table.count++;
-    const int64_t n = item.operand[0]->numel;
-    table.numel[at] = n;
-    table.first[at + 1] = table.first[at] + (uint32_t)divide_up(n, table.chunk);
+    const int64_t numel = item.operand[0]->numel;
+    table.numel[at] = numel;
+    table.first[at + 1] = table.first[at] + (uint32_t)divide_up(numel, table.chunk);
     set_pointers(item, table.data[at]);
-    table.is_packed[at] =
-        (is_aligned(table.data[at][I], kPackLength<T...> * (int64_t)sizeof(T)) && ...);
+    table.is_packed[at] = true;
+    for (int k = 0; k < N; k++)
+        table.is_packed[at] &= is_aligned(table.data[at][k], pack_bytes(n, table.size[k]));
 }
 
-template <class... T, class Tensors, class Op, class ItemOf>
+template <class Tensors, class Op, class ItemOf>
 inline yoke_status flush(List<ItemOf> &list, Tensors &table, Op &op)
 {
     const int64_t blocks = table.first[table.count];
     op.starts_at(list.blocks);
     list.blocks += blocks;
-    const yoke_status status = start(list.launch, over_table<Op, Tensors, T...>,
-                                     {blocks, block_size(kThreads)}, table, op);
+    const yoke_status status =
+        start(list.launch, over_table<Op, Tensors>, {blocks, block_size(kThreads)}, table, op);
     table.count = 0;
     return status;
 }
 
-template <class Tensors, class Op, class ItemOf, class... T>
-inline yoke_status start_tables(List<ItemOf> &list, Op &op, Types<T...> types)
+template <class Tensors, class Op, class ItemOf>
+inline yoke_status start_tables(List<ItemOf> &list, Op &op, const Kind<Op::kOperands> &kind)
 {
     static_assert(sizeof(Tensors) + kOpBytes <= Tensors::kBytes && sizeof(Op) <= kOpBytes);
-    constexpr auto kIndices = std::index_sequence_for<T...>();
+    constexpr int N = kAtOnce<typename Op::Compute>;
     Tensors table;
     table.chunk = list.chunk;
-    table.first[0] = 0;
+    begin_table(table, kind, N);
     for (int64_t i = 0; i < list.count && list.left; i++) {
         const Item<Op::kOperands> item = list.item(i);
-        if (!is_computed_in<typename Op::Compute>(item) || !is_stored_as(item, types, kIndices) ||
+        if (!is_computed_in<typename Op::Compute>(item) || !is_of_kind(item, kind) ||
             !is_dense(item))
             continue;
-        add<T...>(table, item, kIndices);
+        add(table, item, N);
         list.left--;
         if (table.count == Tensors::kCapacity)
-            if (yoke_status status = flush<T...>(list, table, op)) return status;
+            if (yoke_status status = flush(list, table, op)) return status;
     }
-    return table.count ? flush<T...>(list, table, op) : (yoke_status)YOKE_OK;
+    return table.count ? flush(list, table, op) : (yoke_status)YOKE_OK;
 }
 
-// Those stored as T: one launch, or several where the table overflows.
-template <class Op, class ItemOf, class... T>
-inline yoke_status start_stored(List<ItemOf> &list, Op &op, Types<T...> types)
+// Those of a kind: one launch, or several where the table overflows.
+template <class Op, class ItemOf>
+inline yoke_status start_kind(List<ItemOf> &list, Op &op, const Kind<Op::kOperands> &kind)
 {
-    static_assert(sizeof...(T) == Op::kOperands);
     using Few = Table<Op::kPointers, kFewBytes>;
     using Many = Table<Op::kPointers, kManyBytes>;
     if (list.left == 0) return YOKE_OK;
     if constexpr (sizeof(typename Op::Compute) == 4)
-        if (list.left > Few::kCapacity) return start_tables<Many>(list, op, types);
-    return start_tables<Few>(list, op, types);
+        if (list.left > Few::kCapacity) return start_tables<Many>(list, op, kind);
+    return start_tables<Few>(list, op, kind);
 }
 
 // A launch for each of those that no table took.
-template <class... Kinds, class Op, class ItemOf>
-inline yoke_status start_strided(List<ItemOf> &list, Op &op)
+template <class Op, class ItemOf>
+inline yoke_status start_strided(List<ItemOf> &list, Op &op, const Kind<Op::kOperands> *kinds,
+                                 int kind_count)
 {
     constexpr int N = Op::kOperands;
     constexpr auto kIndices = std::make_index_sequence<N>();
     for (int64_t i = 0; i < list.count && list.left; i++) {
         const Item<N> item = list.item(i);
-        if (!is_computed_in<typename Op::Compute>(item) ||
-            ((is_stored_as(item, Kinds(), kIndices) || ...) && is_dense(item)))
-            continue;
+        bool is_of_any = false;
+        for (int k = 0; k < kind_count; k++) is_of_any |= is_of_kind(item, kinds[k]);
+        if (!is_computed_in<typename Op::Compute>(item) || (is_of_any && is_dense(item))) continue;
         Strided<Op> tensor{Walk<N>(loop_of(item, kIndices)), {}, {}, list.chunk};
         for (int k = 0; k < N; k++) tensor.dtype[k] = stand_in(item, k)->dtype;
         set_pointers(item, tensor.data);
@@ -190,40 +197,41 @@ inline yoke_status start_strided(List<ItemOf> &list, Op &op)
     return YOKE_OK;
 }
 
-template <class T, size_t>
-using Same = T;
+template <int N>
+inline Kind<N> all_of(yoke_dtype dtype)
+{
+    Kind<N> kind;
+    for (yoke_dtype &one : kind.dtype) one = dtype;
+    return kind;
+}
 
-template <class T, size_t... I>
-Types<Same<T, I>...> types_alike(std::index_sequence<I...>);
-
-template <class T, int N>
-using Alike = decltype(types_alike<T>(std::make_index_sequence<N>()));
-
-template <class... Kinds, class Op, class ItemOf>
-inline yoke_status start_kinds(List<ItemOf> &list, Op op)
+template <class Op, class ItemOf, int kCount>
+inline yoke_status start_kinds(List<ItemOf> &list, Op op,
+                               const Kind<Op::kOperands> (&kinds)[kCount])
 {
     list.left = 0;
     for (int64_t i = 0; i < list.count; i++)
         list.left += is_computed_in<typename Op::Compute>(list.item(i));
-    yoke_status status = YOKE_OK;
-    ((status = status ? status : start_stored(list, op, Kinds())), ...);
-    return status ? status : start_strided<Kinds...>(list, op);
+    for (const auto &kind : kinds)
+        if (yoke_status status = start_kind(list, op, kind)) return status;
+    return start_strided(list, op, kinds, kCount);
 }
 
-// Op over a list: make.operator()<C>() gives the one that computes in C. Operands of one dtype, and those stored as the
-// Mixed types, take tables.
-template <template <class> class Op, class... Mixed, class ItemOf, class Make>
+// Op over a list: make.operator()<C>() gives the one that computes in C. Operands of one dtype, and those of the mixed
+// kinds, take tables.
+template <template <class> class Op, class ItemOf, class Make, class... Mixed>
 inline yoke_status over_list(const yoke_launch *launch, int64_t count, int64_t chunk,
-                             const ItemOf &item, const Make &make)
+                             const ItemOf &item, const Make &make, const Mixed &...mixed)
 {
     constexpr int N = Op<float>::kOperands;
     List<ItemOf> list{launch, count, chunk, item};
-    const yoke_status status =
-        start_kinds<Alike<float, N>, Mixed..., Alike<bf16, N>, Alike<f16, N>>(
-            list, Op<float>(make.template operator()<float>()));
-    return status ? status
-                  : start_kinds<Alike<double, N>>(list,
-                                                  Op<double>(make.template operator()<double>()));
+    const Kind<N> floats[] = {all_of<N>(YOKE_F32), mixed..., all_of<N>(YOKE_BF16),
+                              all_of<N>(YOKE_F16)};
+    const Kind<N> doubles[] = {all_of<N>(YOKE_F64)};
+    if (yoke_status status =
+            start_kinds(list, Op<float>(make.template operator()<float>()), floats))
+        return status;
+    return start_kinds(list, Op<double>(make.template operator()<double>()), doubles);
 }
 
 YOKE_CUDA_END

@@ -10,12 +10,11 @@ YOKE_CUDA_BEGIN
 
 // ---- counting -------------------------------------------------------------------------------------------------------
 
-template <class T>
 struct CountNonzero {
     using Element = int32_t;
     using State = int64_t;
-    T mask;
-    __device__ Element element(T x) const { return (x & mask) != 0; }
+    uint64_t mask;
+    __device__ Element element(uint64_t x) const { return (x & mask) != 0; }
     __device__ State init() const { return 0; }
     __device__ State reduce(State s, Element x, int64_t) const { return s + x; }
     __device__ State combine(State a, State b) const { return a + b; }
@@ -27,10 +26,7 @@ YOKE_KERNEL(_count_nonzero)
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     bool all[YOKE_MAX_NDIM];
     for (bool &axis : all) axis = true;
-    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
-        return reduce<T>(launch, ReduceAxes(x, out, all),
-                         CountNonzero<T>{nonzero_mask<T>(x.dtype)});
-    });
+    return reduce<Words>(launch, ReduceAxes(x, out, all), CountNonzero{nonzero_mask(x.dtype)});
 }
 
 // ---- places ---------------------------------------------------------------------------------------------------------
@@ -55,41 +51,45 @@ struct NonzeroJob {
     Walk<1> x;
     int64_t chunk;       // elements; a multiple of what a block takes at a time
     bool is_contiguous;  // then places need no division
-    bool packed;         // and 16 bytes are read at once
+    bool packed;         // and packs are read at once
+    int dtype, size;     // of x, as words
+    uint64_t mask;       // the bits of an element that are not all 0
     int ndim;
     int64_t rows, step[2];  // of the result, in elements
     int64_t *out;
 };
 
+constexpr int kFlags = kAtOnce<uint64_t>;
+
 // Of the elements from i on that one thread takes at a time, and that are before `end`: bit k tells of element i + k.
-template <class T>
-__device__ inline unsigned flags_at(const NonzeroJob &job, T mask, int64_t i, int64_t end)
+__device__ inline unsigned flags_at(const NonzeroJob &job, int64_t i, int64_t end)
 {
-    constexpr int N = kPackLength<T>;
+    const char *data = job.x.data[0];
     unsigned flags = 0;
-    if (job.packed && i + N <= end) {
-        const Pack<T, N> x = load_pack<N>((const T *)job.x.data[0] + i);
+    if (job.packed && i + kFlags <= end) {
+        Stored<Words, kFlags> stored;
+        uint64_t x[kFlags];
+        stored.load(data, job.size, i, kFlags / 2);
+        stored.unpack(job.dtype, x);
         YOKE_UNROLL
-        for (int k = 0; k < N; k++) flags |= (unsigned)((x.at[k] & mask) != 0) << k;
+        for (int k = 0; k < kFlags; k++) flags |= (unsigned)((x[k] & job.mask) != 0) << k;
         return flags;
     }
-    for (int k = 0; k < N && i + k < end; k++) {
-        const char *at = job.is_contiguous ? job.x.data[0] + (i + k) * (int64_t)sizeof(T)
-                                           : job.x.at(i + k).data[0];
-        flags |= (unsigned)((*(const T *)at & mask) != 0) << k;
+    for (int k = 0; k < kFlags && i + k < end; k++) {
+        const char *at = job.is_contiguous ? data + (i + k) * job.size : job.x.at(i + k).data[0];
+        const uint64_t x = value_at<Words>(at, job.dtype, job.size);
+        flags |= (unsigned)((x & job.mask) != 0) << k;
     }
     return flags;
 }
 
 // before[chunk] = how many it holds.
-template <class T>
-__global__ void count_chunks(NonzeroJob job, T mask, int64_t *before)
+__global__ void count_chunks(NonzeroJob job, int64_t *before)
 {
-    constexpr int N = kPackLength<T>;
     const int64_t begin = blockIdx.x * job.chunk, end = min(job.x.numel, begin + job.chunk);
     int64_t found = 0;
-    for (int64_t i = begin + (int)threadIdx.x * N; i < end; i += (int)blockDim.x * N)
-        found += __popc(flags_at(job, mask, i, end));
+    for (int64_t i = begin + (int)threadIdx.x * kFlags; i < end; i += (int)blockDim.x * kFlags)
+        found += __popc(flags_at(job, i, end));
     found = reduce_block(found, (int64_t)0, [](int64_t a, int64_t b) { return a + b; });
     if (threadIdx.x == 0) before[blockIdx.x] = found;
 }
@@ -114,19 +114,17 @@ __device__ inline void write_place(const NonzeroJob &job, int64_t number, int64_
 }
 
 // The coordinates of what a chunk holds, in the rows from before[chunk] on.
-template <class T>
-__global__ void write_places(NonzeroJob job, T mask, const int64_t *before)
+__global__ void write_places(NonzeroJob job, const int64_t *before)
 {
-    constexpr int N = kPackLength<T>;
     const int64_t begin = blockIdx.x * job.chunk, end = min(job.x.numel, begin + job.chunk);
     int64_t row = before[blockIdx.x];
-    for (int64_t first = begin; first < end; first += (int)blockDim.x * N) {
-        const int64_t i = first + (int)threadIdx.x * N;
-        const unsigned flags = flags_at(job, mask, i, end);
+    for (int64_t first = begin; first < end; first += (int)blockDim.x * kFlags) {
+        const int64_t i = first + (int)threadIdx.x * kFlags;
+        const unsigned flags = flags_at(job, i, end);
         int total;
         int64_t mine = row + sum_before(__popc(flags), (int)blockDim.x, total);
         row += total;
-        for (int k = 0; k < N; k++)
+        for (int k = 0; k < kFlags; k++)
             if (flags >> k & 1u && mine < job.rows) write_place(job, i + k, mine++);
     }
 }
@@ -139,7 +137,10 @@ YOKE_KERNEL(_nonzero)
     NonzeroJob job{Walk<1>(all_axes(x)),
                    0,
                    is_contiguous(x),
-                   is_contiguous(x) && is_aligned(x.data, 16),
+                   is_contiguous(x) && is_aligned(x.data, pack_bytes(kFlags, dtype_size(x.dtype))),
+                   as_format<Words>(x.dtype),
+                   (int)dtype_size(x.dtype),
+                   nonzero_mask(x.dtype),
                    (int)out.shape[1],
                    expected,
                    {out.strides[0], out.strides[1]},
@@ -149,22 +150,18 @@ YOKE_KERNEL(_nonzero)
                  "%s: x changed while its elements were counted (%.0lld%lld are not 0, but there "
                  "were %lld a moment ago); another stream or thread writes to x",
                  YOKE_E_STATE);
-    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
-        const int64_t round = threads * kPackLength<T>;
-        job.chunk = divide_up(divide_up(x.numel, 2 * kReduceBlocks), round) * round;
-        const int64_t chunks = divide_up(x.numel, job.chunk);
-        Scratch scratch(launch);
-        if (yoke_status status = scratch.reserve((uint64_t)chunks * sizeof(int64_t))) return status;
-        int64_t *before = scratch.as<int64_t>();
-        const T mask = nonzero_mask<T>(x.dtype);
-        const Grid grid{chunks, (int)threads};
-        if (yoke_status status = start(launch, count_chunks<T>, grid, job, mask, before))
-            return status;
-        if (yoke_status status =
-                start(launch, sum_chunks, {1, (int)threads}, before, chunks, expected, to))
-            return status;
-        return start(launch, write_places<T>, grid, job, mask, before);
-    });
+    const int64_t round = threads * kFlags;
+    job.chunk = divide_up(divide_up(x.numel, 2 * kReduceBlocks), round) * round;
+    const int64_t chunks = divide_up(x.numel, job.chunk);
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)chunks * sizeof(int64_t))) return status;
+    int64_t *before = scratch.as<int64_t>();
+    const Grid grid{chunks, (int)threads};
+    if (yoke_status status = start(launch, count_chunks, grid, job, before)) return status;
+    if (yoke_status status =
+            start(launch, sum_chunks, {1, (int)threads}, before, chunks, expected, to))
+        return status;
+    return start(launch, write_places, grid, job, before);
 }
 
 YOKE_CUDA_END

@@ -72,28 +72,39 @@ static kernels::Sgd<C> sgd_of(const yoke_arg *params)
             params[3].v.i != 0};
 }
 
-template <class G>
-using MasteredPlain = Types<float, G, G>;
-template <class G>
-using MasteredMomentum = Types<float, G, float, G>;
+// Of a float32 master, whose parameter and gradient are halves.
+static Kind<3> mastered_plain(yoke_dtype half)
+{
+    return {{YOKE_F32, half, half}};
+}
+static Kind<4> mastered_momentum(yoke_dtype half)
+{
+    return {{YOKE_F32, half, YOKE_F32, half}};
+}
+static Kind<5> mastered_adam(yoke_dtype half)
+{
+    return {{YOKE_F32, half, YOKE_F32, YOKE_F32, half}};
+}
 
 YOKE_KERNEL(_sgd)
 {
     const bool has_momentum = float_param(launch->params[1]) != 0;
     const Group group(launch, has_momentum);
     if (!has_momentum)
-        return over_list<PlainSgd, MasteredPlain<bf16>, MasteredPlain<f16>>(
+        return over_list<PlainSgd>(
             launch, group.count, group.chunk(),
             [&](int64_t i) -> Item<3> {
                 return {{group.weight(i), group.grads + i, group.copy(i)}};
             },
-            [&]<class C>() { return PlainSgd<C>(sgd_of<C>(launch->params), group.found_inf); });
-    return over_list<MomentumSgd, MasteredMomentum<bf16>, MasteredMomentum<f16>>(
+            [&]<class C>() { return PlainSgd<C>(sgd_of<C>(launch->params), group.found_inf); },
+            mastered_plain(YOKE_BF16), mastered_plain(YOKE_F16));
+    return over_list<MomentumSgd>(
         launch, group.count, group.chunk(),
         [&](int64_t i) -> Item<4> {
             return {{group.weight(i), group.grads + i, group.state + i, group.copy(i)}};
         },
-        [&]<class C>() { return MomentumSgd<C>(sgd_of<C>(launch->params), group.found_inf); });
+        [&]<class C>() { return MomentumSgd<C>(sgd_of<C>(launch->params), group.found_inf); },
+        mastered_momentum(YOKE_BF16), mastered_momentum(YOKE_F16));
 }
 
 // ---- Adam --------------------------------------------------------------------------------------------------------
@@ -147,9 +158,6 @@ static yoke_status advance_steps(const yoke_launch *launch, const Group &group)
     return YOKE_OK;
 }
 
-template <class G>
-using MasteredAdam = Types<float, G, float, float, G>;
-
 static yoke_status adam(const yoke_launch *launch, bool decoupled)
 {
     const yoke_arg *params = launch->params;
@@ -159,13 +167,14 @@ static yoke_status adam(const yoke_launch *launch, bool decoupled)
     const Group group(launch, 3);
     const yoke_operand *first = group.state, *second = first + group.count,
                        *steps = second + group.count;
-    const yoke_status status = over_list<Adam, MasteredAdam<bf16>, MasteredAdam<f16>>(
+    const yoke_status status = over_list<Adam>(
         launch, group.count, group.chunk(),
         [&](int64_t i) -> Item<5> {
             return {{group.weight(i), group.grads + i, first + i, second + i, group.copy(i)},
                     steps[i].data};
         },
-        [&]<class C>() { return Adam<C>(options, group.found_inf); });
+        [&]<class C>() { return Adam<C>(options, group.found_inf); }, mastered_adam(YOKE_BF16),
+        mastered_adam(YOKE_F16));
     return status ? status : advance_steps(launch, group);
 }
 

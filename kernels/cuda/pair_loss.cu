@@ -67,10 +67,15 @@ struct ProbabilityCheck {
             "(logits are for binary_cross_entropy_with_logits)";
         above.op = below.op = nan.op = YOKE_OP_BINARY_CROSS_ENTROPY;
     }
-    template <class C>
-    __device__ void look_at(C x) const
+    // Of several one that is none, if there is one, is told.
+    template <int N, class C>
+    __device__ void look_at(const C (&all)[N]) const
     {
-        if (!checks || (x >= (C)0 && x <= (C)1)) return;
+        if (!checks) return;
+        C x = all[0];
+        YOKE_UNROLL
+        for (int k = 1; k < N; k++) x = kernels::select(x >= (C)0 && x <= (C)1, all[k], x);
+        if (x >= (C)0 && x <= (C)1) return;
         if (x != x) return report(nan, 0, 0, 0);
         const double size = x < (C)0 ? -(double)x : (double)x, most = 9e12;
         const double held = size < most ? size : most;
@@ -83,42 +88,50 @@ struct ProbabilityCheck {
     }
 };
 
-template <class T>
+template <class C>
 struct LossValue {
-    using C = compute_type<T>;
     Kind kind;
     double beta;
     ProbabilityCheck check;
 
-    __device__ C value(T x, T target) const
+    template <class Body>
+    __device__ void with(const Body &body) const
     {
-        const C a = load<T>(x), b = load<T>(target);
-        check.look_at(a);
-        return with_kind(kind, beta, [=](const auto &f) -> C { return f.value(a, b); });
+        with_kind(kind, beta, [&](const auto &loss) {
+            body([&](C x, C target) { return loss.value(x, target); });
+        });
     }
-    __device__ T operator()(T x, T target) const { return store<T>(value(x, target)); }
 };
 
-template <class T>
+template <class C>
 struct LossSlope {
-    using C = compute_type<T>;
     Kind kind;
     double beta;
     C scale;
     bool of_target;
 
-    __device__ T operator()(T grad, T x, T target) const
+    template <class Body>
+    __device__ void with(const Body &body) const
     {
-        const C g = load<T>(grad), a = load<T>(x), b = load<T>(target);
-        const bool second = of_target;
-        const C slope = with_kind(kind, beta, [=](const auto &f) -> C {
-            return second ? f.of_target(a, b) : f.of_x(a, b);
+        with_kind(kind, beta, [&](const auto &loss) {
+            body([&](C grad, C x, C target) {
+                return grad * scale *
+                       (of_target ? loss.of_target(x, target) : loss.of_x(x, target));
+            });
         });
-        return store<T>(g * scale * slope);
     }
 };
 
-// ---- sums ---------------------------------------------------------------------------------------------------------
+// ---- values, and their sum ---------------------------------------------------------------------------------------
+
+template <int N, class C>
+__device__ inline C sum_of(const C (&x)[N])
+{
+    C sum = x[0];
+    YOKE_UNROLL
+    for (int k = 1; k < N; k++) sum += x[k];
+    return sum;
+}
 
 template <class C>
 __device__ inline void put_sum(C sum, C *sums)
@@ -127,47 +140,45 @@ __device__ inline void put_sum(C sum, C *sums)
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Each block's sum, of elements that lie in two runs.
-template <class T>
-__global__ void sum_runs(const T *x, const T *target, int64_t n, int64_t packs, LossValue<T> loss,
-                         compute_type<T> *sums)
+// The losses one by one or, where there is a place for sums, each block's sum: then the plan's result is a shape alone,
+// with no memory behind it.
+template <class In, class C>
+__global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, C *sums)
 {
-    using C = compute_type<T>;
-    constexpr int V = kPackLength<T>;
-    const int64_t step = (int64_t)gridDim.x * blockDim.x,
-                  first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    constexpr int N = kAtOnce<C>;
+    constexpr std::make_index_sequence<2> kInputs;
     C sum = (C)0;
-    for (int64_t i = first; i < packs; i += step) {
-        const Pack<T, V> a = load_pack<V>(x + i * V), b = load_pack<V>(target + i * V);
-        C part = (C)0;
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++) part += loss.value(a.at[k], b.at[k]);
-        sum += part;
+    for (int64_t pack = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pack < plan.packs;
+         pack += (int64_t)gridDim.x * blockDim.x) {
+        C x[2][N], part[N];
+        take_pack<In>(plan, pack, x);
+        loss.check.look_at(x[0]);
+        apply(loss, x, part, kInputs);
+        if (sums)
+            sum += sum_of(part);
+        else
+            put<In>(plan.side[0], plan.place_of(pack, N), plan.apart, part);
     }
-    for (int64_t i = packs * V + first; i < n; i += step) sum += loss.value(x[i], target[i]);
-    put_sum(sum, sums);
+    walk_elements(plan.walk, [&](int64_t, const Place<3> &place) {
+        C x[2][1], part[1];
+        take_element<In>(plan, place, x);
+        loss.check.look_at(x[0]);
+        apply(loss, x, part, kInputs);
+        if (sums)
+            sum += part[0];
+        else
+            put_one<In>(plan.side[0].dtype, place.data[0], part[0]);
+    });
+    if (sums) put_sum(sum, sums);
 }
 
-template <class T>
-__global__ void sum_strided(Walk<3> walk, LossValue<T> loss, compute_type<T> *sums)
+template <class Out, class C>
+__global__ void divide_sum(const C *sums, int64_t count, double divisor, char *out, int dtype)
 {
-    compute_type<T> sum = 0;
-    const int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < walk.numel; i += step) {
-        const Place<3> place = walk.at(i);
-        sum += loss.value(*(const T *)place.data[1], *(const T *)place.data[2]);
-    }
-    put_sum(sum, sums);
-}
-
-template <class T>
-__global__ void divide_sum(const compute_type<T> *sums, int64_t count, double divisor, T *out)
-{
-    using C = compute_type<T>;
     C sum = (C)0;
     for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
     sum = reduce_block(sum, (C)0, [](C a, C b) { return a + b; });
-    if (threadIdx.x == 0) *out = store<T>(sum / (C)divisor);
+    if (threadIdx.x == 0) put_one<Out>(dtype, out, sum / (C)divisor);
 }
 
 // The shape to which two operands broadcast, as an operand with no memory behind it.
@@ -193,62 +204,55 @@ struct BroadcastShape {
     BroadcastShape &operator=(const BroadcastShape &) = delete;
 };
 
-template <class T>
-static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<T> &loss, double divisor)
+template <class In, class C>
+static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &loss, double divisor)
 {
-    using C = compute_type<T>;
     const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
+    const yoke_operand &out = launch->operands[2];
     const BroadcastShape shape(x, target);
     const int threads = block_size(kThreads);
     const int64_t n = shape.operand.numel,
-                  blocks = blocks_for(launch, n, (int64_t)threads * kPackLength<T>);
+                  blocks = blocks_for(launch, n, (int64_t)threads * kAtOnce<C>);
     Scratch scratch(launch);
     if (const yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(C))) return status;
     C *sums = scratch.as<C>();
-    Loop<3> loop;
-    plan_loop<3>(loop, {&shape.operand, &x, &target});
-    const bool runs = n > 0 && loop.ndim == 1 && loop.stride[0][1] == (int64_t)sizeof(T) &&
-                      loop.stride[0][2] == (int64_t)sizeof(T);
-    yoke_status status = YOKE_OK;
-    if (runs) {
-        const auto *xs = reinterpret_cast<const T *>(loop.data[1]),
-                   *targets = reinterpret_cast<const T *>(loop.data[2]);
-        const bool packed = is_aligned(xs, 16) && is_aligned(targets, 16);
-        status = start(launch, sum_runs<T>, {blocks, threads}, xs, targets, n,
-                       packed ? n / kPackLength<T> : (int64_t)0, loss, sums);
-    } else if (n > 0) {
-        status = start(launch, sum_strided<T>, {blocks, threads}, Walk<3>(loop), loss, sums);
+    if (n > 0) {
+        const MapPlan<2> plan = plan_map<In, In, 2>({&shape.operand, &x, &target});
+        if (const yoke_status status =
+                start(launch, each_loss<In, C>, {blocks, threads}, plan, loss, sums))
+            return status;
     }
-    if (status) return status;
-    return start(launch, divide_sum<T>, {1, block_size(512)}, sums, n > 0 ? blocks : (int64_t)0,
-                 divisor, data_of<T>(launch->operands[2]));
+    return start(launch, divide_sum<In, C>, {1, block_size(512)}, sums, n > 0 ? blocks : (int64_t)0,
+                 divisor, data_of<char>(out), out.dtype);
 }
 
 YOKE_KERNEL(_pair_loss)
 {
-    const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
-    const yoke_operand &out = launch->operands[2];
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[2];
     const yoke_arg *p = launch->params;
     Kind kind = Kind::kMse;
     if (const yoke_status status = kind_of(launch, &kind)) return status;
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
-        const LossValue<T> loss{kind, float_param(p[1]), ProbabilityCheck(launch, kind)};
-        if (p[2].v.i != 0) return reduced_loss<T>(launch, loss, float_param(p[3]));
-        return map<T>(launch, out, loss, Input<T>(x), Input<T>(target));
+    return for_float_format(launch, "x", x.dtype, [&]<class In>() {
+        const LossValue<typename In::Value> loss{kind, float_param(p[1]),
+                                                 ProbabilityCheck(launch, kind)};
+        if (p[2].v.i != 0) return reduced_loss<In>(launch, loss, float_param(p[3]));
+        if (out.numel == 0) return (yoke_status)YOKE_OK;
+        const MapPlan<2> plan = plan_map<In, In, 2>({&out, &x, &launch->operands[1]});
+        return start(launch, each_loss<In, typename In::Value>,
+                     map_grid(launch, plan, out.numel, kAtOnce<typename In::Value>), plan, loss,
+                     (typename In::Value *)nullptr);
     });
 }
 
 YOKE_KERNEL(_pair_loss_backward)
 {
-    const yoke_operand *o = launch->operands;
     const yoke_arg *p = launch->params;
     Kind kind = Kind::kMse;
     if (const yoke_status status = kind_of(launch, &kind)) return status;
-    return for_float(launch, "x", o[1].dtype, [&]<class T>() {
-        using C = compute_type<T>;
-        const LossSlope<T> slope{kind, float_param(p[1]), (C)(1 / float_param(p[2])),
-                                 p[3].v.i != 0};
-        return map<T>(launch, o[3], slope, Input<T>(o[0]), Input<T>(o[1]), Input<T>(o[2]));
+    return for_float_format(launch, "x", launch->operands[1].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return ternary<In>(launch, LossSlope<C>{kind, float_param(p[1]), (C)(1 / float_param(p[2])),
+                                                p[3].v.i != 0});
     });
 }
 

@@ -5,24 +5,31 @@
 
 YOKE_CUDA_BEGIN
 
+using Products = OneOf<kernels::Square, kernels::Cube>;
+using ProductsBackward = OneOf<kernels::SquareBackward, kernels::CubeBackward>;
+
 // The exponent of all elements if it is a script's 2 or 3, which are products; else 0.
-template <class T>
-static int small_power(const yoke_operand &y)
+static int small_power(const yoke_launch *launch, const yoke_operand &y)
 {
-    if (!is_float<T> || !(y.flags & YOKE_OPERAND_SCALAR)) return 0;
-    const compute_type<T> exponent = load<T>(Input<T>(y).number);
+    if (!(y.flags & YOKE_OPERAND_SCALAR)) return 0;
+    double exponent = 0;
+    (void)for_float(launch, "y", y.dtype, [&]<class T>() {
+        T number;
+        memcpy(&number, &y.immediate, sizeof(T));
+        exponent = (double)load<T>(number);
+        return (yoke_status)YOKE_OK;
+    });
     return exponent == 2 ? 2 : exponent == 3 ? 3 : 0;
 }
 
 // An integer's negative power is no integer: it is told, and the element is 0.
-template <class T>
 struct CheckedPower {
     Reporter reporter;
-    __device__ T operator()(T x, T y) const
+    __device__ int64_t operator()(int64_t x, int64_t y) const
     {
-        if (std::is_signed_v<T> && y < T(0)) {
-            report(reporter, (int64_t)y, 0, 0);
-            return T(0);
+        if (y < 0) {
+            report(reporter, y, 0, 0);
+            return 0;
         }
         return kernels::Pow()(x, y);
     }
@@ -31,23 +38,23 @@ struct CheckedPower {
 YOKE_KERNEL(pow)
 {
     const yoke_operand *x = launch->operands;
-    return for_number(launch, "x", x[0].dtype, [&]<class T>() {
-        if constexpr (is_float<T>) {
-            switch (small_power<T>(x[1])) {
-                case 2:
-                    return map<T>(launch, x[2], Stored<T, kernels::Square>{}, Input<T>(x[0]));
-                case 3:
-                    return map<T>(launch, x[2], Stored<T, kernels::Cube>{}, Input<T>(x[0]));
-                default:
-                    return binary<T, kernels::Pow>(launch);
-            }
-        } else {
+    return for_number_format(launch, "x", x[0].dtype, [&]<class In>() {
+        if constexpr (std::is_same_v<In, Integers>) {
             const Reporter to =
                 reporter(launch,
                          "%s: an exponent is %lld, and a negative power of an integer is no "
                          "integer; cast x to a floating dtype",
                          YOKE_E_VALUE);
-            return map<T>(launch, x[2], CheckedPower<T>{to}, Input<T>(x[0]), Input<T>(x[1]));
+            return binary<In>(launch, CheckedPower{to});
+        } else {
+            switch (small_power(launch, x[1])) {
+                case 2:
+                    return map<In>(launch, x[2], Products::of<kernels::Square>(), x[0]);
+                case 3:
+                    return map<In>(launch, x[2], Products::of<kernels::Cube>(), x[0]);
+                default:
+                    return binary<In>(launch, kernels::Pow());
+            }
         }
     });
 }
@@ -55,16 +62,16 @@ YOKE_KERNEL(pow)
 YOKE_KERNEL(_pow_backward)
 {
     const yoke_operand *x = launch->operands;
-    return for_float(launch, "grad", x[0].dtype, [&]<class T>() {
-        switch (small_power<T>(x[2])) {
+    return for_float_format(launch, "grad", x[0].dtype, [&]<class In>() {
+        switch (small_power(launch, x[2])) {
             case 2:
-                return map<T>(launch, x[3], Stored<T, kernels::SquareBackward>{}, Input<T>(x[0]),
-                              Input<T>(x[1]));
+                return map<In>(launch, x[3], ProductsBackward::of<kernels::SquareBackward>(), x[0],
+                               x[1]);
             case 3:
-                return map<T>(launch, x[3], Stored<T, kernels::CubeBackward>{}, Input<T>(x[0]),
-                              Input<T>(x[1]));
+                return map<In>(launch, x[3], ProductsBackward::of<kernels::CubeBackward>(), x[0],
+                               x[1]);
             default:
-                return ternary<T, kernels::PowBackward>(launch);
+                return ternary<In>(launch, kernels::PowBackward());
         }
     });
 }
@@ -72,9 +79,8 @@ YOKE_KERNEL(_pow_backward)
 YOKE_KERNEL(_pow_exponent_backward)
 {
     const yoke_operand *x = launch->operands;
-    return for_float(launch, "x", x[0].dtype, [&]<class T>() {
-        return map<T>(launch, x[4], Stored<T, kernels::PowExponentBackward>{}, Input<T>(x[0]),
-                      Input<T>(x[1]), Input<T>(x[2]), Input<T>(x[3]));
+    return for_float_format(launch, "x", x[0].dtype, [&]<class In>() {
+        return map<In>(launch, x[4], kernels::PowExponentBackward(), x[0], x[1], x[2], x[3]);
     });
 }
 

@@ -1,10 +1,10 @@
 // The driver of reductions over any set of axes of a strided tensor.
 //
 // Contract
-//  * reduce<T>(launch, axes, op) reduces elements T by an Op of reduce_fold.cuh.
+//  * reduce<In>(launch, axes, op) reduces elements of the format In by an Op of reduce_fold.cuh.
 //  * Each byte of x is read once. Rows (elements of a result next to each other): a result by a few lanes, a warp or a
-//    block, 16 bytes at a time. Columns (results next to each other): a block takes a tile of them, 8 bytes a thread
-//    at a time. Where results are too few to keep the device busy, or long, each is cut into items, whose parts a
+//    block, in packs. Columns (results next to each other): a block takes a tile of them, 8 or 16 bytes a thread at a
+//    time. Where results are too few to keep the device busy, or long, each is cut into items, whose parts a
 //    second kernel combines.
 //  * Who takes which element follows from shapes, strides and addresses alone, and so do the bits. No thread adds
 //    more than a few hundred numbers one after another; the rest is a tree.
@@ -71,34 +71,34 @@ inline yoke_status start_reducing(const yoke_launch *launch, const ReduceAxes &a
     return start_combining(launch, axes, op, parts.as<State>(), job.items);
 }
 
-template <class T, class Op>
+template <class In, class Op>
 inline yoke_status reduce(const yoke_launch *launch, const ReduceAxes &axes, const Op &op)
 {
     if (axes.kept.numel == 0) return YOKE_OK;
     const int threads = block_size(kThreads);
     const bool by_columns = axes.by_columns();
-    const int width = by_columns ? column_width<T>(axes, threads) : 0;
+    const int width = by_columns ? column_width<In>(axes, threads) : 0;
     if (!by_columns || threads / width > axes.reduced.numel) {
-        const RowJob job = plan_rows<T>(axes, threads, by_columns);
+        const RowJob job = plan_rows<In>(axes, threads, by_columns);
         const Grid grid = group_grid(launch, axes.kept.numel * job.items, job.group, threads);
-        return start_reducing(launch, axes, op, job, grid, reduce_rows<T, Op>);
+        return start_reducing(launch, axes, op, job, grid, reduce_rows<In, Op>);
     }
-    const ColumnJob job = plan_columns<T>(axes, threads, width);
+    const ColumnJob job = plan_columns<In>(axes, threads, width);
     const int64_t blocks = job.tiles * job.items * job.planes.numel;
     const int64_t shared = width < threads ? threads * (int64_t)sizeof(typename Op::State) : 0;
     return start_reducing(launch, axes, op, job, {min(blocks, (int64_t)1 << 30), threads, shared},
-                          reduce_columns<T, Op>);
+                          reduce_columns<In, Op>);
 }
 
 // Over the axes that a parameter of the launch names.
-template <class T, class Op>
+template <class In, class Op>
 inline yoke_status reduce(const yoke_launch *launch, const Op &op, int axis = 0)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     bool is_reduced[YOKE_MAX_NDIM];
     kernels::mark_axes(launch->params[axis], x.ndim, is_reduced);
     if (out.numel == 0) return YOKE_OK;
-    return reduce<T>(launch, ReduceAxes(x, out, is_reduced), op);
+    return reduce<In>(launch, ReduceAxes(x, out, is_reduced), op);
 }
 
 YOKE_CUDA_END

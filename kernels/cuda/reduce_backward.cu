@@ -14,104 +14,107 @@ YOKE_CUDA_BEGIN
 // Of the walk: out, x and two operands that broadcast.
 constexpr int kOut = 0, kOf = 1, kFirst = 2, kSecond = 3;
 
+struct SpreadJob {
+    Walk<4> walk;
+    int64_t packs;  // of out and x; 0 where there are none. No pack leaves its innermost axis.
+    int dtype, size;
+};
+
 // N values beside N elements: a run, or one for all of them.
 template <int N, class G>
-__device__ inline Pack<G, N> values_at(const char *from, int64_t step)
+__device__ inline void values_at(const char *from, int64_t step, G (&to)[N])
 {
-    Pack<G, N> values;
     YOKE_UNROLL
-    for (int k = 0; k < N; k++) values.at[k] = *(const G *)(from + (step ? k * step : 0));
-    return values;
+    for (int k = 0; k < N; k++) to[k] = *(const G *)(from + (step ? k * step : 0));
 }
 
-// out[i] = f(g[i], x[i], y[i]), 16 bytes of out and x at a time; no pack leaves its innermost axis.
-template <class T, class G, class Y, class F>
-__global__ void spread_packs(Walk<4> walk, F f)
+// out[i] = f(g[i], x[i], y[i]) over values.
+template <class In, class G, class Y, class F>
+__global__ void spread_values(SpreadJob job, F f)
 {
-    constexpr int N = kPackLength<T>;
-    const int64_t packs = walk.numel / N;
-    for (int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; p < packs;
+    using C = typename In::Value;
+    constexpr int N = kAtOnce<C>;
+    for (int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; p < job.packs;
          p += (int64_t)gridDim.x * blockDim.x) {
-        const Place<4> place = walk.at(p * N);
-        const Pack<T, N> x = load_pack<N>((const T *)place.data[kOf]);
-        const Pack<G, N> g = values_at<N, G>(place.data[kFirst], walk.stride[0][kFirst]);
-        const Pack<Y, N> y = values_at<N, Y>(place.data[kSecond], walk.stride[0][kSecond]);
-        Pack<T, N> out;
-        YOKE_UNROLL
-        for (int k = 0; k < N; k++) out.at[k] = f(g.at[k], x.at[k], y.at[k]);
-        store_pack<N>((T *)place.data[kOut], out);
+        const Place<4> place = job.walk.at(p * N);
+        Stored<In, N> stored;
+        C x[N];
+        G g[N];
+        Y y[N];
+        stored.load(place.data[kOf], job.size, 0, N / 2);
+        values_at(place.data[kFirst], job.walk.stride[0][kFirst], g);
+        values_at(place.data[kSecond], job.walk.stride[0][kSecond], y);
+        stored.unpack(job.dtype, x);
+        with_functor(f, [&](const auto &each) {
+            YOKE_UNROLL
+            for (int k = 0; k < N; k++) x[k] = each(g[k], x[k], y[k]);
+        });
+        put<In>(Side{place.data[kOut], 0, job.dtype, job.size, false, true}, 0, N / 2, x);
     }
-}
-
-template <class T, class G, class Y, class F>
-__global__ void spread_elements(Walk<4> walk, F f)
-{
-    walk_elements(walk, [&](int64_t, const Place<4> &place) {
-        *(T *)place.data[kOut] = f(*(const G *)place.data[kFirst], *(const T *)place.data[kOf],
-                                   *(const Y *)place.data[kSecond]);
+    if (job.packs) return;
+    walk_elements(job.walk, [&](int64_t, const Place<4> &place) {
+        const C x = value_at<In>(place.data[kOf], job.dtype, job.size);
+        C out;
+        with_functor(f, [&](const auto &each) {
+            out = each(*(const G *)place.data[kFirst], x, *(const Y *)place.data[kSecond]);
+        });
+        put_one<In>(job.dtype, place.data[kOut], out);
     });
 }
 
-// Whether out and x lie in runs of whole packs.
-template <class T>
-static bool lies_in_packs(const Loop<4> &loop)
+// Whether out and x lie in runs of whole packs of n elements.
+static bool lies_in_packs(const Loop<4> &loop, int64_t n, int64_t size)
 {
-    bool packed = loop.shape[0] % kPackLength<T> == 0;
+    const int64_t bytes = pack_bytes(n, size);
+    bool packed = loop.shape[0] % n == 0;
     for (int i = kOut; i <= kOf; i++) {
-        packed &= loop.stride[0][i] == (int64_t)sizeof(T) && is_aligned(loop.data[i], 16);
-        for (int axis = 1; axis < loop.ndim; axis++) packed &= loop.stride[axis][i] % 16 == 0;
+        packed &= loop.stride[0][i] == size && is_aligned(loop.data[i], bytes);
+        for (int axis = 1; axis < loop.ndim; axis++) packed &= loop.stride[axis][i] % bytes == 0;
     }
     return packed;
 }
 
-// out[i] = f(g[i], x[i], y[i]) over stored values; g and y broadcast.
-template <class T, class G, class Y, class F>
+// out[i] = f(g[i], x[i], y[i]); g and y broadcast.
+template <class In, class G, class Y, class F>
 static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, const F &f,
                           const yoke_operand &g, const yoke_operand &x, const yoke_operand &y)
 {
+    constexpr int64_t N = kAtOnce<typename In::Value>;
+    const int64_t size = dtype_size(x.dtype);
     if (out.numel == 0) return YOKE_OK;
     Loop<4> loop;
     plan_loop<4>(loop, {&out, &x, &g, &y});
-    const Walk<4> walk(loop);
-    if (!lies_in_packs<T>(loop))
-        return start(launch, spread_elements<T, G, Y, F>, walk_grid(launch, walk), walk, f);
+    SpreadJob job{Walk<4>(loop), 0, x.dtype, (int)size};
+    if (lies_in_packs(loop, N, size)) job.packs = out.numel / N;
     const int threads = block_size(kThreads);
-    const int64_t packs = out.numel / kPackLength<T>;
-    return start(launch, spread_packs<T, G, Y, F>, {blocks_for(launch, packs, threads), threads},
-                 walk, f);
+    const Grid grid = job.packs ? Grid{blocks_for(launch, job.packs, threads, kMapBlocks), threads}
+                                : walk_grid(launch, job.walk);
+    return start(launch, spread_values<In, G, Y, F>, grid, job, f);
 }
 
 // ---- elementwise ones: from x, the gradient and one more value a result ---------------------------------------------
 
-// grad and y are in the type that x is computed in.
-template <class T, class F>
-struct Slope {
-    F f;
-    __device__ T operator()(compute_type<T> g, T x, compute_type<T> y) const
-    {
-        return store<T>(f(g, load<T>(x), y));
-    }
-};
+using Slopes = OneOf<kernels::VarBackward, kernels::LogSumExpBackward, kernels::NormBackward>;
 
-template <class T, class F>
-static yoke_status spread_slope(const yoke_launch *launch, const F &f)
+// grad and y are in the type that x is computed in.
+template <class F>
+static yoke_status spread_slope(const yoke_launch *launch, double held = 0)
 {
-    using C = compute_type<T>;
     const yoke_operand *x = launch->operands;
-    return spread<T, C, C>(launch, x[3], Slope<T, F>{f}, x[0], x[1], x[2]);
+    return for_float_format(launch, "x", x[1].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return spread<In, C, C>(launch, x[3], Slopes::of<F>(held), x[0], x[1], x[2]);
+    });
 }
 
 YOKE_KERNEL(_var_backward)
 {
-    return for_float(launch, "x", launch->operands[1].dtype,
-                     [&]<class T>() { return spread_slope<T>(launch, kernels::VarBackward()); });
+    return spread_slope<kernels::VarBackward>(launch);
 }
 
 YOKE_KERNEL(_logsumexp_backward)
 {
-    return for_float(launch, "x", launch->operands[1].dtype, [&]<class T>() {
-        return spread_slope<T>(launch, kernels::LogSumExpBackward());
-    });
+    return spread_slope<kernels::LogSumExpBackward>(launch);
 }
 
 // ---- those that look at all elements of a result first --------------------------------------------------------------
@@ -162,26 +165,22 @@ struct TieShare {
     C share, top;
 };
 
-template <class T>
+template <class In>
 struct Ties {
-    using Element = compute_type<T>;
+    using Element = typename In::Value;
     using State = int64_t;
     bool by_magnitude;
-    bool is_wide;  // top and grad are in the computing type
+    int top_dtype, top_size, grad_dtype, grad_size;
     Element top, grad;
 
     __device__ Ties at(const Place<kSides> &place) const
     {
         Ties mine = *this;
-        const char *of = place.data[kMore], *from = place.data[kMore + 1];
-        mine.top = is_wide ? *(const Element *)of : load<T>(*(const T *)of);
-        mine.grad = is_wide ? *(const Element *)from : load<T>(*(const T *)from);
+        mine.top = value_at<In>(place.data[kMore], top_dtype, top_size);
+        mine.grad = value_at<In>(place.data[kMore + 1], grad_dtype, grad_size);
         return mine;
     }
-    __device__ Element element(T x) const
-    {
-        return by_magnitude ? kernels::magnitude(load<T>(x)) : load<T>(x);
-    }
+    __device__ Element element(Element x) const { return by_magnitude ? kernels::magnitude(x) : x; }
     __device__ State init() const { return 0; }
     __device__ State reduce(State s, Element x, int64_t) const
     {
@@ -194,49 +193,50 @@ struct Ties {
     }
 };
 
-template <class T>
+template <class C>
 struct SpreadTies {
-    using C = compute_type<T>;
     bool by_magnitude;
-    __device__ T operator()(TieShare<C> tie, T stored, T) const
+    __device__ C operator()(TieShare<C> tie, C x, TieShare<C>) const
     {
-        const C x = load<T>(stored);
-        return store<T>(by_magnitude ? kernels::ShareOfMagnitude()(tie.share, x, tie.top)
-                                     : kernels::ShareOfExtreme()(tie.share, x, tie.top));
+        return by_magnitude ? kernels::ShareOfMagnitude()(tie.share, x, tie.top)
+                            : kernels::ShareOfExtreme()(tie.share, x, tie.top);
     }
 };
 
-template <class T>
 static yoke_status share_among_ties(const yoke_launch *launch, bool by_magnitude)
 {
-    using Tie = TieShare<compute_type<T>>;
     const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
     const yoke_operand &top = launch->operands[2], &out = launch->operands[3];
-    PerResult ties(launch);
-    if (yoke_status status = ties.reserve<Tie>(top)) return status;
-    const ReduceAxes axes = axes_beside(top, x, ties.operand, &top, &grad);
-    const Ties<T> op{by_magnitude, by_magnitude, {}, {}};
-    if (yoke_status status = reduce<T>(launch, axes, op)) return status;
-    return spread<T, Tie, T>(launch, out, SpreadTies<T>{by_magnitude}, ties.operand, x, x);
+    if (x.numel == 0) return YOKE_OK;
+    return for_float_format(launch, "x", x.dtype, [&]<class In>() {
+        using C = typename In::Value;
+        using Tie = TieShare<C>;
+        PerResult ties(launch);
+        if (yoke_status status = ties.reserve<Tie>(top)) return status;
+        const ReduceAxes axes = axes_beside(top, x, ties.operand, &top, &grad);
+        const Ties<In> op{by_magnitude,
+                          top.dtype,
+                          (int)dtype_size(top.dtype),
+                          grad.dtype,
+                          (int)dtype_size(grad.dtype),
+                          {},
+                          {}};
+        if (yoke_status status = reduce<In>(launch, axes, op)) return status;
+        return spread<In, Tie, Tie>(launch, out, SpreadTies<C>{by_magnitude}, ties.operand, x,
+                                    ties.operand);
+    });
 }
 
 YOKE_KERNEL(_amax_backward)
 {
-    const yoke_operand &x = launch->operands[1];
-    if (x.numel == 0) return YOKE_OK;
-    return for_float(launch, "x", x.dtype,
-                     [&]<class T>() { return share_among_ties<T>(launch, false); });
+    return share_among_ties(launch, false);
 }
 
 YOKE_KERNEL(_norm_backward)
 {
-    const yoke_operand &x = launch->operands[1];
-    if (x.numel == 0) return YOKE_OK;
     const double p = float_param(launch->params[0]);
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
-        if (p - p == 0) return spread_slope<T>(launch, kernels::NormBackward{p});
-        return share_among_ties<T>(launch, true);
-    });
+    if (p - p == 0) return spread_slope<kernels::NormBackward>(launch, p);
+    return share_among_ties(launch, true);
 }
 
 // The product of what is not 0, and how many are 0. In double, where no product of a few halves or floats leaves the
@@ -246,11 +246,11 @@ struct ProductAndZeros {
     int64_t zeros;
 };
 
-template <class T>
+template <class C>
 struct Factors {
-    using Element = compute_type<T>;
+    using Element = C;
     using State = ProductAndZeros;
-    __device__ Element element(T x) const { return load<T>(x); }
+    __device__ Element element(C x) const { return x; }
     __device__ State init() const { return {1, 0}; }
     __device__ State reduce(State s, Element x, int64_t) const
     {
@@ -263,12 +263,11 @@ struct Factors {
     __device__ void put(char *out, State s) const { *(State *)out = s; }
 };
 
-template <class T>
+template <class C>
 struct SpreadProduct {
-    __device__ T operator()(compute_type<T> g, T x, ProductAndZeros all) const
+    __device__ double operator()(C g, C x, ProductAndZeros all) const
     {
-        return convert<T>((double)g *
-                          kernels::product_of_others(all.product, all.zeros, (double)load<T>(x)));
+        return (double)g * kernels::product_of_others(all.product, all.zeros, (double)x);
     }
 };
 
@@ -277,13 +276,14 @@ YOKE_KERNEL(_prod_backward)
     const yoke_operand &grad = launch->operands[0], &x = launch->operands[1];
     const yoke_operand &out = launch->operands[2];
     if (x.numel == 0) return YOKE_OK;
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
+    return for_float_format(launch, "x", x.dtype, [&]<class In>() {
+        using C = typename In::Value;
         PerResult products(launch);
         if (yoke_status status = products.reserve<ProductAndZeros>(grad)) return status;
         const ReduceAxes axes = axes_beside(grad, x, products.operand);
-        if (yoke_status status = reduce<T>(launch, axes, Factors<T>())) return status;
-        return spread<T, compute_type<T>, ProductAndZeros>(launch, out, SpreadProduct<T>(), grad, x,
-                                                           products.operand);
+        if (yoke_status status = reduce<In>(launch, axes, Factors<C>())) return status;
+        return spread<In, C, ProductAndZeros>(launch, out, SpreadProduct<C>(), grad, x,
+                                              products.operand);
     });
 }
 

@@ -12,15 +12,16 @@ struct ColumnJob {
     int64_t tiles, items, item;  // of a plane's columns; of its rows, and their length
     int width;                   // threads along the columns
     bool packed;                 // a thread's columns at once
+    int dtype, size;             // of x
 };
 
-template <class T>
-constexpr int kColumnsOfThread = sizeof(T) == 1 ? 4 : 8 / (int)sizeof(T);
+template <class In>
+constexpr int kColumnsOfThread = std::is_same_v<In, Doubles> ? 2 : 4;
 
 // One thread's columns: next to each other where they are packed, else `width` apart, so that a warp's are.
-template <class T, class Op>
+template <class In, class Op>
 struct ColumnReader {
-    static constexpr int V = kColumnsOfThread<T>, kUnroll = kLooksTwice<Op> ? 8 : 4;
+    static constexpr int V = kColumnsOfThread<In>, kUnroll = kLooksTwice<Op> ? 8 : 4;
     using Element = typename Op::Element;
     const ColumnJob &job;
     const char *x;   // of column 0
@@ -43,23 +44,39 @@ struct ColumnReader {
     __device__ void take(const char *from, int64_t row, int step)
     {
         const int64_t apart = job.reduced.stride[0][0] * step;
-        Element loaded[V][K];
-        YOKE_UNROLL
-        for (int u = 0; u < K; u++, from += apart) {
-            if (job.packed) {
-                const Pack<T, V> pack = load_pack<V>((const T *)from + column);
-                YOKE_UNROLL
-                for (int v = 0; v < V; v++) loaded[v][u] = op[v].element(pack.at[v]);
-            } else {
-                YOKE_UNROLL
-                for (int v = 0; v < V; v++) {
-                    const int64_t c = min(column_of(v), job.columns - 1);
-                    loaded[v][u] = op[v].element(*(const T *)(from + c * job.step[kX]));
-                }
-            }
+        typename In::Value values[K][V];
+        if (job.packed) {
+            Stored<In, V> stored[K];
+            YOKE_UNROLL
+            for (int u = 0; u < K; u++) stored[u].load(from + u * apart, job.size, column, V / 2);
+            YOKE_UNROLL
+            for (int u = 0; u < K; u++) stored[u].unpack(job.dtype, values[u]);
+        } else {
+            YOKE_UNROLL
+            for (int u = 0; u < K; u++) take_apart(from + u * apart, values[u]);
         }
         YOKE_UNROLL
-        for (int v = 0; v < V; v++) fold[v].template take<K>(op[v], loaded[v], row, step);
+        for (int v = 0; v < V; v++) {
+            Element loaded[K];
+            YOKE_UNROLL
+            for (int u = 0; u < K; u++) loaded[u] = op[v].element(values[u][v]);
+            fold[v].template take<K>(op[v], loaded, row, step);
+        }
+    }
+
+    // The thread's columns of one row, wherever they lie.
+    __device__ void take_apart(const char *from, typename In::Value (&values)[V]) const
+    {
+        Stored<In, 1> stored[V];
+        YOKE_UNROLL
+        for (int v = 0; v < V; v++)
+            stored[v].load(from + min(column_of(v), job.columns - 1) * job.step[kX], job.size);
+        YOKE_UNROLL
+        for (int v = 0; v < V; v++) {
+            typename In::Value value[1];
+            stored[v].unpack(job.dtype, value);
+            values[v] = value[0];
+        }
     }
 
     // Rows [begin, end), of which the thread takes every `step`th from its own on.
@@ -98,10 +115,10 @@ __device__ inline typename Op::State join_column(const Op &op, typename Op::Stat
     return state;
 }
 
-template <class T, class Op>
+template <class In, class Op>
 __global__ void reduce_columns(ColumnJob job, Op given, typename Op::State *parts)
 {
-    using Reader = ColumnReader<T, Op>;
+    using Reader = ColumnReader<In, Op>;
     constexpr int V = Reader::V;
     const int x = (int)threadIdx.x % job.width, y = (int)threadIdx.x / job.width,
               down = (int)blockDim.x / job.width;
@@ -132,24 +149,24 @@ __global__ void reduce_columns(ColumnJob job, Op given, typename Op::State *part
     }
 }
 
-template <class T>
-inline bool is_packed_column(const ReduceAxes &axes)
+// Whether n columns next to each other may be loaded at once, everywhere.
+inline bool is_packed_column(const ReduceAxes &axes, int64_t n)
 {
-    constexpr int64_t kBytes = kColumnsOfThread<T> * sizeof(T);
+    const int64_t size = dtype_size(axes.dtype), bytes = pack_bytes(n, size);
     const Loop<kSides> &kept = axes.kept;
-    bool packed = kept.stride[0][kX] == (int64_t)sizeof(T) &&
-                  kept.shape[0] % kColumnsOfThread<T> == 0 && is_aligned(kept.data[kX], kBytes);
-    for (int axis = 1; axis < kept.ndim; axis++) packed &= kept.stride[axis][kX] % kBytes == 0;
+    bool packed =
+        kept.stride[0][kX] == size && kept.shape[0] % n == 0 && is_aligned(kept.data[kX], bytes);
+    for (int axis = 1; axis < kept.ndim; axis++) packed &= kept.stride[axis][kX] % bytes == 0;
     for (int axis = 0; axis < axes.reduced.ndim; axis++)
-        packed &= axes.reduced.stride[axis][0] % kBytes == 0;
+        packed &= axes.reduced.stride[axis][0] % bytes == 0;
     return packed;
 }
 
 // Threads along the columns: as many as there are columns for, fewer where blocks would be few.
-template <class T>
+template <class In>
 inline int column_width(const ReduceAxes &axes, int threads)
 {
-    constexpr int64_t V = kColumnsOfThread<T>;
+    constexpr int64_t V = kColumnsOfThread<In>;
     const int64_t columns = axes.kept.shape[0], planes = axes.kept.numel / columns;
     int64_t width = min(threads, power_of_two_from(divide_up(columns, V)));
     while (width > kWarp && divide_up(columns, V * width) * planes < kReduceBlocks / 2 &&
@@ -158,7 +175,7 @@ inline int column_width(const ReduceAxes &axes, int threads)
     return (int)width;
 }
 
-template <class T>
+template <class In>
 inline ColumnJob plan_columns(const ReduceAxes &axes, int threads, int width)
 {
     const Loop<kSides> &kept = axes.kept;
@@ -173,11 +190,13 @@ inline ColumnJob plan_columns(const ReduceAxes &axes, int threads, int width)
                   kept.shape[0],
                   {},
                   Walk<1>(axes.reduced),
-                  divide_up(kept.shape[0], (int64_t)width * kColumnsOfThread<T>),
+                  divide_up(kept.shape[0], (int64_t)width * kColumnsOfThread<In>),
                   1,
                   axes.reduced.numel,
                   width,
-                  is_packed_column<T>(axes)};
+                  is_packed_column(axes, kColumnsOfThread<In>),
+                  as_format<In>(axes.dtype),
+                  (int)dtype_size(axes.dtype)};
     for (int i = 0; i < kSides; i++) job.step[i] = kept.stride[0][i];
     const int64_t rows = axes.reduced.numel, down = threads / width;
     int64_t items = max(1, min(kReduceBlocks / (job.tiles * planes.numel), rows / (down * 8)));

@@ -1,7 +1,7 @@
 // What a reduction is to the kernels of reduce.cuh: an Op, the axes it runs over, and what a thread has taken in.
 //
 // An Op has
-//  * Element element(T): what a stored value counts as; State init(): of nothing; State combine(State, State);
+//  * Element element(Value): what a value of a format counts as; State init(): of nothing; State combine(State, State);
 //  * State reduce(State, Element, int64_t i): with element i of a result, i rising from call to call; or else the
 //    members of a two-pass op of kernels/common/moments.h, which goes twice over what is in registers;
 //  * void put(char *out, State): the result's place gets it;
@@ -11,6 +11,7 @@
 
 #include "kernels/common/axes.h"
 #include "kernels/common/reduce.h"
+#include "kernels/cuda/formats.cuh"
 #include "kernels/cuda/walk.cuh"
 
 YOKE_CUDA_BEGIN
@@ -35,10 +36,12 @@ constexpr int kX = 0, kResult = 1, kMore = 2, kSides = 4;
 struct ReduceAxes {
     Loop<kSides> kept;
     Loop<1> reduced;
+    yoke_dtype dtype;  // of x
 
     // The result may lack the reduced axes; `more` have them, with length 1.
     ReduceAxes(const yoke_operand &x, const yoke_operand &result, const bool *is_reduced,
                const yoke_operand *more0 = nullptr, const yoke_operand *more1 = nullptr)
+        : dtype(x.dtype)
     {
         const yoke_operand *more[2] = {more0, more1};
         kept.ndim = reduced.ndim = 0;
@@ -150,22 +153,13 @@ __device__ inline Op op_at(const Op &op, const Place<kSides> &place)
 
 // ---- ops of kernels/common ------------------------------------------------------------------------------------------
 
-// Their elements are loaded in the type they are computed in.
-template <class T, class F>
-struct Loaded : F {
-    using Element = compute_type<T>;
-    __device__ Element element(T x) const { return load<T>(x); }
+// Of values as they are, and with a result of a dtype that it is told.
+template <class C, class F>
+struct OfValues : F {
+    using Element = C;
+    int dtype;
+    __device__ Element element(C x) const { return x; }
 };
-
-// A result is stored as T, or as the wider type it was computed in.
-template <class T, class C>
-__device__ inline void put_result(char *out, bool is_wide, C value)
-{
-    if (is_wide)
-        *(C *)out = value;
-    else
-        *(T *)out = convert<T>(value);
-}
 
 // bool is stored as 0 or 1, which uint8 tells as well: a type less to compile.
 inline yoke_dtype without_bool(yoke_dtype dtype)

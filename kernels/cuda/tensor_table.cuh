@@ -16,9 +16,10 @@
 
 YOKE_CUDA_BEGIN
 
-// The storage types of an Op's operands.
-template <class... T>
-struct Types {
+// The dtypes of an Op's operands.
+template <int N>
+struct Kind {
+    yoke_dtype dtype[N];
 };
 
 struct Nothing {};
@@ -42,11 +43,13 @@ struct OpOn {
 // CUDA takes 32,764 bytes of arguments; few tensors fit into less, which is faster to launch.
 constexpr int kFewBytes = 4096, kManyBytes = 32764, kOpBytes = 128;
 
+// Of tensors whose operands have the same dtypes.
 template <int P, int bytes>
 struct Table {
     static constexpr int kBytes = bytes;
-    static constexpr int kCapacity = (kBytes - kOpBytes - 32) / (8 * P + 13);
-    int64_t chunk = 0;
+    static constexpr int kCapacity = (kBytes - kOpBytes - 40 - 8 * P) / (8 * P + 13);
+    int64_t chunk = 0, apart = 0;  // of the halves of a pack
+    int dtype[P], size[P];
     int32_t count = 0;
     uint32_t first[kCapacity + 1];  // each tensor's first chunk; at the end, how many there are
     int64_t numel[kCapacity];
@@ -82,78 +85,82 @@ __device__ inline typename Op::Settled settle_once(const Op &op, char *const *da
     }
 }
 
-template <class C, int W, class T>
-__device__ inline void read_pack(const char *data, int64_t at, C (&x)[W])
-{
-    const Pack<T, W> pack = load_pack<W>((const T *)data + at);
-    YOKE_UNROLL
-    for (int k = 0; k < W; k++) x[k] = convert<C>(pack.at[k]);
-}
-
-template <class C, int W, class T>
-__device__ inline void write_pack(char *data, int64_t at, const C (&x)[W])
-{
-    if (!data) return;
-    Pack<T, W> pack;
-    YOKE_UNROLL
-    for (int k = 0; k < W; k++) pack.at[k] = convert<T>(x[k]);
-    store_pack<W>((T *)data + at, pack);
-}
-
-// U packs of W elements, `step` apart: all are read before one is written, so that the reads wait together.
-template <int U, int W, class Op, class... T, size_t... I>
-__device__ inline void take(const Op &op, const typename Op::Settled &settled,
-                            typename Op::Sum &sum, char *const (&data)[Op::kPointers], int64_t at,
-                            int64_t step, Types<T...>, std::index_sequence<I...>)
-{
+// A thread's part of a tensor.
+template <class Op, class Tensors>
+struct Part {
     using C = typename Op::Compute;
-    C x[U][Op::kOperands][W] = {};
-    YOKE_UNROLL
-    for (int u = 0; u < U; u++) {
-        auto read = [&]<class S, int k>() {
-            if constexpr (Op::kReads >> k & 1u) read_pack<C, W, S>(data[k], at + u * step, x[u][k]);
-        };
-        (read.template operator()<T, (int)I>(), ...);
-    }
-    YOKE_UNROLL
-    for (int u = 0; u < U; u++) {
-        YOKE_UNROLL
-        for (int k = 0; k < W; k++) {
-            C element[Op::kOperands] = {x[u][I][k]...};
-            op(settled, element, sum);
-            ((x[u][I][k] = element[I]), ...);
-        }
-        auto write = [&]<class S, int k>() {
-            if constexpr (Op::kWrites >> k & 1u)
-                write_pack<C, W, S>(data[k], at + u * step, x[u][k]);
-        };
-        (write.template operator()<T, (int)I>(), ...);
-    }
-}
+    using Format = FormatOf<C>;
+    static constexpr int kOperands = Op::kOperands;
+    const Op &op;
+    const Tensors &table;
+    const typename Op::Settled &settled;
+    typename Op::Sum &sum;
+    char *const (&data)[Op::kPointers];
 
-template <class Op, class Tensors, class... T>
+    // U times N elements, `step` apart, their halves `apart`: all are read before one is written, so that the reads
+    // wait together.
+    template <int U, int N>
+    __device__ void take(int64_t at, int64_t step, int64_t apart) const
+    {
+        Stored<Format, N> stored[U][kOperands];
+        YOKE_UNROLL
+        for (int u = 0; u < U; u++) {
+            YOKE_UNROLL
+            for (int k = 0; k < kOperands; k++)
+                if (Op::kReads >> k & 1u)
+                    stored[u][k].load(data[k], table.size[k], at + u * step, apart);
+        }
+        YOKE_UNROLL
+        for (int u = 0; u < U; u++) compute(stored[u], at + u * step, apart);
+    }
+
+    template <int N>
+    __device__ void compute(const Stored<Format, N> (&stored)[kOperands], int64_t at,
+                            int64_t apart) const
+    {
+        C x[kOperands][N] = {};
+        YOKE_UNROLL
+        for (int k = 0; k < kOperands; k++)
+            if (Op::kReads >> k & 1u) stored[k].unpack(table.dtype[k], x[k]);
+        YOKE_UNROLL
+        for (int i = 0; i < N; i++) {
+            C element[kOperands];
+            YOKE_UNROLL
+            for (int k = 0; k < kOperands; k++) element[k] = x[k][i];
+            op(settled, element, sum);
+            YOKE_UNROLL
+            for (int k = 0; k < kOperands; k++) x[k][i] = element[k];
+        }
+        YOKE_UNROLL
+        for (int k = 0; k < kOperands; k++)
+            if ((Op::kWrites >> k & 1u) && data[k])
+                put_run<Format>(data[k], table.dtype[k], at, apart, x[k]);
+    }
+};
+
+template <class Op, class Tensors>
 __global__ void over_table(Tensors table, Op op)
 {
-    constexpr int W = kPackLength<T...>, U = Op::kElements > W ? Op::kElements / W : 1;
-    constexpr auto kIndices = std::index_sequence_for<T...>();
+    constexpr int N = kAtOnce<typename Op::Compute>, U = Op::kElements > N ? Op::kElements / N : 1;
     if (op.is_skipped()) return;
     const int tensor = table.tensor_of(blockIdx.x), threads = (int)blockDim.x;
     const int64_t begin = (int64_t)(blockIdx.x - table.first[tensor]) * table.chunk,
                   n = min(table.chunk, table.numel[tensor] - begin),
-                  packs = table.is_packed[tensor] ? n / W : 0;
+                  packs = table.is_packed[tensor] ? n / (kWarp * N) * kWarp : 0;
     char *data[Op::kPointers];
     YOKE_UNROLL
     for (int k = 0; k < Op::kPointers; k++) data[k] = table.data[tensor][k];
     const auto settled = settle_once(op, data);
     typename Op::Sum sum{};
+    const Part<Op, Tensors> part{op, table, settled, sum, data};
     int64_t pack = threadIdx.x;
     for (; pack + (U - 1) * threads < packs; pack += U * threads)
-        take<U, W>(op, settled, sum, data, begin + pack * W, (int64_t)threads * W, Types<T...>(),
-                   kIndices);
+        part.template take<U, N>(begin + place_of_pack(pack, N, table.apart), (int64_t)threads * N,
+                                 table.apart);
     for (; pack < packs; pack += threads)
-        take<1, W>(op, settled, sum, data, begin + pack * W, 0, Types<T...>(), kIndices);
-    for (int64_t i = packs * W + threadIdx.x; i < n; i += threads)
-        take<1, 1>(op, settled, sum, data, begin + i, 0, Types<T...>(), kIndices);
+        part.template take<1, N>(begin + place_of_pack(pack, N, table.apart), 0, table.apart);
+    for (int64_t i = packs * N + threadIdx.x; i < n; i += threads)
+        part.template take<1, 1>(begin + i, 0, 0);
     op.finish(sum);
 }
 

@@ -6,43 +6,39 @@
 
 YOKE_CUDA_BEGIN
 
-// The orders but 2, in one kernel: the sum of |x|^p is all that they cost.
-struct OrderOther {
+// A norm of any order; which one, a kernel is told. Of infinite order it is the largest, or least, magnitude.
+template <class In, class C = typename In::Value>
+struct Norm {
+    using Element = C;
+    using State = C;
     double p;
-    template <class C>
-    YOKE_HD C term(C x) const
+    int dtype;  // of the result
+    bool is_extreme;
+    Ordered<C> order;
+
+    __device__ Element element(C x) const
     {
-        if (p == 0) return kernels::OrderZero().term(x);
+        if (is_extreme) return order.turned(kernels::magnitude(x));
+        if (p == 2) return kernels::OrderTwo().term(x);
         if (p == 1) return kernels::OrderOne().term(x);
+        if (p == 0) return kernels::OrderZero().term(x);
         return kernels::OrderAny{p}.term(x);
     }
-    template <class C>
-    YOKE_HD C root(C s) const
+    __device__ State init() const { return is_extreme ? kernels::Amax<C>().init() : (C)0; }
+    __device__ State reduce(State s, Element x, int64_t) const { return combine(s, x); }
+    __device__ State combine(State a, State b) const
     {
-        return p == 0 || p == 1 ? s : kernels::OrderAny{p}.root(s);
+        return is_extreme ? kernels::Amax<C>().combine(a, b) : a + b;
     }
-};
-
-template <class T, class Order>
-struct SumOfPowers : Loaded<T, kernels::SumNorm<T, Order>> {
-    bool is_wide;
-    __device__ void put(char *out, compute_type<T> state) const
+    __device__ void put(char *out, State s) const
     {
-        put_result<T>(out, is_wide, this->project(state, 0));
-    }
-};
-
-// The largest, or least, magnitude.
-template <class T>
-struct ExtremeMagnitude : Extreme<T> {
-    bool is_wide;
-    __device__ compute_type<T> element(T x) const
-    {
-        return this->order.turned(kernels::magnitude(load<T>(x)));
-    }
-    __device__ void put(char *out, compute_type<T> state) const
-    {
-        put_result<T>(out, is_wide, this->order.turned(state));
+        if (is_extreme)
+            s = order.turned(s);
+        else if (p == 2)
+            s = kernels::OrderTwo().root(s);
+        else if (p != 0 && p != 1)
+            s = kernels::OrderAny{p}.root(s);
+        put_one<In>(dtype, out, s);
     }
 };
 
@@ -51,16 +47,11 @@ YOKE_KERNEL(norm)
 {
     const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;
     const double p = float_param(launch->params[0]);
-    const bool is_wide = from != to;
-    if (is_wide && to != YOKE_F32) return bad_dtype(launch, "the result", to);
-    return for_float(launch, "x", from, [&]<class T>() {
-        if (p == 2) return reduce<T>(launch, SumOfPowers<T, kernels::OrderTwo>{{}, is_wide}, 1);
-        if (p - p != 0)
-            return reduce<T>(launch, ExtremeMagnitude<T>{{{}, Ordered<T>(p < 0)}, is_wide}, 1);
-        SumOfPowers<T, OrderOther> op{};
-        op.order.p = p;
-        op.is_wide = is_wide;
-        return reduce<T>(launch, op, 1);
+    if (from != to && to != YOKE_F32) return bad_dtype(launch, "the result", to);
+    return for_float_format(launch, "x", from, [&]<class In>() {
+        const bool is_extreme = p - p != 0;
+        const Ordered<typename In::Value> order(is_extreme && p < 0);
+        return reduce<In>(launch, Norm<In>{p, to, is_extreme, order}, 1);
     });
 }
 

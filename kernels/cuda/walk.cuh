@@ -80,19 +80,29 @@ __device__ inline void walk_elements(const Walk<N> &walk, const F &f)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x,
                   first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (gridDim.y == 1 && walk.shape[0] < walk.numel) {
-        for (int64_t i = first; i < walk.numel; i += step) f(i, walk.at(i));
-        return;
-    }
-    const int64_t length = walk.shape[0], rows = walk.numel / length;
+    // By rows, or all in one row whose every element divides.
+    const bool by_rows = gridDim.y > 1 || walk.shape[0] >= walk.numel;
+    const int64_t length = by_rows ? walk.shape[0] : walk.numel,
+                  rows = length ? walk.numel / length : 0;
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-        const Place<N> start = walk.at(row, 1);
+        const Place<N> start = walk.at(by_rows ? row : 0, 1);
         for (int64_t column = first; column < length; column += step) {
-            Place<N> place = start;
-            for (int i = 0; i < N; i++) place.data[i] += column * walk.stride[0][i];
+            Place<N> place = by_rows ? start : walk.at(column);
+            if (by_rows)
+                for (int i = 0; i < N; i++) place.data[i] += column * walk.stride[0][i];
             f(row * length + column, place);
         }
     }
+}
+
+// Whether the operands lie all alike and without gaps: one run once the axes are joined.
+template <int N>
+inline bool is_one_run(const Loop<N> &loop, const int64_t (&sizes)[N])
+{
+    if (loop.ndim != 1) return false;
+    for (int i = 0; i < N; i++)
+        if (loop.numel != 1 && loop.stride[0][i] != sizes[i]) return false;
+    return true;
 }
 
 // The shortest innermost axis that is worth a block's row.
