@@ -80,8 +80,11 @@ class Build:
         """The command of a test with other arguments behind its tool, and its environment."""
         command = self.tests[name]["command"]
         place = next(i for i, part in enumerate(command) if pathlib.Path(part).name == tool)
+        return command[:place + 1] + arguments, os.environ | self.environment(name)
+
+    def environment(self, name):
         variables = next(p["value"] for p in self.tests[name]["properties"] if p["name"] == "ENVIRONMENT")
-        return command[:place + 1] + arguments, os.environ | dict(v.split("=", 1) for v in variables if v)
+        return dict(variable.split("=", 1) for variable in variables if variable)
 
 
 class Plan:
@@ -107,12 +110,12 @@ class Plan:
         found = [test for test in self.build.tests if name in (test, test.split("/")[0])]
         found = found or [test for test in self.build.tests if short_of(test) == name and not test.startswith("emu/")]
         self.tests.update(found)
-        is_op = name in table() and "python/test_ops_table" in self.build.tests
+        is_op = name in table() and "python/test_ops_edges" in self.build.tests
         self.ops |= {name} if is_op else set()
         return bool(found) or is_op
 
     def add_kernel(self, path):
-        known = (ROOT / path).is_file() and ("emu/ops_table" if path.suffix in (".cu", ".cuh") else "python/test_ops_table") in self.build.tests
+        known = (ROOT / path).is_file() and ("emu/ops_edges" if path.suffix in (".cu", ".cuh") else "python/test_ops_edges") in self.build.tests
         self.kernels += [path] if known else []
         return known
 
@@ -170,11 +173,11 @@ class Plan:
             return [f"--op={op}" for op in sorted(ops)]
         quick = ["-q", "-p", "no:cacheprovider", "--tb=short"]
         if self.ops:
-            yield "Python", *self.build.like("python/test_ops_table", "pytest", [*quick, *chosen(self.ops), *files])
+            yield "Python", *self.build.like("python/test_ops_edges", "pytest", [*quick, *chosen(self.ops), *files])
             filters = [part for op in sorted(self.ops) for part in ("--filter", f"^the op {op} does")]
             yield "Lua", *self.build.like("lua/ops_spec", "busted", [*filters, "tests/lua/ops_spec.lua"])
         if self.emulated:
-            yield "emulated device", *self.build.like("emu/ops_table", "pytest", [*quick, *chosen(self.emulated), *files])
+            yield "emulated device", *self.build.like("emu/ops_edges", "pytest", [*quick, *chosen(self.emulated), *files])
 
 
 def short_of(test):
