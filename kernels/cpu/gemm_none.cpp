@@ -11,7 +11,7 @@ yoke_status gemm_onednn(const yoke_launch *, const Product &, bool *done)
     return YOKE_OK;
 }
 
-void limit_onednn(const char *) { }
+void limit_onednn(const char *) {}
 
 void describe_onednn(char *text, size_t bytes)
 {

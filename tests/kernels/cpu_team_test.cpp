@@ -24,6 +24,12 @@
 #include "tests/core/fresh_process.h"
 #include "tests/kernels/cpu_harness.h"
 
+// Of whatever OpenMP oneDNN brings into the process; null in a build without oneDNN.
+extern "C" {
+__attribute__((weak)) int omp_get_max_threads(void);
+__attribute__((weak)) void omp_set_num_threads(int);
+}
+
 namespace {
 
 using cpu_test::set_threads;
@@ -221,6 +227,18 @@ TEST_F(CpuTeam, EndsItsThreadsAndMakesThemAnew)
         cpu_test::backend().rest();
         EXPECT_EQ(threads_of_process(), others);
     }
+}
+
+TEST_F(CpuTeam, LeavesTheProgramItsNumberOfOpenMpThreads)
+{
+    if (!omp_set_num_threads) GTEST_SKIP() << "this build has no OpenMP in it";
+    const int before = omp_get_max_threads();
+    for (int own : {1, 5}) {
+        omp_set_num_threads(own);
+        EXPECT_TRUE(computes());
+        EXPECT_EQ(omp_get_max_threads(), own);
+    }
+    omp_set_num_threads(before);
 }
 
 // ---- forks ----------------------------------------------------------------------------------------------------------
