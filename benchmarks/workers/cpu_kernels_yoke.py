@@ -1,12 +1,13 @@
-"""Worker of cpu_kernels.py: a case is "NAME THREADS"; its input is 16 MiB of float32."""
+"""Worker of cpu_kernels.py: a case is "NAME THREADS"; its input is 16 MiB of float32, or 512 where NAME begins with "far"."""
 
+import functools
 import time
 
 import yoke
 from bench import serve
 from yoke import optim
 
-ROWS, WIDTH = 4096, 1024
+ROWS, FAR_ROWS, WIDTH = 4096, 131072, 1024
 
 yoke.set_device("cpu")
 yoke.manual_seed(1)
@@ -21,11 +22,18 @@ parameter.grad = yoke.randn((ROWS, WIDTH))
 optimizer = optim.AdamW([parameter], lr=1e-3)
 
 
+@functools.cache
+def far():
+    return yoke.randn((FAR_ROWS, WIDTH)), yoke.zeros((FAR_ROWS, WIDTH))
+
+
 CASES = {
     "copy": lambda: to.copy_(x),
     "gelu": lambda: yoke.gelu(x),
     "gelu tanh": lambda: yoke.gelu(x, "tanh"),
     "layer_norm": lambda: yoke.layer_norm(x, (WIDTH,), weight, bias),
+    "far copy": lambda: far()[1].copy_(far()[0]),
+    "far layer_norm": lambda: yoke.layer_norm(far()[0], (WIDTH,), weight, bias),
     "softmax": lambda: yoke.softmax(x, -1),
     "cross_entropy": lambda: yoke.cross_entropy(x, target),
     "adamw": optimizer.step,
