@@ -136,6 +136,8 @@ yoke_status yoke_shutdown(double timeout_s)
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
         for (Device *device : opened_devices())
             drain(*device, deadline, timeout_s, short_name(call));
+        for (Device *device : opened_devices())
+            if (device->backend->rest) device->backend->rest();
         empty_cache(nullptr);
         set_log_callback(nullptr, nullptr, nullptr);
     });

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 4
+#define YOKE_BACKEND_ABI 5
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ typedef struct yoke_host {
     void (*log)(int32_t level, const char *message);
     /* A configuration value ("YOKE_NUM_THREADS"), or NULL; borrowed, valid for the life of the library. */
     const char *(*config)(const char *key);
-    /* Threads that CPU work of the calling thread may use: 1 in a forked child and inside a worker. */
+    /* Threads that CPU work of the calling thread may use: 1 inside a worker. */
     int32_t (*num_threads)(void);
     /* Scratch from the caching allocator, ordered on the stream: it may be freed right after the launch that uses it. */
     yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, void **out);
@@ -237,6 +237,9 @@ typedef struct yoke_backend {
 
     /* The calling process has forked: the child's copy may only use what needs no driver. */
     void (*after_fork)(void);
+
+    /* Gives back what is only kept ready for later calls, such as threads, or NULL. What is in use stays. */
+    void (*rest)(void);
 } yoke_backend;
 
 /* The one symbol of a backend module. Refuses another `host->abi` with YOKE_E_UNSUPPORTED. */

@@ -43,7 +43,7 @@ const char *nearest_word(std::string_view text, const std::vector<const char *> 
 
 // Threads for CPU work of the calling thread: its own setting (ThreadState::host_threads, which the
 // library's workers use), else set_num_threads, YOKE_NUM_THREADS, OMP_NUM_THREADS, the cgroup quota,
-// the cores it may run on. 1 in a forked child.
+// the cores it may run on.
 int32_t num_threads();
 
 // For the whole process; 0: back to the default. Raises YOKE_E_VALUE below 0 and above 1024.

@@ -57,6 +57,7 @@ static yoke_backend g_backend = {
     .comm = nullptr,
     .build_info = build_info,
     .after_fork = after_fork,
+    .rest = rest_threads,
 };
 
 }  // namespace yoke::cpu

@@ -66,9 +66,8 @@ static void destroy_cache(void *pointer)
 static void start()
 {
     g_start = dnnl_engine_create(&g_engine, dnnl_cpu, 0);
-    if (g_start == dnnl_success &&
-        (pthread_key_create(&g_key, destroy_cache) ||
-         pthread_atfork(lock_making, unlock_making, unlock_making)))
+    if (g_start == dnnl_success && (pthread_key_create(&g_key, destroy_cache) ||
+                                    pthread_atfork(lock_making, unlock_making, unlock_making)))
         g_start = dnnl_out_of_memory;
 }
 

@@ -47,7 +47,7 @@ static dnnl_status_t execute(GemmEntry *entry, const Product &product)
 
 static void put_strides(const Matrix &matrix, int64_t batch, int64_t *out)
 {
-    out[0] = batch > 1 ? matrix.batch_stride : 0;
+    out[0] = batch > 1 ? matrix.batch_stride : 0;  // a part of a batch may be one matrix
     out[1] = matrix.row_stride;
     out[2] = matrix.column_stride;
 }
@@ -80,8 +80,9 @@ static dnnl_status_t compute_alone(const Product &product, bool *done)
 
 // Strides that oneDNN takes: one axis dense, the other at least as far apart as the dense one is long. An axis of
 // length 1 has no stride of its own and gets one that fits.
-static bool normalise(Matrix &matrix, int64_t rows, int64_t columns)
+static bool normalise(Matrix &matrix, int64_t batch, int64_t rows, int64_t columns)
 {
+    if (batch == 1) matrix.batch_stride = 0;
     int64_t &row = matrix.row_stride, &column = matrix.column_stride;
     if (columns == 1) column = 1;
     if (rows == 1) row = column == 1 ? columns : 1;
@@ -156,25 +157,27 @@ private:
     int64_t room_a_ = 0, room_b_ = 0, room_c_ = 0;
 };
 
-// Each part packs the operand that all share, and copies of the other what is not one piece of memory.
+// Each part reorders what it has of b for its kernel, and copies what is not one piece of memory; a is read as it is.
 double Cut::cost(bool along_rows, int64_t parts) const
 {
     const Product &p = whole_;
-    double a = (double)p.m * (double)p.k, b = (double)p.k * (double)p.n, c = (double)p.m * (double)p.n;
-    double packed = along_rows ? a + (double)parts * b : (double)parts * a + b, copied = 0;
+    double a = (double)p.m * (double)p.k, b = (double)p.k * (double)p.n,
+           c = (double)p.m * (double)p.n;
+    double moved = along_rows ? (double)parts * b : b;
     bool cuts = parts > 1;
     bool a_in_one = is_dense(p.a, p.m, p.k), b_in_one = is_dense(p.b, p.k, p.n);
     if (along_rows) {
-        if (!a_in_one || (cuts && p.a.column_stride != 1)) copied += a;
-        if (!b_in_one) copied += b * (double)parts;
-        if (p.c.row_stride != p.n) copied += c;
+        if (!a_in_one || (cuts && p.a.column_stride != 1)) moved += a;
+        if (!b_in_one) moved += b * (double)parts;
+        if (p.c.row_stride != p.n) moved += c;
     } else {
-        if (!a_in_one) copied += a * (double)parts;
-        if (!b_in_one || (cuts && p.b.row_stride != 1)) copied += b;
-        if (p.c.row_stride != p.n || (cuts && p.m > 1)) copied += c;
+        if (!a_in_one) moved += a * (double)parts;
+        if (!b_in_one || (cuts && p.b.row_stride != 1)) moved += b;
+        if (p.c.row_stride != p.n || (cuts && p.m > 1)) moved += c;
     }
-    const double move = p.dtype == YOKE_F32 ? 16 : 64;  // multiplications in the time of moving one element
-    return p.m * (double)p.n * (double)p.k + move * (packed + copied);
+    const double move =
+        p.dtype == YOKE_F32 ? 16 : 32;  // multiplications in the time of moving one element
+    return c * (double)p.k + move * moved;
 }
 
 // By the shape alone: as many parts as cost one thread little.
@@ -182,7 +185,8 @@ void Cut::choose_fixed()
 {
     const Product &p = whole_;
     double work = (double)p.m * (double)p.n * (double)p.k, most = 1.125 * cost(true, 1);
-    for (int64_t parts = 2; parts <= kMostFixedParts && work >= kFixedWork * (double)parts; parts *= 2)
+    for (int64_t parts = 2; parts <= kMostFixedParts && work >= kFixedWork * (double)parts;
+         parts *= 2)
         for (bool along_rows : {false, true})
             if (double each = cost(along_rows, parts); each <= most) {
                 bool better = parts_ < parts || each < cost(along_rows_, parts);
@@ -195,7 +199,8 @@ void Cut::choose_fixed()
 void Cut::choose_for_team(int64_t batch)
 {
     const Product &p = whole_;
-    int64_t chunks = team_chunks(), most = (int64_t)((double)p.m * (double)p.n * (double)p.k / kPartWork);
+    int64_t chunks = team_chunks(),
+            most = (int64_t)((double)p.m * (double)p.n * (double)p.k / kPartWork);
     int64_t parts = std::min(chunks / std::gcd(chunks, batch), std::max<int64_t>(most, 1));
     if (parts == 1) return;
     double alone = cost(true, 1), rows = cost(true, parts), columns = cost(false, parts);
@@ -245,6 +250,7 @@ dnnl_status_t Cut::run(const Product &whole, int64_t part, char *room, bool *don
     p.b = move_to(whole.b, 0, column, size_);
     const Matrix target = move_to(whole.c, row, column, size_);
     p.c = target;
+    if (p.m == 1) p.c.row_stride = p.n;
     if (p.bias) p.bias = static_cast<const char *>(p.bias) + column * size_;
     auto dense = [&](Matrix &m, int64_t rows, int64_t columns) {
         const Matrix from = m;
@@ -329,8 +335,8 @@ yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool 
     *done = false;
     if (product.dtype != YOKE_F32 && product.dtype != YOKE_BF16) return YOKE_OK;
     Product p = product;
-    if (!normalise(p.a, p.m, p.k) || !normalise(p.b, p.k, p.n) || !normalise(p.c, p.m, p.n) ||
-        p.c.column_stride != 1)
+    if (!normalise(p.a, p.batch, p.m, p.k) || !normalise(p.b, p.batch, p.k, p.n) ||
+        !normalise(p.c, p.batch, p.m, p.n) || p.c.column_stride != 1)
         return YOKE_OK;
     const double work = (double)p.m * (double)p.n * (double)p.k;
     Outcome outcome;

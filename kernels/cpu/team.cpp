@@ -37,8 +37,11 @@ constexpr int64_t kShortPoll = 10'000, kLongPoll = 200'000;
 // What tells of a busy machine: a wait so long for a part that another has taken, or a poll that stood still.
 constexpr int64_t kLongWait = 300'000;
 constexpr int64_t kBusyFor = 100'000'000;
+// Work that pays for waking somebody who must first take a processor from another.
+constexpr int64_t kWorthWaking = 50'000;
 
-constexpr size_t kStackBytes = 2 << 20;  // whatever the system's default is; kernels keep tiles on the stack
+constexpr size_t kStackBytes =
+    2 << 20;  // whatever the system's default is; kernels keep tiles on the stack
 constexpr int kWakesAtOnce = 4;
 
 // Who waits on the word: a wake reaches only those that it is for.
@@ -153,7 +156,7 @@ void Team::serve(Worker &worker)
         if (worker.number >= wanted_.load(std::memory_order_acquire)) return;
         if (!enter(worker)) continue;
         if (woken && wakes_on_) wake(2);
-        work(worker.number);
+        work(worker.number, -1);
         leave();
     }
 }
@@ -205,19 +208,23 @@ int Team::resize(int threads, int *error)
     return size_;
 }
 
-// The first part that a thread takes brings it its slot: threads that find none need no room.
-void Team::work(int thread)
+// Runs the share's next part, if there is one. The first part that a thread takes brings it its slot: threads that find
+// none need no room.
+bool Team::run_next(Share &share, int &slot)
 {
-    int slot = -1;
-    for (int i = 0; i < size_; i++) {
-        Share &share = shares_[(thread + i) % size_];
-        while (share.next.load(std::memory_order_relaxed) < share.end) {
-            int64_t part = share.next.fetch_add(1, std::memory_order_relaxed);
-            if (part >= share.end) break;
-            if (slot < 0) slot = slots_.fetch_add(1, std::memory_order_relaxed);
-            fn_(context_, part, slot);
+    if (share.next.load(std::memory_order_relaxed) >= share.end) return false;
+    int64_t part = share.next.fetch_add(1, std::memory_order_relaxed);
+    if (part >= share.end) return false;
+    if (slot < 0) slot = slots_.fetch_add(1, std::memory_order_relaxed);
+    fn_(context_, part, slot);
+    return true;
+}
+
+void Team::work(int thread, int slot)
+{
+    for (int i = 0; i < size_; i++)
+        while (run_next(shares_[(thread + i) % size_], slot)) {
         }
-    }
 }
 
 // Whoever is inside holds a part. The holder polls for its end and then sleeps, so that its processor is free for the
@@ -253,8 +260,15 @@ void Team::run(int64_t count, ChunkFn fn, void *context)
     wakes_on_ = dealt - 1 > kWakesAtOnce;
     uint32_t word = word_.load(std::memory_order_relaxed);
     word_.exchange(((word & ~kHolderSleeps) + kOneJob) | kOpen);
-    wake(static_cast<int>(std::min<int64_t>(dealt - 1, kWakesAtOnce)));
-    work(0);
+    int slot = -1, helpers = static_cast<int>(std::min<int64_t>(dealt - 1, kWakesAtOnce));
+    if (!is_machine_busy()) {
+        wake(helpers);
+    } else {  // the first part tells what the rest is worth
+        int64_t start = now_ns();
+        if (!run_next(shares_[0], slot) || (now_ns() - start) * (count - 1) > kWorthWaking)
+            wake(helpers);
+    }
+    work(0, slot);
     await_last();
 }
 

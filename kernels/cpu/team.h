@@ -39,7 +39,8 @@ public:
 
 private:
     struct alignas(64) Share {
-        std::atomic<int64_t> next{0};  // the first part that nobody has taken; `end` or more when all are
+        std::atomic<int64_t> next{
+            0};  // the first part that nobody has taken; `end` or more when all are
         int64_t end = 0;
     };
     struct Worker {
@@ -57,7 +58,8 @@ private:
     bool has_call(const Worker &worker, uint32_t word) const;
     bool enter(Worker &worker);
     void leave();
-    void work(int thread);
+    bool run_next(Share &share, int &slot);
+    void work(int thread, int slot);
     void wake(int most);
     void await_last();
     void note_busy(int64_t now);
@@ -65,9 +67,10 @@ private:
     // The word that everybody waits on: whether a job is open, whether the holder sleeps until it ends, how many
     // workers are inside it, and its number.
     alignas(64) std::atomic<uint32_t> word_{0};
-    alignas(64) std::atomic<int> sleepers_{0};  // workers in the kernel or on their way, whom nobody has woken
-    std::atomic<int> wanted_{1};                // workers of this number and above are to end
-    std::atomic<int64_t> busy_until_{0};        // nanoseconds of the monotonic clock
+    alignas(64) std::atomic<int> sleepers_{
+        0};                       // workers in the kernel or on their way, whom nobody has woken
+    std::atomic<int> wanted_{1};  // workers of this number and above are to end
+    std::atomic<int64_t> busy_until_{0};  // nanoseconds of the monotonic clock
     int size_ = 1;
 
     // The job; written while none is open and nobody inside.

@@ -13,10 +13,10 @@ using Sigmoids = OneOf<kernels::Tanh, kernels::Sigmoid, kernels::Silu, kernels::
 using SigmoidsBackward =
     OneOf<kernels::TanhBackward, kernels::SigmoidBackward, kernels::SiluBackward,
           kernels::LeakyReluBackward, kernels::EluBackward, kernels::SoftplusBackward>;
-template <class F>
-using GroupOf = typename FindGroup<F, Relus, RelusBackward, Sigmoids, SigmoidsBackward>::type;
+#define YOKE_GROUPS Relus, RelusBackward, Sigmoids, SigmoidsBackward
 
 YOKE_ACTIVATION_OPS(YOKE_UNARY, YOKE_BINARY, YOKE_WITH_PARAMS, YOKE_WITH_PARAMS_BACKWARD)
+#undef YOKE_GROUPS
 
 static bool wants_tanh(const yoke_launch *launch)
 {

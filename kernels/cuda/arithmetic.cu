@@ -14,11 +14,10 @@ using Quotients = OneOf<kernels::Div, kernels::AbsBackward, kernels::SqrtBackwar
                         kernels::RsqrtBackward, kernels::ReciprocalBackward, kernels::ErfBackward>;
 using WavesBackward = OneOf<kernels::SinBackward, kernels::CosBackward>;
 using Extremes = OneOf<kernels::MaximumBackward, kernels::MinimumBackward>;
-template <class F>
-using GroupOf =
-    typename FindGroup<F, Sums, Roundings, Roots, Waves, Quotients, WavesBackward, Extremes>::type;
+#define YOKE_GROUPS Sums, Roundings, Roots, Waves, Quotients, WavesBackward
 
 YOKE_ARITHMETIC_OPS(YOKE_UNARY, YOKE_BINARY)
+#undef YOKE_GROUPS
 
 YOKE_POINTWISE(_maximum_backward, for_float,
                (ternary<In>(launch, Extremes::of<kernels::MaximumBackward>())))

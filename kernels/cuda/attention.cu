@@ -8,9 +8,9 @@ namespace {
 
 enum { kQuery, kKey, kValue, kMask, kOut, kLse, kOperands = kLse };  // lse is dense
 
-template <class T>
+template <class In>
 struct ForwardLaunch {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     AttentionSizes sizes;
     AttentionParams<C> params;
     Walk<kOperands> heads;
@@ -20,14 +20,14 @@ struct ForwardLaunch {
 };
 
 // A block of queries of one head, and a slice of the values' columns.
-template <class T>
+template <class In>
 class ForwardBlock {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
     static constexpr int kEach = Tile::kEach;
 
 public:
-    __device__ ForwardBlock(const ForwardLaunch<T> &launch, int64_t head, int64_t first)
+    __device__ ForwardBlock(const ForwardLaunch<In> &launch, int64_t head, int64_t first)
         : launch_(launch), place_(launch.heads.at(head)), head_(head), first_(first)
     {
     }
@@ -36,11 +36,9 @@ public:
     __device__ void run(int64_t column, Room &room, Weights &weights)
     {
         const AttentionSizes &s = launch_.sizes;
-        const HeadRows<T> query =
-            head_rows<T>(place_.data[kQuery], s.queries, s.width, launch_.query);
-        const HeadRows<T> key = head_rows<T>(place_.data[kKey], s.keys, s.width, launch_.key);
-        const HeadRows<T> value =
-            head_rows<T>(place_.data[kValue], s.keys, s.value_width, launch_.value);
+        const HeadRows<In> query{place_.data[kQuery], s.queries, s.width, launch_.query};
+        const HeadRows<In> key{place_.data[kKey], s.keys, s.width, launch_.key};
+        const HeadRows<In> value{place_.data[kValue], s.keys, s.value_width, launch_.value};
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) max_[i] = -(C)kernels::kInfinity, sum_[i] = (C)0;
         result_.clear();
@@ -64,7 +62,7 @@ private:
     // Pairs that do not exist or are forbidden get -infinity.
     __device__ void mask_scores(int64_t k)
     {
-        const HeadMask<T> mask{place_.data[kMask], launch_.bool_mask, launch_.mask};
+        const HeadMask<In> mask{place_.data[kMask], launch_.bool_mask, launch_.mask};
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) {
             YOKE_UNROLL
@@ -130,12 +128,12 @@ private:
                 launch_.lse[head_ * launch_.sizes.queries + row(i)] =
                     kernels::attention_log_sum_exp(max_[i], sum_[i]);
         }
-        result_.template store_rows<T>(place_.data[kOut], launch_.out, first_,
-                                       launch_.sizes.queries, column, launch_.sizes.value_width,
-                                       factor);
+        result_.template store_rows<In>(place_.data[kOut], launch_.out, first_,
+                                        launch_.sizes.queries, column, launch_.sizes.value_width,
+                                        factor);
     }
 
-    const ForwardLaunch<T> &launch_;
+    const ForwardLaunch<In> &launch_;
     const Place<kOperands> place_;
     const int64_t head_, first_;
     Scores<C> scores_;
@@ -143,11 +141,11 @@ private:
     C max_[kEach], sum_[kEach];
 };
 
-template <class T>
+template <class In>
 __global__ void __launch_bounds__(kAttentionThreads)
-    attend(const ForwardLaunch<T> launch, int64_t blocks)
+    attend(const ForwardLaunch<In> launch, int64_t blocks)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
     using Packed = Pack<C, Tile::kPack>;
     YOKE_SHARED(Packed, room, Tile::kRoom);
@@ -155,15 +153,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
     for (int64_t i = blockIdx.x; i < launch.sizes.heads * blocks; i += gridDim.x) {
         // Under a causal mask late queries have more keys: they begin first.
         const int64_t head = i / blocks, block = blocks - 1 - i % blocks;
-        ForwardBlock<T>(launch, head, block * Tile::kSide)
+        ForwardBlock<In>(launch, head, block * Tile::kSide)
             .run(blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack), room, weights);
     }
 }
 
-template <class T>
+template <class In>
 yoke_status run(const yoke_launch *launch)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
     const yoke_operand *o = launch->operands;
     const AttentionSizes sizes(o[kQuery], o[kKey], o[kValue]);
@@ -174,18 +172,18 @@ yoke_status run(const yoke_launch *launch)
     plan_ordered<kOperands>(heads, {&o[kQuery], &o[kKey], &o[kValue], &o[kMask], &o[kOut]}, 0,
                             o[kQuery].ndim - 2);
     const auto rows = [&](int i) { return AttentionRows(o[i], heads, i, Tile::kPack); };
-    const ForwardLaunch<T> work{sizes,
-                                AttentionParams<C>(launch, launch->params),
-                                Walk<kOperands>(heads),
-                                rows(kQuery),
-                                rows(kKey),
-                                rows(kValue),
-                                rows(kMask),
-                                rows(kOut),
-                                is_present(o[kMask]),
-                                o[kMask].dtype == YOKE_BOOL,
-                                data_of<C>(o[kLse])};
-    return start(launch, attend<T>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
+    const ForwardLaunch<In> work{sizes,
+                                 AttentionParams<C>(launch, launch->params),
+                                 Walk<kOperands>(heads),
+                                 rows(kQuery),
+                                 rows(kKey),
+                                 rows(kValue),
+                                 rows(kMask),
+                                 rows(kOut),
+                                 is_present(o[kMask]),
+                                 o[kMask].dtype == YOKE_BOOL,
+                                 data_of<C>(o[kLse])};
+    return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
                  work, blocks);
 }
 
@@ -193,8 +191,8 @@ yoke_status run(const yoke_launch *launch)
 
 YOKE_KERNEL(_attention)
 {
-    return for_float(launch, "query", launch->operands[0].dtype,
-                     [&]<class T>() { return run<T>(launch); });
+    return for_float_format(launch, "query", launch->operands[0].dtype,
+                            [&]<class In>() { return run<In>(launch); });
 }
 
 YOKE_CUDA_END

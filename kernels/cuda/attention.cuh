@@ -7,6 +7,7 @@
 
 #include "kernels/common/attention.h"
 #include "kernels/common/philox.h"
+#include "kernels/cuda/formats.cuh"
 #include "kernels/cuda/walk.cuh"
 
 YOKE_CUDA_BEGIN
@@ -80,15 +81,17 @@ struct AttentionSizes {
 // How a matrix of each head lies: steps in elements.
 struct AttentionRows {
     int64_t row_step, column_step;
+    int dtype, size;
     bool packed;  // so that rows can be read in packs
 
     // `which` operand of the loop over heads.
     template <int N>
     AttentionRows(const yoke_operand &o, const Loop<N> &heads, int which, int pack)
-        : row_step(0), column_step(0), packed(false)
+        : row_step(0), column_step(0), dtype(o.dtype), size(0), packed(false)
     {
         if (!is_present(o)) return;
-        const int64_t size = dtype_size(o.dtype), bytes = pack * size;
+        size = (int)dtype_size(o.dtype);
+        const int64_t bytes = pack * size;
         row_step = o.shape[o.ndim - 2] != 1 ? o.strides[o.ndim - 2] : 0;
         column_step = o.shape[o.ndim - 1] != 1 ? o.strides[o.ndim - 1] : 0;
         packed = column_step == 1 && row_step * size % bytes == 0 && is_aligned(o.data, bytes);
@@ -98,60 +101,58 @@ struct AttentionRows {
 };
 
 // One head's matrix.
-template <class T>
+template <class In>
 struct HeadRows {
-    const T *data;
+    const char *data;
     int64_t rows, columns;
     AttentionRows step;
 
-    // N elements of a row as C; what lies beyond the matrix is 0.
+    __device__ auto at(int64_t row, int64_t column) const
+    {
+        const int64_t i = row * step.row_step + column * step.column_step;
+        return value_at<In>(data + i * step.size, step.dtype, step.size);
+    }
+
+    // N elements of a row as values; what lies beyond the matrix is 0.
     template <int N, class C>
     __device__ Pack<C, N> pack(int64_t row, int64_t column) const
     {
         Pack<C, N> result = {};
         if (row >= rows || column >= columns) return result;
-        const T *from = data + row * step.row_step;
         if (step.packed && column + N <= columns) {
-            const Pack<T, N> raw = load_pack<N>(from + column);
-            YOKE_UNROLL
-            for (int i = 0; i < N; i++) result.at[i] = load<T>(raw.at[i]);
+            Stored<In, N> stored;
+            stored.load(data + row * step.row_step * step.size, step.size, column, N / 2);
+            stored.unpack(step.dtype, result.at);
             return result;
         }
         YOKE_UNROLL
         for (int i = 0; i < N; i++)
-            if (column + i < columns) result.at[i] = load<T>(from[(column + i) * step.column_step]);
+            if (column + i < columns) result.at[i] = at(row, column + i);
         return result;
     }
 };
 
-template <class T>
-__device__ inline HeadRows<T> head_rows(const char *data, int64_t rows, int64_t columns,
-                                        const AttentionRows &step)
-{
-    return {(const T *)data, rows, columns, step};
-}
-
 // What the mask adds to scores: numbers of the operands' dtype, or 0 and -infinity for a bool. Without a mask, nothing.
-template <class T>
+template <class In>
 struct HeadMask {
+    using C = typename In::Value;
     const char *data;
     bool is_bool;
     AttentionRows step;
 
-    __device__ compute_type<T> at(int64_t query, int64_t key) const
+    __device__ C at(int64_t query, int64_t key) const
     {
-        using C = compute_type<T>;
         const int64_t i = query * step.row_step + key * step.column_step;
         if (is_bool) return ((const bool *)data)[i] ? (C)0 : -(C)kernels::kInfinity;
-        return load<T>(((const T *)data)[i]);
+        return value_at<In>(data + i * step.size, step.dtype, step.size);
     }
 };
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------------
 
 // `count` rows from `first` on, kChunk packs of each from pack `chunk` on, into room from `at` on.
-template <class C, class T, class Room>
-__device__ inline void load_chunk(const HeadRows<T> &rows, int64_t first, int64_t chunk, C scale,
+template <class C, class In, class Room>
+__device__ inline void load_chunk(const HeadRows<In> &rows, int64_t first, int64_t chunk, C scale,
                                   Room &room, int at)
 {
     using Tile = AttentionTile<C>;
@@ -242,8 +243,8 @@ struct ResultSlice {
 
     // += tile (rows y * kEach + i, columns the rows of m from `first` on) times m, columns from `column` on. `count`
     // columns of the tile count; it was written before the last barrier or is the caller's own.
-    template <class T, class Room, class Weights>
-    __device__ void add_product(const Weights &tile, const HeadRows<T> &m, int64_t first,
+    template <class In, class Room, class Weights>
+    __device__ void add_product(const Weights &tile, const HeadRows<In> &m, int64_t first,
                                 int64_t column, int count, Room &room)
     {
         const int y = (int)threadIdx.x / kAcross, x = (int)threadIdx.x % kAcross;
@@ -276,7 +277,7 @@ struct ResultSlice {
     }
 
     // Row y * kEach + i of the tile, times factor[i], into rows of `to` from `first` on.
-    template <class T>
+    template <class In>
     __device__ void store_rows(char *data, const AttentionRows &step, int64_t first, int64_t rows,
                                int64_t column, int64_t columns, const C *factor) const
     {
@@ -288,28 +289,28 @@ struct ResultSlice {
             YOKE_UNROLL
             for (int j = 0; j < Tile::kColumns; j++) {
                 const int64_t begin = column + (x + j * kAcross) * (int64_t)Tile::kPack;
-                store_some<T>((T *)data + row * step.row_step, step, begin, columns, at[i][j],
-                              factor[i]);
+                store_some<In>(data + row * step.row_step * step.size, step, begin, columns,
+                               at[i][j], factor[i]);
             }
         }
     }
 
 private:
-    template <class T>
-    __device__ static void store_some(T *row, const AttentionRows &step, int64_t begin,
+    template <class In>
+    __device__ static void store_some(char *row, const AttentionRows &step, int64_t begin,
                                       int64_t columns, const Pack<C, Tile::kPack> &values, C factor)
     {
         if (begin >= columns) return;
-        Pack<T, Tile::kPack> stored;
+        C scaled[Tile::kPack];
         YOKE_UNROLL
-        for (int k = 0; k < Tile::kPack; k++) stored.at[k] = store<T>((C)(values.at[k] * factor));
-        if (step.packed && begin + Tile::kPack <= columns) {
-            store_pack<Tile::kPack>(row + begin, stored);
-            return;
-        }
+        for (int k = 0; k < Tile::kPack; k++) scaled[k] = values.at[k] * factor;
+        if (step.packed && begin + Tile::kPack <= columns)
+            return put_run<In>(row, step.dtype, begin, Tile::kPack / 2, scaled);
         YOKE_UNROLL
         for (int k = 0; k < Tile::kPack; k++)
-            if (begin + k < columns) row[(begin + k) * step.column_step] = stored.at[k];
+            if (begin + k < columns)
+                put_one<In>(step.dtype, row + (begin + k) * step.column_step * step.size,
+                            scaled[k]);
     }
 };
 

@@ -10,9 +10,9 @@ namespace {
 // In the order of the loop over heads; the first has its shape. In the launch the order is another.
 enum { kQuery, kKey, kValue, kMask, kGrad, kOut, kQueryGrad, kKeyGrad, kValueGrad, kOperands };
 
-template <class T>
+template <class In>
 struct BackwardLaunch {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     AttentionSizes sizes;
     AttentionParams<C> params;
     Walk<kOperands> heads;
@@ -22,60 +22,56 @@ struct BackwardLaunch {
     C *dots;       // of each row of the result with its gradient: what softmax's gradient subtracts
 };
 
-template <class T>
-__global__ void find_dots(const BackwardLaunch<T> launch)
+template <class In>
+__global__ void find_dots(const BackwardLaunch<In> launch)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     const AttentionSizes &s = launch.sizes;
     const int64_t warps = (int64_t)gridDim.x * blockDim.x / kWarp;
     for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / kWarp;
          row < s.heads * s.queries; row += warps) {
         const Place<kOperands> place = launch.heads.at(row / s.queries);
         const int64_t q = row % s.queries;
-        const T *grad = (const T *)place.data[kGrad] + q * launch.grad.row_step,
-                *out = (const T *)place.data[kOut] + q * launch.out.row_step;
+        const HeadRows<In> grad{place.data[kGrad], s.queries, s.value_width, launch.grad},
+            out{place.data[kOut], s.queries, s.value_width, launch.out};
         C dot = (C)0;
         for (int64_t d = lane_of_thread(); d < s.value_width; d += kWarp)
-            dot += load<T>(grad[d * launch.grad.column_step]) *
-                   load<T>(out[d * launch.out.column_step]);
+            dot += grad.at(q, d) * out.at(q, d);
         dot = reduce_warp(dot, [](C a, C b) { return a + b; });
         if (lane_of_thread() == 0) launch.dots[row] = dot;
     }
 }
 
 // What both kernels know of one head.
-template <class T>
+template <class In>
 struct BackwardHead {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
 
-    const BackwardLaunch<T> &launch;
+    const BackwardLaunch<In> &launch;
     const Place<kOperands> place;
     const int64_t head;
 
-    __device__ BackwardHead(const BackwardLaunch<T> &given, int64_t number)
+    __device__ BackwardHead(const BackwardLaunch<In> &given, int64_t number)
         : launch(given), place(given.heads.at(number)), head(number)
     {
     }
 
-    __device__ HeadRows<T> query() const
+    __device__ HeadRows<In> query() const
     {
-        return head_rows<T>(place.data[kQuery], launch.sizes.queries, launch.sizes.width,
-                            launch.query);
+        return {place.data[kQuery], launch.sizes.queries, launch.sizes.width, launch.query};
     }
-    __device__ HeadRows<T> grad() const
+    __device__ HeadRows<In> grad() const
     {
-        return head_rows<T>(place.data[kGrad], launch.sizes.queries, launch.sizes.value_width,
-                            launch.grad);
+        return {place.data[kGrad], launch.sizes.queries, launch.sizes.value_width, launch.grad};
     }
-    __device__ HeadRows<T> key() const
+    __device__ HeadRows<In> key() const
     {
-        return head_rows<T>(place.data[kKey], launch.sizes.keys, launch.sizes.width, launch.key);
+        return {place.data[kKey], launch.sizes.keys, launch.sizes.width, launch.key};
     }
-    __device__ HeadRows<T> value() const
+    __device__ HeadRows<In> value() const
     {
-        return head_rows<T>(place.data[kValue], launch.sizes.keys, launch.sizes.value_width,
-                            launch.value);
+        return {place.data[kValue], launch.sizes.keys, launch.sizes.value_width, launch.value};
     }
     __device__ bool exists(int64_t q, int64_t k) const
     {
@@ -85,7 +81,7 @@ struct BackwardHead {
     // From a score that lacks its mask; the pair exists.
     __device__ C probability(C score, int64_t q, int64_t k) const
     {
-        const HeadMask<T> mask{place.data[kMask], launch.bool_mask, launch.mask};
+        const HeadMask<In> mask{place.data[kMask], launch.bool_mask, launch.mask};
         if (launch.has_mask) score += mask.at(q, k);
         return kernels::attention_probability(score, launch.lse[head * launch.sizes.queries + q]);
     }
@@ -105,8 +101,8 @@ __device__ inline int own_column(int j)
 // ---- dQ -------------------------------------------------------------------------------------------------------------------
 
 // Scores become their gradients; rows are queries, and `slopes` the gradients of probabilities.
-template <class T, class C>
-__device__ inline void differentiate(const BackwardHead<T> &head, int64_t first, int64_t k,
+template <class In, class C>
+__device__ inline void differentiate(const BackwardHead<In> &head, int64_t first, int64_t k,
                                      Scores<C> &scores, const Scores<C> &slopes)
 {
     constexpr int kEach = AttentionTile<C>::kEach;
@@ -132,11 +128,11 @@ __device__ inline void differentiate(const BackwardHead<T> &head, int64_t first,
     }
 }
 
-template <class T>
+template <class In>
 __global__ void __launch_bounds__(kAttentionThreads)
-    differentiate_queries(const BackwardLaunch<T> launch, int64_t blocks)
+    differentiate_queries(const BackwardLaunch<In> launch, int64_t blocks)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
     using Packed = Pack<C, Tile::kPack>;
     YOKE_SHARED(Packed, room, Tile::kRoom);
@@ -144,7 +140,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const AttentionSizes &s = launch.sizes;
     const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
     for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
-        const BackwardHead<T> head(launch, item / blocks);
+        const BackwardHead<In> head(launch, item / blocks);
         const int64_t first = (blocks - 1 - item % blocks) * Tile::kSide;
         const int64_t keys = launch.params.causal ? min(s.keys, first + Tile::kSide) : s.keys;
         Scores<C> scores, slopes;
@@ -153,15 +149,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
         for (int64_t k = 0; k < keys; k += Tile::kSide) {
             multiply_rows<C>(head.query(), first, launch.params.scale, head.key(), k, room, scores);
             multiply_rows<C>(head.grad(), first, (C)1, head.value(), k, room, slopes);
-            differentiate<T, C>(head, first, k, scores, slopes);
+            differentiate<In, C>(head, first, k, scores, slopes);
             __syncthreads();  // of the last block's product
             store_scores<C>(scores, tile);
             result.add_product(tile, head.key(), k, column, (int)min(Tile::kSide, keys - k), room);
         }
         C factor[Tile::kEach];
         for (int i = 0; i < Tile::kEach; i++) factor[i] = launch.params.scale;
-        result.template store_rows<T>(head.place.data[kQueryGrad], launch.d_query, first, s.queries,
-                                      column, s.width, factor);
+        result.template store_rows<In>(head.place.data[kQueryGrad], launch.d_query, first,
+                                       s.queries, column, s.width, factor);
     }
 }
 
@@ -169,8 +165,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 // What dropout multiplies pairs by; rows are keys. A draw serves four neighbouring queries, which are columns of four
 // neighbouring lanes: each of them draws for one row, and they exchange the bits.
-template <class T, class C>
-__device__ inline void draw_factors(const BackwardHead<T> &head, int64_t first, int64_t q,
+template <class In, class C>
+__device__ inline void draw_factors(const BackwardHead<In> &head, int64_t first, int64_t q,
                                     Scores<C> &factors)
 {
     constexpr int kEach = AttentionTile<C>::kEach;
@@ -190,8 +186,8 @@ __device__ inline void draw_factors(const BackwardHead<T> &head, int64_t first, 
     }
 }
 
-template <class T, class C>
-__device__ inline void find_probabilities(const BackwardHead<T> &head, int64_t first, int64_t q,
+template <class In, class C>
+__device__ inline void find_probabilities(const BackwardHead<In> &head, int64_t first, int64_t q,
                                           Scores<C> &scores)
 {
     constexpr int kEach = AttentionTile<C>::kEach;
@@ -207,8 +203,8 @@ __device__ inline void find_probabilities(const BackwardHead<T> &head, int64_t f
 }
 
 // Gradients of probabilities become those of scores.
-template <class T, class C>
-__device__ inline void find_slopes(const BackwardHead<T> &head, int64_t first, int64_t q,
+template <class In, class C>
+__device__ inline void find_slopes(const BackwardHead<In> &head, int64_t first, int64_t q,
                                    const Scores<C> &probabilities, const Scores<C> &factors,
                                    Scores<C> &slopes)
 {
@@ -236,11 +232,11 @@ __device__ inline void multiply_scores(const Scores<C> &a, const Scores<C> &b, S
         to[i / kEach][i % kEach] = a[i / kEach][i % kEach] * b[i / kEach][i % kEach];
 }
 
-template <class T>
+template <class In>
 __global__ void __launch_bounds__(kAttentionThreads)
-    differentiate_keys(const BackwardLaunch<T> launch, int64_t blocks)
+    differentiate_keys(const BackwardLaunch<In> launch, int64_t blocks)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
     using Packed = Pack<C, Tile::kPack>;
     YOKE_SHARED(Packed, room, Tile::kRoom);
@@ -248,7 +244,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const AttentionSizes &s = launch.sizes;
     const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
     for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
-        const BackwardHead<T> head(launch, item / blocks);
+        const BackwardHead<In> head(launch, item / blocks);
         const int64_t first = item % blocks * Tile::kSide;
         Scores<C> probabilities, factors, slopes;
         ResultSlice<C> d_key, d_value;
@@ -258,10 +254,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
             const int count = (int)min(Tile::kSide, s.queries - q);
             multiply_rows<C>(head.key(), first, launch.params.scale, head.query(), q, room,
                              probabilities);
-            find_probabilities<T, C>(head, first, q, probabilities);
-            draw_factors<T, C>(head, first, q, factors);
+            find_probabilities<In, C>(head, first, q, probabilities);
+            draw_factors<In, C>(head, first, q, factors);
             multiply_rows<C>(head.value(), first, (C)1, head.grad(), q, room, slopes);
-            find_slopes<T, C>(head, first, q, probabilities, factors, slopes);
+            find_slopes<In, C>(head, first, q, probabilities, factors, slopes);
             if (column < s.value_width) {
                 multiply_scores<C>(probabilities, factors, probabilities);
                 // The rows' product has waited since the tile was last read: values have a column here.
@@ -276,19 +272,19 @@ __global__ void __launch_bounds__(kAttentionThreads)
         }
         C scale[Tile::kEach], one[Tile::kEach];
         for (int i = 0; i < Tile::kEach; i++) scale[i] = launch.params.scale, one[i] = (C)1;
-        d_key.template store_rows<T>(head.place.data[kKeyGrad], launch.d_key, first, s.keys, column,
-                                     s.width, scale);
-        d_value.template store_rows<T>(head.place.data[kValueGrad], launch.d_value, first, s.keys,
-                                       column, s.value_width, one);
+        d_key.template store_rows<In>(head.place.data[kKeyGrad], launch.d_key, first, s.keys,
+                                      column, s.width, scale);
+        d_value.template store_rows<In>(head.place.data[kValueGrad], launch.d_value, first, s.keys,
+                                        column, s.value_width, one);
     }
 }
 
 // ---- the entry ------------------------------------------------------------------------------------------------------------
 
-template <class T>
-BackwardLaunch<T> plan(const yoke_launch *launch, void *dots)
+template <class In>
+BackwardLaunch<In> plan(const yoke_launch *launch, void *dots)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     const yoke_operand *o = launch->operands;
     const yoke_operand *const ordered[kOperands] = {&o[1], &o[2], &o[3], &o[4], &o[0],
                                                     &o[5], &o[7], &o[8], &o[9]};
@@ -315,10 +311,10 @@ BackwardLaunch<T> plan(const yoke_launch *launch, void *dots)
             (C *)dots};
 }
 
-template <class T>
+template <class In>
 yoke_status run(const yoke_launch *launch)
 {
-    using C = compute_type<T>;
+    using C = typename In::Value;
     using Tile = AttentionTile<C>;
     const yoke_operand *o = launch->operands;
     const AttentionSizes s(o[1], o[2], o[3]);
@@ -326,22 +322,22 @@ yoke_status run(const yoke_launch *launch)
     Scratch scratch(launch);
     if (const yoke_status status = scratch.reserve((uint64_t)(s.heads * s.queries) * sizeof(C)))
         return status;
-    const BackwardLaunch<T> work = plan<T>(launch, scratch.as<void>());
+    const BackwardLaunch<In> work = plan<In>(launch, scratch.as<void>());
     const int64_t slice = Tile::kSlice * Tile::kPack, most = (int64_t)1 << 30;
     const int64_t queries = divide_up(s.queries, Tile::kSide),
                   keys = divide_up(s.keys, Tile::kSide);
     const int threads = block_size(kThreads);
     yoke_status status = YOKE_OK;
     if (queries)
-        status = start(launch, find_dots<T>,
+        status = start(launch, find_dots<In>,
                        {blocks_for(launch, s.heads * s.queries, threads / kWarp), threads}, work);
     if (!status && queries && s.width)
         status =
-            start(launch, differentiate_queries<T>,
+            start(launch, differentiate_queries<In>,
                   {min(s.heads * queries, most), kAttentionThreads, 0, divide_up(s.width, slice)},
                   work, queries);
     if (!status && keys && (s.width || s.value_width))
-        status = start(launch, differentiate_keys<T>,
+        status = start(launch, differentiate_keys<In>,
                        {min(s.heads * keys, most), kAttentionThreads, 0,
                         divide_up(max(s.width, s.value_width), slice)},
                        work, keys);
@@ -352,8 +348,8 @@ yoke_status run(const yoke_launch *launch)
 
 YOKE_KERNEL(_attention_backward)
 {
-    return for_float(launch, "query", launch->operands[1].dtype,
-                     [&]<class T>() { return run<T>(launch); });
+    return for_float_format(launch, "query", launch->operands[1].dtype,
+                            [&]<class In>() { return run<In>(launch); });
 }
 
 YOKE_CUDA_END

@@ -8,10 +8,10 @@ using Comparisons =
     OneOf<kernels::Equal, kernels::NotEqual, kernels::Less, kernels::LessEqual, kernels::Greater,
           kernels::GreaterEqual, kernels::LogicalAnd, kernels::LogicalOr, kernels::LogicalXor>;
 using Tests = OneOf<kernels::LogicalNot, kernels::IsNan, kernels::IsFinite>;
-template <class F>
-using GroupOf = typename FindGroup<F, Comparisons, Tests>::type;
+#define YOKE_GROUPS Comparisons, Tests
 
 YOKE_COMPARISON_OPS(YOKE_COMPARISON, YOKE_TEST)
+#undef YOKE_GROUPS
 
 struct Choice {
     YOKE_HD uint64_t operator()(uint64_t condition, uint64_t yes, uint64_t no) const

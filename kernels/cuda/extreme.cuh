@@ -33,4 +33,24 @@ inline uint64_t nonzero_mask(yoke_dtype dtype)
     return ~(uint64_t)0 >> (64 - 8 * dtype_size(dtype) + has_sign);
 }
 
+// How many elements are not 0, or with `truth` false are 0; where only a bool is wanted, whether all or any are not.
+struct CountNonzero {
+    using Element = int32_t;
+    using State = int64_t;
+    uint64_t mask;  // nonzero_mask
+    bool truth, counts;
+
+    __device__ Element element(uint64_t x) const { return ((x & mask) != 0) == truth; }
+    __device__ State init() const { return 0; }
+    __device__ State reduce(State s, Element x, int64_t) const { return s + x; }
+    __device__ State combine(State a, State b) const { return a + b; }
+    __device__ void put(char *out, State s) const
+    {
+        if (counts)
+            *(int64_t *)out = s;
+        else
+            *(bool *)out = (s != 0) == truth;
+    }
+};
+
 YOKE_CUDA_END

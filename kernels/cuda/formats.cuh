@@ -34,7 +34,8 @@ YOKE_CUDA_BEGIN
     };
 
 #define YOKE_NO_CASES(CASE)
-#define YOKE_HALF_CASES(CASE) CASE(YOKE_BF16, bf16) CASE(YOKE_F16, f16)
+#define YOKE_BF16_CASE(CASE) CASE(YOKE_BF16, bf16)
+#define YOKE_HALF_CASES(CASE) YOKE_BF16_CASE(CASE) CASE(YOKE_F16, f16)
 #define YOKE_NARROW_CASES(CASE) \
     YOKE_HALF_CASES(CASE) CASE(YOKE_F8_E4M3, f8_e4m3) CASE(YOKE_F8_E5M2, f8_e5m2)
 #define YOKE_INTEGER_CASES(CASE) \
@@ -43,6 +44,8 @@ YOKE_CUDA_BEGIN
     CASE(YOKE_I64, uint64_t) CASE(YOKE_I32, uint32_t) CASE(YOKE_F16, uint16_t)
 
 YOKE_FORMAT(Floats, float, 4 + 2, YOKE_HALF_CASES, float)
+YOKE_FORMAT(Halves, float, 2, YOKE_BF16_CASE, f16)
+YOKE_FORMAT(Singles, float, 4, YOKE_NO_CASES, float)
 YOKE_FORMAT(StoredFloats, float, 4 + 2 + 1, YOKE_NARROW_CASES, float)  // with what is only cast
 YOKE_FORMAT(Doubles, double, 8, YOKE_NO_CASES, double)
 YOKE_FORMAT(Integers, int64_t, 8 + 4 + 1, YOKE_INTEGER_CASES, bool)
@@ -82,6 +85,24 @@ inline yoke_status for_float_format(const yoke_launch *launch, const char *opera
         case YOKE_BF16:
         case YOKE_F16:
             return f.template operator()<Floats>();
+        case YOKE_F64:
+            return f.template operator()<Doubles>();
+        default:
+            return bad_dtype(launch, operand, dtype);
+    }
+}
+
+// Halves and singles apart: for what keeps many elements in registers, which the room for singles would double.
+template <class F>
+inline yoke_status for_row_format(const yoke_launch *launch, const char *operand, yoke_dtype dtype,
+                                  const F &f)
+{
+    switch (dtype) {
+        case YOKE_BF16:
+        case YOKE_F16:
+            return f.template operator()<Halves>();
+        case YOKE_F32:
+            return f.template operator()<Singles>();
         case YOKE_F64:
             return f.template operator()<Doubles>();
         default:
@@ -167,7 +188,8 @@ inline int64_t pack_bytes(int64_t n, int64_t size)
 // for another.
 template <class Format, int N>
 struct Stored {
-    unsigned words[N * sizeof(typename Format::Value) / 4];
+    static constexpr int kWidest = std::min((int)sizeof(typename Format::Value), Format::kSizes);
+    unsigned words[(N * kWidest + 3) / 4];
 
     __device__ void load(const char *from, int size, int64_t i, int64_t apart)
     {

@@ -32,11 +32,18 @@ __device__ inline compute_type<T> widen(T x)
     }
 }
 
+// Whether pairs are an instruction: Turing (7.5) has none.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr bool kNarrowsPairs = false;
+#else
+constexpr bool kNarrowsPairs = true;
+#endif
+
 // Two at once.
 template <class T>
 __device__ inline void narrow_pair(const compute_type<T> *from, T *to)
 {
-    if constexpr (is_half<T>) {
+    if constexpr (is_half<T> && kNarrowsPairs) {
         unsigned pair;
         if constexpr (std::is_same_v<T, bf16>)
             asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[1]), "f"(from[0]));

@@ -64,6 +64,12 @@ requires(Group::template kHas<F>) struct FindGroup<F, Group, Rest...> {
     using type = Group;
 };
 
+template <class F, class... Groups>
+inline auto one_of(double first = 0, double second = 0)
+{
+    return FindGroup<F, Groups...>::type::template of<F>(first, second);
+}
+
 template <class F, class Body>
 __device__ inline void with_functor(const F &f, const Body &body)
 {
@@ -305,7 +311,7 @@ inline yoke_status ternary(const yoke_launch *launch, const F &f)
 
 // ---- the lines of kernels/common/pointwise_ops.h ---------------------------------------------------------------------
 
-// A file that takes them has GroupOf<F>, the OneOf that a functor is one of.
+// A file that takes them defines YOKE_GROUPS, the OneOfs between which its functors are divided.
 #define YOKE_POINTWISE(name, types, call)                             \
     YOKE_KERNEL(name)                                                 \
     {                                                                 \
@@ -313,22 +319,18 @@ inline yoke_status ternary(const yoke_launch *launch, const F &f)
                               [&]<class In>() { return call; });      \
     }
 #define YOKE_UNARY(name, types, F, grain) \
-    YOKE_POINTWISE(name, types, (unary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
+    YOKE_POINTWISE(name, types, (unary<In>(launch, one_of<kernels::F, YOKE_GROUPS>())))
 #define YOKE_BINARY(name, types, F, grain) \
-    YOKE_POINTWISE(name, types,            \
-                   (binary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
+    YOKE_POINTWISE(name, types, (binary<In>(launch, one_of<kernels::F, YOKE_GROUPS>())))
 #define YOKE_WITH_PARAMS(name, F, grain, ...) \
     YOKE_POINTWISE(name, for_float,           \
-                   (unary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>(__VA_ARGS__))))
+                   (unary<In>(launch, one_of<kernels::F, YOKE_GROUPS>(__VA_ARGS__))))
 #define YOKE_WITH_PARAMS_BACKWARD(name, F, grain, ...) \
-    YOKE_POINTWISE(                                    \
-        name, for_float,                               \
-        (binary<In>(launch, GroupOf<kernels::F>::template of<kernels::F>(__VA_ARGS__))))
-#define YOKE_TEST(name, F)        \
-    YOKE_POINTWISE(name, for_any, \
-                   (unary<In, Bools>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
-#define YOKE_COMPARISON(name, F)  \
-    YOKE_POINTWISE(name, for_any, \
-                   (binary<In, Bools>(launch, GroupOf<kernels::F>::template of<kernels::F>())))
+    YOKE_POINTWISE(name, for_float,                    \
+                   (binary<In>(launch, one_of<kernels::F, YOKE_GROUPS>(__VA_ARGS__))))
+#define YOKE_TEST(name, F) \
+    YOKE_POINTWISE(name, for_any, (unary<In, Bools>(launch, one_of<kernels::F, YOKE_GROUPS>())))
+#define YOKE_COMPARISON(name, F) \
+    YOKE_POINTWISE(name, for_any, (binary<In, Bools>(launch, one_of<kernels::F, YOKE_GROUPS>())))
 
 YOKE_CUDA_END

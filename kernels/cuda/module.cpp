@@ -71,6 +71,7 @@ static const yoke_backend kBackend = {
     .comm = nullptr,
     .build_info = build_info,
     .after_fork = after_fork,
+    .rest = nullptr,
 };
 
 }  // namespace yoke::cuda

@@ -10,23 +10,13 @@ YOKE_CUDA_BEGIN
 
 // ---- counting -------------------------------------------------------------------------------------------------------
 
-struct CountNonzero {
-    using Element = int32_t;
-    using State = int64_t;
-    uint64_t mask;
-    __device__ Element element(uint64_t x) const { return (x & mask) != 0; }
-    __device__ State init() const { return 0; }
-    __device__ State reduce(State s, Element x, int64_t) const { return s + x; }
-    __device__ State combine(State a, State b) const { return a + b; }
-    __device__ void put(char *out, State s) const { *(int64_t *)out = s; }
-};
-
 YOKE_KERNEL(_count_nonzero)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     bool all[YOKE_MAX_NDIM];
     for (bool &axis : all) axis = true;
-    return reduce<Words>(launch, ReduceAxes(x, out, all), CountNonzero{nonzero_mask(x.dtype)});
+    return reduce<Words>(launch, ReduceAxes(x, out, all),
+                         CountNonzero{nonzero_mask(x.dtype), true, true});
 }
 
 // ---- places ---------------------------------------------------------------------------------------------------------

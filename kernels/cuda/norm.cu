@@ -21,46 +21,55 @@ struct Normalization {
 };
 
 // normal * weight + bias of a chunk.
-template <bool kPacked, class T, int E>
-__device__ inline void finish_chunk(const Normalization<compute_type<T>> &to, const Rows<4> &rows,
+template <bool kPacked, class In, int E, class C>
+__device__ inline void finish_chunk(const Normalization<C> &to, const Rows<4> &rows,
                                     const Place<4> &place, const Member &member, int64_t first,
-                                    const Held<T, E> &x, compute_type<T> mean, compute_type<T> rstd)
+                                    const C (&x)[E], C mean, C rstd)
 {
-    using C = compute_type<T>;
-    constexpr int V = kPackLength<T>;
-    const Chunk<T, E, kPacked> weight(rows, 1, place.data[1], first),
+    constexpr int V = kRowPack<In>;
+    const Chunk<In, E, kPacked> weight(rows, 1, place.data[1], first),
         bias(rows, 2, place.data[2], first), out(rows, 3, place.data[3], first);
     YOKE_UNROLL
     for (int p = 0; p < E / V; p++) {
         const int at = member.pack<V>(p);
         C w[V], b[V], y[V];
-        if (to.has_weight) unpack<T, V>(weight.load(at, T()), w);
-        if (to.has_bias) unpack<T, V>(bias.load(at, T()), b);
+        if (to.has_weight) weight.take(at, (C)0, w);
+        if (to.has_bias) bias.take(at, (C)0, b);
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
             y[k] = normalized(x[p * V + k], mean, rstd);
             if (to.has_weight) y[k] *= w[k];
             if (to.has_bias) y[k] += b[k];
         }
-        out.store(at, pack_of<T, V>(y));
+        out.put(at, y);
     }
 }
 
-template <class T, int E>
-__device__ inline compute_type<T> sum_values(const Held<T, E> &x)
+template <class In, bool kPacked, int E, class C>
+__device__ inline void take_chunk(const Rows<4> &rows, const Place<4> &place, const Member &member,
+                                  int64_t first, C (&x)[E])
 {
-    compute_type<T> sum = 0;
+    Held<In, E> held{};
+    const Chunk<In, E, kPacked> chunk(rows, 0, place.data[0], first);
+    chunk.load(member, held);
+    chunk.take(member, held, (C)0, x);
+}
+
+template <class C, int E>
+__device__ inline C sum_values(const C (&x)[E])
+{
+    C sum = 0;
     YOKE_UNROLL
     for (int i = 0; i < E; i++) sum += x[i];
     return sum;
 }
 
 // Deviations from what is nearly the mean, and their squares, of the elements that the row has.
-template <bool kPacked, class T, int E, class C>
-__device__ inline GradientSums<C> deviations_from(const Held<T, E> &x, C mean, const Member &member,
+template <class In, bool kPacked, int E, class C>
+__device__ inline GradientSums<C> deviations_from(const C (&x)[E], C mean, const Member &member,
                                                   int64_t left)
 {
-    constexpr int V = kPackLength<T>;
+    constexpr int V = kRowPack<In>;
     const int end = (int)min(left, 1 << 30);
     C sum = 0, squares = 0;
     YOKE_UNROLL
@@ -80,24 +89,22 @@ __device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, 
     to.rstds[row] = rstd;
 }
 
-template <class T, int E, bool kPacked>
-__global__ void __launch_bounds__(kMostThreads, (kPacked && E * sizeof(T) <= 32 ? 2 : 1))
-    normalize_rows(Rows<4> rows, Normalization<compute_type<T>> to, int group)
+template <class In, int E, bool kPacked, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 1))
+    normalize_rows(Rows<4> rows, Normalization<C> to, int group)
 {
-    using C = compute_type<T>;
     const Member member(group);
     const int64_t rows_a_block = blockDim.x / group;
     for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / group;
         const Place<4> place = rows.outer.at(min(row, rows.count - 1));
-        Held<T, E> x;
-        C mean = 0;
-        Chunk<T, E, kPacked>(rows, 0, place.data[0], 0).load(member, store<T>((C)0), x);
-        if (to.means) mean = sum_group(sum_values<T>(x), group) / (C)rows.length;
+        C x[E], mean = 0;
+        take_chunk<In, kPacked>(rows, place, member, 0, x);
+        if (to.means) mean = sum_group(sum_values(x), group) / (C)rows.length;
         const GradientSums<C> sums = reduce_group(
-            deviations_from<kPacked>(x, mean, member, rows.length), group, GradientSums<C>::init(),
-            [](const GradientSums<C> &a, const GradientSums<C> &b) {
+            deviations_from<In, kPacked>(x, mean, member, rows.length), group,
+            GradientSums<C>::init(), [](const GradientSums<C> &a, const GradientSums<C> &b) {
                 return GradientSums<C>::combine(a, b);
             });
         // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
@@ -105,50 +112,50 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked && E * sizeof(T) <= 32 
         mean += rest;
         const C rstd = inverse_root(sums.g_normal / (C)rows.length - rest * rest, to.eps);
         if (row >= rows.count) continue;
-        finish_chunk<kPacked, T>(to, rows, place, member, 0, x, mean, rstd);
+        finish_chunk<kPacked, In>(to, rows, place, member, 0, x, mean, rstd);
         if (member.lane == 0) keep_statistics(to, row, mean, rstd);
     }
 }
 
 // Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it.
-template <class T>
+template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
-    normalize_long_rows(Rows<4> rows, Normalization<compute_type<T>> to)
+    normalize_long_rows(Rows<4> rows, Normalization<C> to)
 {
-    using C = compute_type<T>;
     using State = Moments<C>;
-    constexpr int E = kFew<T>, V = kPackLength<T>;
+    constexpr int E = kFew<In>, V = kRowPack<In>;
     const Member member((int)blockDim.x);
     const int64_t chunk = (int64_t)E * blockDim.x;
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
         const Place<4> place = rows.outer.at(row);
-        Held<T, E> x;
+        C x[E];
         State state = State::init();
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), x);
+            take_chunk<In, false>(rows, place, member, first, x);
             int count = 0;
             for (int i = 0; i < E; i++)
                 count += member.pack<V>(i / V) + i % V < rows.length - first;
             if (count == 0) continue;
-            const C mean = to.means ? sum_values<T>(x) / (C)count : (C)0;
-            const C squares = deviations_from<false>(x, mean, member, rows.length - first).g_normal;
+            const C mean = to.means ? sum_values(x) / (C)count : (C)0;
+            const C squares =
+                deviations_from<In, false>(x, mean, member, rows.length - first).g_normal;
             state = State::combine(state, {(C)count, mean, squares});
         }
         state = reduce_block(state, State::init(), combine);
         const C rstd = inverse_root(state.variance(), to.eps);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            Chunk<T, E, false>(rows, 0, place.data[0], first).load(member, store<T>((C)0), x);
-            finish_chunk<false, T>(to, rows, place, member, first, x, state.mean, rstd);
+            take_chunk<In, false>(rows, place, member, first, x);
+            finish_chunk<false, In>(to, rows, place, member, first, x, state.mean, rstd);
         }
         if (threadIdx.x == 0) keep_statistics(to, row, state.mean, rstd);
     }
 }
 
-template <class T>
+template <class In, class C = typename In::Value>
 static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weight,
                              const yoke_operand *bias, const yoke_operand &out,
-                             const Normalization<compute_type<T>> &given)
+                             const Normalization<C> &given)
 {
     const yoke_operand &x = launch->operands[0];
     const int axis = x.ndim - launch->params[0].count;
@@ -158,31 +165,31 @@ static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weig
     if (bias)
         if (const yoke_status status = lined_bias.take(*bias, 0, true)) return status;
     if (const yoke_status status = lined_out.take(out, axis, false)) return status;
-    Normalization<compute_type<T>> to = given;
+    Normalization<C> to = given;
     to.has_weight = is_present(lined_weight.operand());
     to.has_bias = is_present(lined_bias.operand());
     const Rows<4> rows = last_axes<4>({&lined_x.operand(), lined_weight.or_else(lined_x),
                                        lined_bias.or_else(lined_x), &lined_out.operand()},
                                       axis);
     if (rows.count == 0) return YOKE_OK;
-    const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
+    const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
     const Grid grid = row_grid(rows.count, sharing);
     yoke_status status =
-        sharing.resident ? for_sharing<T>(sharing, rows.all_packed,
-                                          [&]<int E, bool kPacked>() {
-                                              return start(launch, normalize_rows<T, E, kPacked>,
-                                                           grid, rows, to, sharing.group);
-                                          })
-                         : start(launch, normalize_long_rows<T>, grid, rows, to);
+        sharing.resident ? for_sharing<In>(sharing, rows.all_packed,
+                                           [&]<int E, bool kPacked>() {
+                                               return start(launch, normalize_rows<In, E, kPacked>,
+                                                            grid, rows, to, sharing.group);
+                                           })
+                         : start(launch, normalize_long_rows<In>, grid, rows, to);
     return status ? status : lined_out.give(out);
 }
 
 YOKE_KERNEL(layer_norm)
 {
     const yoke_operand *o = launch->operands;
-    return for_float(launch, "x", o[0].dtype, [&]<class T>() {
-        using C = compute_type<T>;
-        return normalize<T>(
+    return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return normalize<In>(
             launch, &o[1], &o[2], o[3],
             {data_of<C>(o[4]), data_of<C>(o[5]), (C)float_param(launch->params[1]), false, false});
     });
@@ -194,10 +201,10 @@ YOKE_KERNEL(rms_norm)
     const yoke_arg &given = launch->params[1];
     const double eps =
         given.kind == YOKE_ARG_NONE ? kernels::epsilon_of(o[0].dtype) : float_param(given);
-    return for_float(launch, "x", o[0].dtype, [&]<class T>() {
-        using C = compute_type<T>;
-        return normalize<T>(launch, &o[1], nullptr, o[2],
-                            {nullptr, data_of<C>(o[3]), (C)eps, false, false});
+    return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return normalize<In>(launch, &o[1], nullptr, o[2],
+                             {nullptr, data_of<C>(o[3]), (C)eps, false, false});
     });
 }
 

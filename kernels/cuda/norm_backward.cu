@@ -45,13 +45,9 @@ template <class C, int V>
 struct GradientPack {
     C g[V], normal[V], weighted[V];
 
-    template <class T>
-    __device__ GradientPack(const Pack<T, V> &gs, const Pack<T, V> &xs, const Pack<T, V> &weights,
-                            bool has_weight, const RowStatistics<C> &row)
+    // Made of x and the weights, which stand in `normal` and `weighted`.
+    __device__ void finish(bool has_weight, const RowStatistics<C> &row)
     {
-        unpack<T, V>(gs, g);
-        unpack<T, V>(xs, normal);
-        unpack<T, V>(weights, weighted);
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
             normal[k] = normalized(normal[k], row.mean, row.rstd);
@@ -66,14 +62,12 @@ struct GradientPack {
             sums.g_normal += weighted[k] * normal[k];
         }
     }
-    template <class T>
-    __device__ Pack<T, V> gradient(const RowStatistics<C> &row, const GradientSums<C> &means) const
+    __device__ void gradient(const RowStatistics<C> &row, const GradientSums<C> &means,
+                             C (&dx)[V]) const
     {
-        C dx[V];
         YOKE_UNROLL
         for (int k = 0; k < V; k++)
             dx[k] = norm_backward(weighted[k], normal[k], row.rstd, means.g, means.g_normal);
-        return pack_of<T, V>(dx);
     }
 };
 
@@ -86,11 +80,11 @@ __device__ inline GradientSums<C> means_of(const NormGradient<C> &of, const Grad
 }
 
 // What the groups of a block have added up, group after group, to the block's place.
-template <class T, int E, class C>
+template <class In, int E, class C>
 __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], const Member &member,
                                   int length, C *to)
 {
-    constexpr int V = kPackLength<T>;
+    constexpr int V = kRowPack<In>;
     YOKE_DYNAMIC_SHARED(C, sums);
     const int groups = (int)blockDim.x / member.group, mine = (int)threadIdx.x / member.group;
     for (int i = (int)threadIdx.x; i < 2 * length; i += (int)blockDim.x) sums[i] = (C)0;
@@ -110,38 +104,43 @@ __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], co
 }
 
 // Threads with few elements hold g and x; with many they read both once more, from a near cache.
-template <class T, int E, bool kPacked>
+template <class In, int E, bool kPacked, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
-    gradient_rows(Rows<4> rows, NormGradient<compute_type<T>> of, int group)
+    gradient_rows(Rows<4> rows, NormGradient<C> of, int group)
 {
-    using C = compute_type<T>;
-    constexpr int V = kPackLength<T>;
-    constexpr bool kHolds = E == kFew<T>;
+    constexpr int V = kRowPack<In>;
+    constexpr bool kHolds = E == kFew<In>;
     const Member member(group);
     const int64_t rows_a_block = blockDim.x / group;
-    const T zero = store<T>((C)0);
     C dweight[E] = {}, dbias[E] = {};
     for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / group;
         const bool is_row = row < rows.count;
         const Place<4> place = rows.outer.at(is_row ? row : first);
-        const Chunk<T, E, kPacked> weight(rows, 2, place.data[2], 0), dx(rows, 3, place.data[3], 0);
-        Chunk<T, E, kPacked> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
+        const Chunk<In, E, kPacked> weight(rows, 2, place.data[2], 0),
+            dx(rows, 3, place.data[3], 0);
+        Chunk<In, E, kPacked> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
         if (!is_row) g.left = x.left = 0;
         const RowStatistics<C> statistics(of, row, is_row);
-        Held<T, kHolds ? E : V> held_g{}, held_x{};
+        Held<In, kHolds ? E : V> held_g{}, held_x{};
         GradientSums<C> sums = GradientSums<C>::init();
         const auto take = [&](int p) {
             const int at = member.pack<V>(p);
-            const Pack<T, V> w = of.has_weight ? weight.load(at, zero) : Pack<T, V>();
-            return GradientPack<C, V>(kHolds ? held_g.packs[p * kHolds] : g.load(at, zero),
-                                      kHolds ? held_x.packs[p * kHolds] : x.load(at, zero), w,
-                                      of.has_weight, statistics);
+            GradientPack<C, V> pack;
+            if (!kHolds) {
+                g.load(at, held_g.packs[0]);
+                x.load(at, held_x.packs[0]);
+            }
+            g.take(at, held_g.packs[p * kHolds], (C)0, pack.g);
+            x.take(at, held_x.packs[p * kHolds], (C)0, pack.normal);
+            if (of.has_weight) weight.take(at, (C)0, pack.weighted);
+            pack.finish(of.has_weight, statistics);
+            return pack;
         };
         if constexpr (kHolds) {
-            g.load(member, zero, held_g);
-            x.load(member, zero, held_x);
+            g.load(member, held_g);
+            x.load(member, held_x);
         }
         YOKE_UNROLL
         for (int p = 0; p < E / V; p++) {
@@ -157,12 +156,16 @@ __global__ void __launch_bounds__(kMostThreads)
         const GradientSums<C> means = means_of(of, sum_gradient(sums, group), rows.length);
         if (!is_row) continue;
         YOKE_UNROLL
-        for (int p = 0; p < E / V; p++)
-            dx.store(member.pack<V>(p), take(p).template gradient<T>(statistics, means));
+        for (int p = 0; p < E / V; p++) {
+            C y[V];
+            take(p).gradient(statistics, means, y);
+            dx.put(member.pack<V>(p), y);
+        }
     }
     if (!of.sums) return;
     C *to = of.sums + (int64_t)blockIdx.x * 2 * rows.length;
-    if (group < (int)blockDim.x) return add_groups<T>(dweight, dbias, member, (int)rows.length, to);
+    if (group < (int)blockDim.x)
+        return add_groups<In>(dweight, dbias, member, (int)rows.length, to);
     YOKE_UNROLL
     for (int i = 0; i < E; i++) {
         const int at = member.pack<V>(i / V) + i % V;
@@ -175,33 +178,32 @@ __global__ void __launch_bounds__(kMostThreads)
 // ---- longer rows --------------------------------------------------------------------------------------------------
 
 // dx alone: each block goes over its row twice.
-template <class T>
-__global__ void __launch_bounds__(kMostThreads)
-    gradient_long_rows(Rows<4> rows, NormGradient<compute_type<T>> of)
+template <class In, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<4> rows, NormGradient<C> of)
 {
-    using C = compute_type<T>;
-    constexpr int E = kFew<T>, V = kPackLength<T>;
+    constexpr int V = kRowPack<In>, E = V;
     const Member member((int)blockDim.x);
-    const T zero = store<T>((C)0);
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
         const Place<4> place = rows.outer.at(row);
         const RowStatistics<C> statistics(of, row, true);
         GradientSums<C> sums = GradientSums<C>::init(), means = sums;
         for (int pass = 0; pass < 2; pass++) {
             for (int64_t first = 0; first < rows.length; first += (int64_t)E * blockDim.x) {
-                const Chunk<T, E, false> g(rows, 0, place.data[0], first),
+                const Chunk<In, E, false> g(rows, 0, place.data[0], first),
                     x(rows, 1, place.data[1], first), weight(rows, 2, place.data[2], first),
                     dx(rows, 3, place.data[3], first);
-                YOKE_UNROLL
-                for (int p = 0; p < E / V; p++) {
-                    const int at = member.pack<V>(p);
-                    const Pack<T, V> w = of.has_weight ? weight.load(at, zero) : Pack<T, V>();
-                    const GradientPack<C, V> pack(g.load(at, zero), x.load(at, zero), w,
-                                                  of.has_weight, statistics);
-                    if (pass == 0)
-                        pack.add_to(sums);
-                    else
-                        dx.store(at, pack.template gradient<T>(statistics, means));
+                const int at = member.pack<V>(0);
+                GradientPack<C, V> pack;
+                g.take(at, (C)0, pack.g);
+                x.take(at, (C)0, pack.normal);
+                if (of.has_weight) weight.take(at, (C)0, pack.weighted);
+                pack.finish(of.has_weight, statistics);
+                if (pass == 0) {
+                    pack.add_to(sums);
+                } else {
+                    C y[V];
+                    pack.gradient(statistics, means, y);
+                    dx.put(at, y);
                 }
             }
             if (pass == 0) means = means_of(of, sum_gradient(sums, (int)blockDim.x), rows.length);
@@ -210,11 +212,10 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 // The sums of weight and bias alone: a block has 32 columns and a run of rows, which its warps take in turn.
-template <class T>
+template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kThreads)
-    sum_gradient_columns(Rows<4> rows, NormGradient<compute_type<T>> of, int64_t rows_a_run)
+    sum_gradient_columns(Rows<4> rows, NormGradient<C> of, int64_t rows_a_run)
 {
-    using C = compute_type<T>;
     YOKE_SHARED(GradientSums<C>, strips, kMostThreads);
     const int64_t tiles = divide_up(rows.length, kWarp), run = blockIdx.x / tiles;
     const int64_t column = blockIdx.x % tiles * kWarp + lane_of_thread();
@@ -224,8 +225,8 @@ __global__ void __launch_bounds__(kThreads)
         if (column >= rows.length) break;
         const Place<4> place = rows.outer.at(row);
         const RowStatistics<C> statistics(of, row, true);
-        const C g = load<T>(*(const T *)rows.at(place.data[0], 0, column));
-        const C x = load<T>(*(const T *)rows.at(place.data[1], 1, column));
+        const C g = value_at<In>(rows.at(place.data[0], 0, column), rows.dtype, rows.size);
+        const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype, rows.size);
         sums.g += g;
         sums.g_normal += g * normalized(x, statistics.mean, statistics.rstd);
     }
@@ -240,11 +241,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Stage two. Column i of [runs, 2 * length]; the warps of a block share the runs.
-template <class T>
+template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
-    add_runs(const compute_type<T> *sums, int64_t runs, int64_t length, T *dweight, T *dbias)
+    add_runs(const C *sums, int64_t runs, int64_t length, char *dweight, char *dbias, int dtype,
+             int size)
 {
-    using C = compute_type<T>;
     YOKE_SHARED(C, strips, kMostThreads);
     const int warps = (int)blockDim.x / kWarp;
     const int64_t i = (int64_t)blockIdx.x * kWarp + lane_of_thread(), width = 2 * length;
@@ -258,9 +259,9 @@ __global__ void __launch_bounds__(kMostThreads)
     if (warp_of_thread() > 0 || i >= width) return;
     for (int strip = 1; strip < warps; strip++) sum += (C)strips[strip * kWarp + lane_of_thread()];
     if (i < length)
-        dweight[i] = store<T>(sum);
+        put_one<In>(dtype, dweight + i * size, sum);
     else if (dbias)
-        dbias[i - length] = store<T>(sum);
+        put_one<In>(dtype, dbias + (i - length) * size, sum);
 }
 
 // ---- launches -----------------------------------------------------------------------------------------------------
@@ -272,31 +273,29 @@ struct GradientCall {
     bool of_x, of_weight;
 };
 
-template <class T>
+template <class In, class C = typename In::Value>
 static yoke_status start_held(const yoke_launch *launch, const Rows<4> &rows,
-                              const NormGradient<compute_type<T>> &of, const Sharing &sharing,
-                              int64_t blocks)
+                              const NormGradient<C> &of, const Sharing &sharing, int64_t blocks)
 {
     const bool grouped = sharing.group < sharing.threads;
-    const int64_t shared = grouped ? 2 * rows.length * (int64_t)sizeof(compute_type<T>) : 0;
-    return for_sharing<T>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
-        return start(launch, gradient_rows<T, E, kPacked>, {blocks, sharing.threads, shared}, rows,
+    const int64_t shared = grouped ? 2 * rows.length * (int64_t)sizeof(C) : 0;
+    return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
+        return start(launch, gradient_rows<In, E, kPacked>, {blocks, sharing.threads, shared}, rows,
                      of, sharing.group);
     });
 }
 
-template <class T>
+template <class In, class C = typename In::Value>
 static yoke_status start_long(const yoke_launch *launch, const Rows<4> &rows,
-                              const NormGradient<compute_type<T>> &of, int64_t runs,
-                              int64_t rows_a_run)
+                              const NormGradient<C> &of, int64_t runs, int64_t rows_a_run)
 {
     if (of.of_x)
         if (const yoke_status status =
-                start(launch, gradient_long_rows<T>,
+                start(launch, gradient_long_rows<In>,
                       {min(rows.count, 0x7fffffff), block_size(kMostThreads)}, rows, of))
             return status;
     if (!of.sums) return YOKE_OK;
-    return start(launch, sum_gradient_columns<T>,
+    return start(launch, sum_gradient_columns<In>,
                  {runs * divide_up(rows.length, kWarp), block_size(kThreads)}, rows, of,
                  rows_a_run);
 }
@@ -305,13 +304,12 @@ constexpr int64_t kRuns = 64;      // of rows at most, where rows are long
 constexpr int64_t kLeastRun = 16;  // rows in each, at least
 
 // Threads of a multiprocessor that have room for their sums at once.
-template <class T>
-inline constexpr int64_t kBusyThreads = sizeof(T) == 4 ? 768 : 512;
+template <class In>
+inline constexpr int64_t kBusyThreads = std::is_same_v<In, Singles> ? 768 : 512;
 
-template <class T>
+template <class In, class C = typename In::Value>
 static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
 {
-    using C = compute_type<T>;
     Lined g(launch), x(launch), weight(launch), dx(launch);
     const yoke_operand &dx_or_g = call.of_x ? *call.dx : *call.grad;
     if (const yoke_status status = g.take(*call.grad, call.axis, true)) return status;
@@ -322,10 +320,10 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
     const Rows<4> rows =
         last_axes<4>({&g.operand(), &x.operand(), weight.or_else(g), dx.or_else(g)}, call.axis);
     if (rows.length == 0) return YOKE_OK;
-    const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
+    const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
     const int64_t rows_a_run = max(kLeastRun, divide_up(rows.count, kRuns));
     const int64_t runs = sharing.resident ? blocks_for(launch, rows.count, sharing.rows_a_block(),
-                                                       max(1, kBusyThreads<T> / sharing.threads))
+                                                       max(1, kBusyThreads<In> / sharing.threads))
                                           : divide_up(rows.count, rows_a_run);
     Scratch scratch(launch);
     if (call.of_weight)
@@ -337,15 +335,15 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
                              is_present(*call.weight), call.of_x};
     yoke_status status = YOKE_OK;
     if (sharing.resident)
-        status = start_held<T>(launch, rows, of, sharing, runs);
+        status = start_held<In>(launch, rows, of, sharing, runs);
     else if (rows.count)
-        status = start_long<T>(launch, rows, of, runs, rows_a_run);
+        status = start_long<In>(launch, rows, of, runs, rows_a_run);
     if (status) return status;
     if (call.of_weight)
-        status = start(launch, add_runs<T>,
+        status = start(launch, add_runs<In>,
                        {divide_up(2 * rows.length, kWarp), block_size(kMostThreads)},
-                       scratch.as<const C>(), runs, rows.length, data_of<T>(*call.dweight),
-                       call.dbias ? data_of<T>(*call.dbias) : nullptr);
+                       scratch.as<const C>(), runs, rows.length, data_of<char>(*call.dweight),
+                       call.dbias ? data_of<char>(*call.dbias) : nullptr, rows.dtype, rows.size);
     return status || !call.of_x ? status : dx.give(*call.dx);
 }
 
@@ -355,7 +353,8 @@ YOKE_KERNEL(_layer_norm_backward)
     const yoke_arg *p = launch->params;
     const GradientCall call{&o[0], &o[1], &o[2],         &o[3],         &o[4],        &o[5],
                             &o[6], &o[7], (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
-    return for_float(launch, "x", o[1].dtype, [&]<class T>() { return gradient<T>(launch, call); });
+    return for_row_format(launch, "x", o[1].dtype,
+                          [&]<class In>() { return gradient<In>(launch, call); });
 }
 
 YOKE_KERNEL(_rms_norm_backward)
@@ -364,7 +363,8 @@ YOKE_KERNEL(_rms_norm_backward)
     const yoke_arg *p = launch->params;
     const GradientCall call{&o[0], &o[1],   &o[2],         nullptr,       &o[3],        &o[4],
                             &o[5], nullptr, (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
-    return for_float(launch, "x", o[1].dtype, [&]<class T>() { return gradient<T>(launch, call); });
+    return for_row_format(launch, "x", o[1].dtype,
+                          [&]<class In>() { return gradient<In>(launch, call); });
 }
 
 YOKE_CUDA_END

@@ -112,23 +112,11 @@ YOKE_KERNEL(amin)
 
 // ---- truth ----------------------------------------------------------------------------------------------------------
 
-// Whether any element is true, or is not: all are true where none is not.
-struct Exists {
-    using Element = uint32_t;
-    using State = uint32_t;
-    uint64_t mask;  // without the sign of a float
-    bool truth;
-    __device__ Element element(uint64_t x) const { return ((x & mask) != 0) == truth; }
-    __device__ State init() const { return 0; }
-    __device__ State reduce(State s, Element x, int64_t) const { return s | x; }
-    __device__ State combine(State a, State b) const { return a | b; }
-    __device__ void put(char *out, State s) const { *(bool *)out = (s != 0) == truth; }
-};
-
+// All are true where none is not.
 static yoke_status reduce_to_bool(const yoke_launch *launch, bool truth)
 {
     const yoke_dtype dtype = launch->operands[0].dtype;
-    return reduce<Words>(launch, Exists{nonzero_mask(dtype), truth});
+    return reduce<Words>(launch, CountNonzero{nonzero_mask(dtype), truth, false});
 }
 
 YOKE_KERNEL(all)

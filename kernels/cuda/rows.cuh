@@ -8,7 +8,7 @@
 //  * Longer rows than a group's registers hold are read in chunks, once for what is summed and once for the result.
 #pragma once
 
-#include "kernels/cuda/halves.cuh"
+#include "kernels/cuda/formats.cuh"
 #include "kernels/cuda/walk.cuh"
 
 YOKE_CUDA_BEGIN
@@ -21,12 +21,17 @@ struct Rows {
     Walk<N> outer;
     int64_t count, length;
     int64_t step[N];  // bytes from an element of a row to the next
+    int dtype, size;  // of an element of every operand
     bool packed[N];
     bool all_packed;
 
-    // `size` is that of an element of every operand.
-    Rows(const Loop<N> &rows, const Loop<N> &elements, int64_t size)
-        : outer(rows), count(rows.numel), length(elements.numel), all_packed(true)
+    Rows(const Loop<N> &rows, const Loop<N> &elements, yoke_dtype of)
+        : outer(rows),
+          count(rows.numel),
+          length(elements.numel),
+          dtype(of),
+          size((int)dtype_size(of)),
+          all_packed(true)
     {
         for (int i = 0; i < N; i++) {
             step[i] = elements.stride[0][i];
@@ -55,7 +60,7 @@ inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
     }
     finish_loop<N>(outer);
     finish_loop<N>(inner);
-    return Rows<N>(outer, inner, dtype_size(first.dtype));
+    return Rows<N>(outer, inner, first.dtype);
 }
 
 // Rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each of them lies
@@ -66,7 +71,7 @@ inline Rows<N> last_axes(const yoke_operand *const (&operands)[N], int axis)
     Loop<N> outer, inner;
     kernels::plan_ordered<N>(outer, operands, 0, axis);
     kernels::plan_ordered<N>(inner, operands, axis, operands[0]->ndim);
-    return Rows<N>(outer, inner, dtype_size(operands[0]->dtype));
+    return Rows<N>(outer, inner, operands[0]->dtype);
 }
 
 // Whether an operand's axes from `axis` on have elements at one distance, in row-major order.
@@ -84,11 +89,11 @@ inline bool is_line(const yoke_operand &operand, int axis)
 // ---- groups -----------------------------------------------------------------------------------------------------
 
 // How many elements of a row a thread has: few, so that many threads hide each other's waiting, or many, so that a
-// block holds a long row. f64 has room for few alone.
-template <class T>
-inline constexpr int kFew = sizeof(T) == 2 ? 16 : 8;
-template <class T>
-inline constexpr int kMany = sizeof(T) == 8 ? 8 : 32;
+// block holds a long row. f64 has few alone.
+template <class In>
+inline constexpr int kFew = 32 / In::kSizes;
+template <class In>
+inline constexpr int kMany = In::kSizes == 8 ? kFew<In> : 32;
 
 // How rows of a length are shared.
 struct Sharing {
@@ -101,16 +106,16 @@ struct Sharing {
 };
 
 // `packed`: of all operands. Only such rows are held by threads with many elements.
-template <class T>
+template <class In>
 inline Sharing share_rows(int64_t length, bool packed)
 {
-    if (length <= kFew<T> * kWarp) {
+    if (length <= kFew<In> * kWarp) {
         int group = 1;
-        while (group * kFew<T> < length) group *= 2;
-        return {kFew<T>, group, block_size(128), true};
+        while (group * kFew<In> < length) group *= 2;
+        return {kFew<In>, group, block_size(128), true};
     }
-    const bool many = packed && length > kFew<T> * kMostThreads;
-    const int elements = many ? kMany<T> : kFew<T>;
+    const bool many = packed && length > kFew<In> * kMostThreads;
+    const int elements = many ? kMany<In> : kFew<In>;
     const int64_t wanted = divide_up(length, elements * kWarp) * kWarp;
     const int threads = block_size((int)min(wanted, kMostThreads));
     return {elements, threads, threads, length <= (int64_t)elements * threads};
@@ -123,13 +128,13 @@ inline Grid row_grid(int64_t count, const Sharing &sharing)
 }
 
 // f.operator()<kElements, kPacked>() for what a sharing says; many elements are for packed rows alone.
-template <class T, class F>
+template <class In, class F>
 inline yoke_status for_sharing(const Sharing &sharing, bool packed, const F &f)
 {
-    if constexpr (kMany<T> != kFew<T>)
-        if (sharing.elements == kMany<T>) return f.template operator()<kMany<T>, true>();
-    return packed ? f.template operator()<kFew<T>, true>()
-                  : f.template operator()<kFew<T>, false>();
+    if constexpr (kMany<In> != kFew<In>)
+        if (sharing.elements == kMany<In>) return f.template operator()<kMany<In>, true>();
+    return packed ? f.template operator()<kFew<In>, true>()
+                  : f.template operator()<kFew<In>, false>();
 }
 
 // combine() over the threads of a group; every one gets the result where combine commutes, else the first. `nothing` is
@@ -172,27 +177,26 @@ struct Member {
     }
 };
 
-// A thread's elements of a row, as they are stored.
-template <class T, int E>
-struct Held {
-    static constexpr int V = kPackLength<T>;
-    Pack<T, V> packs[E / V];
+// Elements of 16 bytes.
+template <class In>
+inline constexpr int kRowPack = 16 / In::kSizes;
 
-    __device__ void values(compute_type<T> (&x)[E]) const
-    {
-        YOKE_UNROLL
-        for (int p = 0; p < E / V; p++) unpack<T, V>(packs[p], x + p * V);
-    }
-    __device__ compute_type<T> operator[](int i) const { return widen<T>(packs[i / V].at[i % V]); }
+// A thread's elements of a row, as they are stored.
+template <class In, int E>
+struct Held {
+    static constexpr int V = kRowPack<In>;
+    Stored<In, V> packs[E / V];
 };
 
 // A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed.
-template <class T, int E, bool kPacked>
+template <class In, int E, bool kPacked>
 struct Chunk {
-    static constexpr int V = kPackLength<T>;
+    using C = typename In::Value;
+    static constexpr int V = kRowPack<In>;
     char *data;
     int64_t step;
     int left;  // elements up to the end of the row; 2^30 stands for more
+    int dtype, size;
     bool packed;
 
     // Of operand i, from element `first` on.
@@ -201,45 +205,73 @@ struct Chunk {
         : data(row + first * rows.step[i]),
           step(rows.step[i]),
           left((int)min(rows.length - first, 1 << 30)),
+          dtype(rows.dtype),
+          size(rows.size),
           packed(rows.packed[i])
     {
     }
-    __device__ T &at(int i) const { return *reinterpret_cast<T *>(data + i * step); }
 
-    // V elements from element `i` on; `beyond` stands for what lies behind the end.
-    __device__ Pack<T, V> load(int i, T beyond) const
+    // V elements from element `i` on, as they are stored; of those behind the end, and of packs that are not packed,
+    // nothing.
+    __device__ void load(int i, Stored<In, V> &to) const
     {
-        Pack<T, V> pack;
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++) pack.at[k] = beyond;
+        if ((kPacked || packed) && i < left) to.load(data, size, i, V / 2);
+    }
+    // What was loaded as values; `beyond` stands for what lies behind the end.
+    __device__ void take(int i, const Stored<In, V> &stored, C beyond, C (&x)[V]) const
+    {
         if (kPacked || packed) {
-            if (i < left) pack = load_pack<V>(reinterpret_cast<const T *>(data) + i);
+            if (i < left) return stored.unpack(dtype, x);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[k] = beyond;
         } else if constexpr (!kPacked) {
             YOKE_UNROLL
             for (int k = 0; k < V; k++)
-                if (i + k < left) pack.at[k] = at(i + k);
+                x[k] = i + k < left ? value_at<In>(data + (i + k) * step, dtype, size) : beyond;
         }
-        return pack;
     }
-    __device__ void store(int i, const Pack<T, V> &pack) const
+    __device__ void take(int i, C beyond, C (&x)[V]) const
+    {
+        Stored<In, V> stored{};
+        load(i, stored);
+        take(i, stored, beyond, x);
+    }
+    __device__ void put(int i, const C (&x)[V]) const
     {
         if (kPacked || packed) {
-            if (i < left) store_pack<V>(reinterpret_cast<T *>(data) + i, pack);
+            if (i < left) put_run<In>(data, dtype, i, V / 2, x);
         } else if constexpr (!kPacked) {
             YOKE_UNROLL
             for (int k = 0; k < V; k++)
-                if (i + k < left) at(i + k) = pack.at[k];
+                if (i + k < left) put_one<In>(dtype, data + (i + k) * step, x[k]);
         }
     }
-    __device__ void load(const Member &member, T beyond, Held<T, E> &x) const
+
+    // All of a thread's elements: loads first, so that none waits for another.
+    __device__ void load(const Member &member, Held<In, E> &x) const
     {
         YOKE_UNROLL
-        for (int p = 0; p < E / V; p++) x.packs[p] = load(member.pack<V>(p), beyond);
+        for (int p = 0; p < E / V; p++) load(member.pack<V>(p), x.packs[p]);
     }
-    __device__ void store(const Member &member, const compute_type<T> (&x)[E]) const
+    __device__ void take(const Member &member, const Held<In, E> &held, C beyond, C (&x)[E]) const
     {
         YOKE_UNROLL
-        for (int p = 0; p < E / V; p++) store(member.pack<V>(p), pack_of<T, V>(x + p * V));
+        for (int p = 0; p < E / V; p++) {
+            C pack[V];
+            take(member.pack<V>(p), held.packs[p], beyond, pack);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[p * V + k] = pack[k];
+        }
+    }
+    __device__ void put(const Member &member, const C (&x)[E]) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            C pack[V];
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) pack[k] = x[p * V + k];
+            put(member.pack<V>(p), pack);
+        }
     }
 };
 

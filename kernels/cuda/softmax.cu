@@ -11,20 +11,17 @@ using kernels::SoftmaxState;
 
 // ---- what is made of a row ----------------------------------------------------------------------------------------
 //
-// An Op reads kInputs operands, behind whose ends stands beyond(). resident() makes a whole row's result. Of a longer
-// one, push() makes a State chunk by chunk, combine() joins the threads', and an Op made of it has apply().
-
-struct NoSetting {};
+// An Op reads kInputs operands, behind whose ends stands kBeyond. resident() makes a whole row's result. Of a longer
+// one, push() makes a State chunk by chunk, combine() joins the threads', and an Op made of it has apply(). Both leave the
+// result where the first input was.
 
 // Where all are -infinity, or one is infinity, the differences are NaN and so is the row.
-template <class T, bool kLogs>
+template <class C>
 struct Softmax {
-    using C = compute_type<T>;
     using State = SoftmaxState<C>;
-    using Setting = NoSetting;
     static constexpr int kInputs = 1;
+    static constexpr C kBeyond = -(C)kernels::kInfinity;
 
-    __device__ static T beyond() { return store<T>(-(C)kernels::kInfinity); }
     __device__ static State init() { return State::init(); }
     __device__ static State combine(State a, State b) { return State::combine(a, b); }
 
@@ -37,64 +34,60 @@ struct Softmax {
         return Larger()(-(C)kernels::kInfinity, top);
     }
     template <int E>
-    __device__ static void resident(const Held<T, E> (&in)[1], int group, Setting, C (&x)[E])
+    __device__ static void resident(C (&in)[1][E], int group, bool logs)
     {
-        in[0].values(x);
+        C(&x)[E] = in[0];
         const C top = reduce_group(largest(x), group, -(C)kernels::kInfinity, Larger());
         C sum = (C)0;
         YOKE_UNROLL
         for (int i = 0; i < E; i++) {
             const C e = exp_not_large(x[i] - top);
             sum += e;
-            if (!kLogs) x[i] = e;
+            if (!logs) x[i] = e;
         }
         sum = sum_group(sum, group);
-        const C by = kLogs ? kernels::log(sum) : (C)1 / sum;
+        const C by = logs ? kernels::log(sum) : (C)1 / sum;
         YOKE_UNROLL
-        for (int i = 0; i < E; i++) x[i] = kLogs ? (x[i] - top) - by : x[i] * by;
+        for (int i = 0; i < E; i++) x[i] = logs ? (x[i] - top) - by : x[i] * by;
     }
     template <int E>
-    __device__ static State push(State s, const Held<T, E> (&in)[1], Setting)
+    __device__ static State push(State s, const C (&in)[1][E], bool)
     {
-        C x[E];
-        in[0].values(x);
-        State next{Larger()(s.max, largest(x)), (C)0};
+        State next{Larger()(s.max, largest(in[0])), (C)0};
         const C shift = next.shift();
         C sum = (C)0;
         YOKE_UNROLL
-        for (int i = 0; i < E; i++) sum += exp_not_large(x[i] - shift);
+        for (int i = 0; i < E; i++) sum += exp_not_large(in[0][i] - shift);
         next.sum = s.sum * exp_not_large(s.max - shift) + sum;
         return next;
     }
 
     C top, by;
-    __device__ Softmax(State s, Setting)
-        : top(s.max), by(kLogs ? kernels::log(s.sum) : (C)1 / s.sum)
+    bool logs;
+    __device__ Softmax(State s, bool wants_logs)
+        : top(s.max), by(wants_logs ? kernels::log(s.sum) : (C)1 / s.sum), logs(wants_logs)
     {
     }
     template <int E>
-    __device__ void apply(const Held<T, E> (&in)[1], C (&x)[E]) const
+    __device__ void apply(C (&in)[1][E]) const
     {
-        in[0].values(x);
         YOKE_UNROLL
         for (int i = 0; i < E; i++)
-            x[i] = kLogs ? (x[i] - top) - by : exp_not_large(x[i] - top) * by;
+            in[0][i] = logs ? (in[0][i] - top) - by : exp_not_large(in[0][i] - top) * by;
     }
 };
 
 // The gradients: of g (input 0) and of what the op gave (input 1).
-template <class T>
+template <class C>
 struct SoftmaxGradient {
-    using C = compute_type<T>;
     using State = C;
-    using Setting = bool;  // of log_softmax
     static constexpr int kInputs = 2;
+    static constexpr C kBeyond = (C)0;
 
-    __device__ static T beyond() { return store<T>((C)0); }
     __device__ static C init() { return (C)0; }
     __device__ static C combine(C a, C b) { return a + b; }
     template <int E>
-    __device__ static C push(C s, const Held<T, E> (&in)[2], bool of_logs)
+    __device__ static C push(C s, const C (&in)[2][E], bool of_logs)
     {
         C chunk = (C)0;
         YOKE_UNROLL
@@ -102,46 +95,47 @@ struct SoftmaxGradient {
         return s + chunk;
     }
     template <int E>
-    __device__ static void resident(const Held<T, E> (&in)[2], int group, bool of_logs, C (&x)[E])
+    __device__ static void resident(C (&in)[2][E], int group, bool of_logs)
     {
-        SoftmaxGradient(sum_group(push((C)0, in, of_logs), group), of_logs).apply(in, x);
+        SoftmaxGradient(sum_group(push((C)0, in, of_logs), group), of_logs).apply(in);
     }
 
     C sum;
     bool of_logs;
     __device__ SoftmaxGradient(C s, bool logs) : sum(s), of_logs(logs) {}
     template <int E>
-    __device__ void apply(const Held<T, E> (&in)[2], C (&x)[E]) const
+    __device__ void apply(C (&in)[2][E]) const
     {
-        if (of_logs) {
-            YOKE_UNROLL
-            for (int i = 0; i < E; i++)
-                x[i] = kernels::log_softmax_backward(in[0][i], in[1][i], sum);
-        } else {
-            YOKE_UNROLL
-            for (int i = 0; i < E; i++) x[i] = kernels::softmax_backward(in[0][i], in[1][i], sum);
-        }
+        YOKE_UNROLL
+        for (int i = 0; i < E; i++)
+            in[0][i] = of_logs ? kernels::log_softmax_backward(in[0][i], in[1][i], sum)
+                               : kernels::softmax_backward(in[0][i], in[1][i], sum);
     }
 };
 
 // ---- kernels ------------------------------------------------------------------------------------------------------
 
-template <class Op, bool kPacked, class T, int E, int N>
-__device__ inline void load_inputs(const Rows<N> &rows, const Place<N> &place, const Member &member,
-                                   int64_t first, Held<T, E> (&in)[Op::kInputs])
+template <class Op, class In, bool kPacked, int E, int N, class C>
+__device__ inline void take_inputs(const Rows<N> &rows, const Place<N> &place, const Member &member,
+                                   int64_t first, C (&x)[Op::kInputs][E])
 {
-    Chunk<T, E, kPacked>(rows, 0, place.data[0], first).load(member, Op::beyond(), in[0]);
-    if constexpr (Op::kInputs == 2)
-        Chunk<T, E, kPacked>(rows, 1, place.data[1], first).load(member, Op::beyond(), in[1]);
+    Held<In, E> held[Op::kInputs] = {};
+    YOKE_UNROLL
+    for (int k = 0; k < Op::kInputs; k++)
+        Chunk<In, E, kPacked>(rows, k, place.data[k], first).load(member, held[k]);
+    YOKE_UNROLL
+    for (int k = 0; k < Op::kInputs; k++)
+        Chunk<In, E, kPacked>(rows, k, place.data[k], first)
+            .take(member, held[k], Op::kBeyond, x[k]);
 }
 
 // How many blocks a multiprocessor shall hold: what the registers for the elements leave room for.
-template <class Op, class T, int E>
-inline constexpr int kBlocks = (E > kFew<T> || sizeof(T) == 8 ? 3 : 4) - Op::kInputs;
+template <class Op, class In, int E>
+inline constexpr int kBlocks = (E > kFew<In> || std::is_same_v<In, Doubles> ? 3 : 4) - Op::kInputs;
 
-template <class Op, class T, int E, bool kPacked>
-__global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, T, E> : 1))
-    resident_rows(Rows<Op::kInputs + 1> rows, int group, typename Op::Setting setting)
+template <class Op, class In, int E, bool kPacked>
+__global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, In, E> : 1))
+    resident_rows(Rows<Op::kInputs + 1> rows, int group, bool logs)
 {
     constexpr int kOut = Op::kInputs;
     const Member member(group);
@@ -150,72 +144,75 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, T, E> : 1
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / group;
         const Place<kOut + 1> place = rows.outer.at(min(row, rows.count - 1));
-        Held<T, E> in[kOut];
-        load_inputs<Op, kPacked>(rows, place, member, 0, in);
-        compute_type<T> x[E];
-        Op::resident(in, group, setting, x);
+        typename In::Value x[kOut][E];
+        take_inputs<Op, In, kPacked>(rows, place, member, 0, x);
+        Op::resident(x, group, logs);
         if (row < rows.count)
-            Chunk<T, E, kPacked>(rows, kOut, place.data[kOut], 0).store(member, x);
+            Chunk<In, E, kPacked>(rows, kOut, place.data[kOut], 0).put(member, x[0]);
     }
 }
 
 // Each block goes over its row twice, a chunk at a time.
-template <class Op, class T>
-__global__ void __launch_bounds__(kMostThreads)
-    long_rows(Rows<Op::kInputs + 1> rows, typename Op::Setting setting)
+template <class Op, class In>
+__global__ void __launch_bounds__(kMostThreads) long_rows(Rows<Op::kInputs + 1> rows, bool logs)
 {
     using State = typename Op::State;
-    constexpr int kOut = Op::kInputs, E = kFew<T>;
+    constexpr int kOut = Op::kInputs, E = kRowPack<In>;
     const Member member((int)blockDim.x);
     const int64_t chunk = (int64_t)E * blockDim.x;
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
         const Place<kOut + 1> place = rows.outer.at(row);
-        Held<T, E> in[kOut];
+        typename In::Value x[kOut][E];
         State state = Op::init();
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            load_inputs<Op, false>(rows, place, member, first, in);
-            state = Op::push(state, in, setting);
+            take_inputs<Op, In, false>(rows, place, member, first, x);
+            state = Op::push(state, x, logs);
         }
         const Op op(reduce_block(state, Op::init(),
                                  [](const State &a, const State &b) { return Op::combine(a, b); }),
-                    setting);
+                    logs);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            load_inputs<Op, false>(rows, place, member, first, in);
-            compute_type<T> x[E];
-            op.apply(in, x);
-            Chunk<T, E, false>(rows, kOut, place.data[kOut], first).store(member, x);
+            take_inputs<Op, In, false>(rows, place, member, first, x);
+            op.apply(x);
+            Chunk<In, E, false>(rows, kOut, place.data[kOut], first).put(member, x[0]);
         }
     }
 }
 
 // Rows whose elements lie apart while those of neighbouring rows lie together: each lane has a row, the warps of the
 // block share its elements.
-template <class Op, class T>
-__global__ void __launch_bounds__(kThreads)
-    column_rows(Rows<Op::kInputs + 1> rows, typename Op::Setting setting)
+template <class Op, class In>
+__global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> rows, bool logs)
 {
+    using C = typename In::Value;
     using State = typename Op::State;
-    constexpr int kOut = Op::kInputs, E = kPackLength<T>;
+    constexpr int kOut = Op::kInputs, E = kRowPack<In>;
     YOKE_SHARED(State, states, kMostThreads);
     const int lane = lane_of_thread(), strip = warp_of_thread(), strips = (int)blockDim.x / kWarp;
     for (int64_t first = (int64_t)blockIdx.x * kWarp; first < rows.count;
          first += (int64_t)gridDim.x * kWarp) {
         const bool is_row = first + lane < rows.count;
         const Place<kOut + 1> place = rows.outer.at(is_row ? first + lane : first);
-        Held<T, E> in[kOut];
-        const auto load_from = [&](int64_t begin) {
+        C x[kOut][E];
+        const auto take_from = [&](int64_t begin) {
+            Stored<In, 1> stored[kOut][E];
+            YOKE_UNROLL
+            for (int k = 0; k < kOut; k++) YOKE_UNROLL
+            for (int j = 0; j < E; j++)
+                if (begin + j < rows.length)
+                    stored[k][j].load(rows.at(place.data[k], k, begin + j), rows.size);
             YOKE_UNROLL
             for (int k = 0; k < kOut; k++) YOKE_UNROLL
             for (int j = 0; j < E; j++) {
-                const int64_t at = begin + j;
-                in[k].packs[0].at[j] =
-                    at < rows.length ? *(const T *)rows.at(place.data[k], k, at) : Op::beyond();
+                C value[1] = {Op::kBeyond};
+                if (begin + j < rows.length) stored[k][j].unpack(rows.dtype, value);
+                x[k][j] = value[0];
             }
         };
         State state = Op::init();
         for (int64_t begin = strip * E; begin < rows.length; begin += strips * E) {
-            load_from(begin);
-            state = Op::push(state, in, setting);
+            take_from(begin);
+            state = Op::push(state, x, logs);
         }
         __syncthreads();
         states[threadIdx.x] = state;
@@ -223,16 +220,14 @@ __global__ void __launch_bounds__(kThreads)
         state = Op::init();
         for (int s = 0; s < strips; s++)
             state = Op::combine(state, (State)states[s * kWarp + lane]);
-        const Op op(state, setting);
+        const Op op(state, logs);
         for (int64_t begin = strip * E; is_row && begin < rows.length; begin += strips * E) {
-            load_from(begin);
-            compute_type<T> x[E];
-            op.apply(in, x);
-            const Pack<T, E> results = pack_of<T, E>(x);
+            take_from(begin);
+            op.apply(x);
             YOKE_UNROLL
             for (int j = 0; j < E; j++)
                 if (begin + j < rows.length)
-                    *(T *)rows.at(place.data[kOut], kOut, begin + j) = results.at[j];
+                    put_one<In>(rows.dtype, rows.at(place.data[kOut], kOut, begin + j), x[0][j]);
         }
     }
 }
@@ -253,30 +248,29 @@ static bool are_columns(const Rows<N> &rows)
            size_of_step(across) < size_of_step(along);
 }
 
-template <class Op, class T>
+template <class Op, class In>
 static yoke_status start_rows(const yoke_launch *launch, const Rows<Op::kInputs + 1> &rows,
-                              typename Op::Setting setting)
+                              bool logs)
 {
     if (rows.count == 0 || rows.length == 0) return YOKE_OK;
     if (are_columns(rows))
-        return start(launch, column_rows<Op, T>,
+        return start(launch, column_rows<Op, In>,
                      {min(divide_up(rows.count, kWarp), 0x7fffffff), block_size(kThreads)}, rows,
-                     setting);
-    const Sharing sharing = share_rows<T>(rows.length, rows.all_packed);
+                     logs);
+    const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
     const Grid grid = row_grid(rows.count, sharing);
-    if (!sharing.resident) return start(launch, long_rows<Op, T>, grid, rows, setting);
-    return for_sharing<T>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
-        return start(launch, resident_rows<Op, T, E, kPacked>, grid, rows, sharing.group, setting);
+    if (!sharing.resident) return start(launch, long_rows<Op, In>, grid, rows, logs);
+    return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
+        return start(launch, resident_rows<Op, In, E, kPacked>, grid, rows, sharing.group, logs);
     });
 }
 
-template <bool kLogs>
-static yoke_status forward(const yoke_launch *launch)
+static yoke_status forward(const yoke_launch *launch, bool logs)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     const Rows<2> rows = along_axis<2>({&x, &out}, (int)launch->params[0].v.i);
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
-        return start_rows<Softmax<T, kLogs>, T>(launch, rows, NoSetting());
+    return for_row_format(launch, "x", x.dtype, [&]<class In>() {
+        return start_rows<Softmax<typename In::Value>, In>(launch, rows, logs);
     });
 }
 
@@ -284,19 +278,19 @@ static yoke_status backward(const yoke_launch *launch, bool of_logs)
 {
     const yoke_operand *o = launch->operands;
     const Rows<3> rows = along_axis<3>({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
-    return for_float(launch, "grad", o[0].dtype, [&]<class T>() {
-        return start_rows<SoftmaxGradient<T>, T>(launch, rows, of_logs);
+    return for_row_format(launch, "grad", o[0].dtype, [&]<class In>() {
+        return start_rows<SoftmaxGradient<typename In::Value>, In>(launch, rows, of_logs);
     });
 }
 
 YOKE_KERNEL(softmax)
 {
-    return forward<false>(launch);
+    return forward(launch, false);
 }
 
 YOKE_KERNEL(log_softmax)
 {
-    return forward<true>(launch);
+    return forward(launch, true);
 }
 
 YOKE_KERNEL(_softmax_backward)

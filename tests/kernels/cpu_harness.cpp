@@ -1,8 +1,10 @@
 #include "tests/kernels/cpu_harness.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "kernels/common/numeric.h"
 
@@ -14,13 +16,14 @@ using yoke::kernels::bf16;
 using yoke::kernels::convert;
 using yoke::kernels::f16;
 
-static std::string g_error;
+static thread_local std::string t_error;
+static thread_local std::string t_log;
 static const char *g_isa;
-static int g_threads = 2;
+static std::atomic<int> g_threads{2};
 
 static yoke_status set_error(yoke_status status, int64_t, const char *message)
 {
-    g_error = message;
+    t_error = message;
     return status;
 }
 
@@ -39,9 +42,9 @@ static const yoke_host g_host = {
     sizeof(yoke_host),
     YOKE_BACKEND_ABI,
     set_error,
-    [](int32_t, const char *) {},
+    [](int32_t, const char *message) { t_log += message; },
     config,
-    [] { return (int32_t)g_threads; },
+    [] { return (int32_t)g_threads.load(); },
     scratch_alloc,
     [](void *, void *pointer, void *) { free(pointer); },
 };
@@ -71,8 +74,13 @@ const yoke_backend &backend()
 std::string take_error()
 {
     std::string error;
-    error.swap(g_error);
+    error.swap(t_error);
     return error;
+}
+
+std::string take_log()
+{
+    return std::exchange(t_log, "");
 }
 
 void set_threads(int threads)

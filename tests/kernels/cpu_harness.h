@@ -19,10 +19,11 @@ struct Level {
     const yoke_kernel_fn *kernels;
 };
 
-// The levels of this CPU, the table of the last one, and the last message given to the host.
+// The levels of this CPU, the table of the last one, and what this thread last told the host: a failure, and the log.
 const std::vector<Level> &levels();
 const yoke_backend &backend();
 std::string take_error();
+std::string take_log();
 void set_threads(int threads);
 
 // A strided array that remembers its storage, filled from and read as doubles in row-major order.

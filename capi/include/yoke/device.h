@@ -86,12 +86,12 @@ YOKE_API yoke_status yoke_current_device(yoke_device **out);
 YOKE_API yoke_status yoke_device_synchronize(yoke_device *device);
 
 /* CPU threads that an op may use, for the whole process: ops of every thread, from their next call on.
- * 0 goes back to the default. One number of threads gives the same bits each time.
+ * 0 goes back to the default. The number changes no bit of a result.
  * Errors: VALUE for a negative number or one above 1024. [any-thread] */
 YOKE_API yoke_status yoke_set_num_threads(int32_t count);
 
 /* That number. The default is YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors granted to
- * the process; 1 in a forked child. -1 if a variable cannot be read. [any-thread] */
+ * the process. -1 if a variable cannot be read. [any-thread] */
 YOKE_API int32_t yoke_get_num_threads(void);
 
 #ifdef __cplusplus

@@ -51,8 +51,9 @@ YOKE_API yoke_status yoke_log_set_callback(yoke_log_fn fn, void *user, yoke_drop
 
 /* ---- The end --------------------------------------------------------------------------------------- */
 
-/* Waits for the work of all devices, at most `timeout_s` seconds, and gives cached memory back. Live
- * tensors stay valid, and any later call starts the library again. It need not be called before exit.
+/* Waits for the work of all devices, at most `timeout_s` seconds, ends the threads that no other thread
+ * of the program has work for, and gives cached memory back. Live tensors stay valid, and any later call
+ * starts the library again. It need not be called before exit.
  * Errors: TIMEOUT, naming the device that is not done. [any-thread] */
 YOKE_API yoke_status yoke_shutdown(double timeout_s);
 

@@ -42,7 +42,7 @@
  *   belong to the thread.
  *
  * Processes
- *   In a forked child CPU work goes on with one thread; calls that need another device give FORKED.
+ *   In a forked child CPU work goes on, with threads of its own; calls that need another device give FORKED.
  *   The library is never unloaded, whatever dlclose is told, and live handles at exit are no error.
  *
  * Versions

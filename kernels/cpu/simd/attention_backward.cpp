@@ -81,8 +81,7 @@ public:
         int64_t width = round_up(sizes_.width, kLanes), sum = sum_rows_ * width;
         int64_t sums = splits_ == 1 ? rooms : items;
         Scratch scratch(launch);
-        if (yoke_status status =
-                scratch.reserve((uint64_t)(rooms * room + sums * sum) * sizeof(C)))
+        if (yoke_status status = scratch.reserve((uint64_t)(rooms * room + sums * sum) * sizeof(C)))
             return status;
         C *all_rooms = (C *)scratch.data(), *all_sums = all_rooms + rooms * room;
         share_items(items, shares, slots, [&](int64_t slot, int64_t begin, int64_t end) {

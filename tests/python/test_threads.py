@@ -1,0 +1,197 @@
+"""The number of threads is a matter of speed alone: bits, and what becomes of a team when the process forks or ends work."""
+
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+COUNTS = (1, 2, 3, 8)
+
+
+@pytest.fixture(autouse=True)
+def number_of_threads():
+    before = yoke.get_num_threads()
+    yield
+    yoke.set_num_threads(before)
+
+
+def bits_by_threads(compute):
+    """The distinct results, as bytes, of compute() with each number of threads."""
+    found = set()
+    for threads in COUNTS:
+        yoke.set_num_threads(threads)
+        found.add(compute())
+    return found
+
+
+def bits(x):
+    return x.to(yoke.float32).numpy().tobytes()  # exact from a narrower dtype
+
+
+# ---- products --------------------------------------------------------------------------------------------------------
+
+
+def extents(rng, most):
+    while True:
+        m, n, k = (int(v) for v in np.exp(rng.uniform(0, 7, 3)))
+        if min(m, n, k) > 0 and 4096 < m * n * k < most:
+            return m, n, k
+
+
+def matrix(rng, batch, rows, columns, layout, dtype):
+    """[batch, rows, columns] by rows or by columns, with or without a gap between them."""
+    shape = (batch, columns, rows) if "columns" in layout else (batch, rows, columns)
+    gap = 3 if "gap" in layout else 0
+    x = yoke.tensor(rng.standard_normal((*shape[:2], shape[2] + gap)).astype(np.float32)).to(dtype)[:, :, :shape[2]]
+    return x.transpose(1, 2) if "columns" in layout else x
+
+
+LAYOUTS = ["rows", "columns", "rows gap", "columns gap"]
+
+
+@pytest.mark.parametrize("dtype", [yoke.float32, yoke.bfloat16], ids=str)
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+def test_a_product_has_the_same_bits(dtype, left, right):
+    rng = np.random.default_rng(LAYOUTS.index(left) * 4 + LAYOUTS.index(right))
+    for sample in range(100 if "YOKE_SOAK" in os.environ else 12):
+        m, n, k = extents(rng, 3e7)
+        batch = 1 + sample % 4 % 3 * 3
+        x, y = matrix(rng, batch, m, k, left, dtype), matrix(rng, batch, k, n, right, dtype)
+        assert len(bits_by_threads(lambda: bits(yoke.matmul(x, y)))) == 1, (batch, m, n, k)
+
+
+@pytest.mark.parametrize("dtype", [yoke.float32, yoke.bfloat16], ids=str)
+@pytest.mark.parametrize("m, n, k", [(1, 3000, 700), (700, 1, 3000), (1, 1, 100_000), (128, 512, 784), (512, 784, 128), (17, 2000, 64),
+                                     (2000, 17, 64), (97, 1001, 33), (64, 64, 4000)])
+def test_linear_with_its_bias_and_activation_has_the_same_bits(dtype, m, n, k):
+    rng = np.random.default_rng(m + n + k)
+    x, w, b = (yoke.tensor(rng.standard_normal(s).astype(np.float32)).to(dtype) for s in ((m, k), (n, k), (n,)))
+    assert len(bits_by_threads(lambda: bits(yoke.linear(x, w, b)))) == 1
+    assert len(bits_by_threads(lambda: bits(yoke.gelu(yoke.linear(x, w, b))))) == 1
+
+
+def test_a_cut_product_is_the_product():
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((150, 1000)), rng.standard_normal((1000, 333))
+    for threads in COUNTS:
+        yoke.set_num_threads(threads)
+        x, y = (yoke.tensor(v.astype(np.float32)) for v in (a, b))
+        np.testing.assert_allclose(yoke.matmul(x, y).numpy(), a @ b, atol=2e-3)
+
+
+# ---- trainings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def examples():
+    sys.path.insert(0, str(EXAMPLES))
+    yield
+    sys.path.remove(str(EXAMPLES))
+
+
+@pytest.mark.parametrize("amp", ["off", "bf16"])
+def test_the_main_jobs_losses_are_the_same(examples, amp):
+    import fashion_mnist
+
+    rng = np.random.default_rng(1)
+    images = yoke.tensor(rng.integers(0, 256, (1024, 784)).astype(np.uint8))
+    labels = yoke.tensor(rng.integers(0, 10, 1024))
+
+    def losses():
+        yoke.manual_seed(3)
+        net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+        return tuple(fashion_mnist.train(net, images, labels, 1, amp))
+
+    found = bits_by_threads(losses)
+    assert len(found) == 1
+    assert len(set(next(iter(found)))) == 8  # of eight steps
+
+
+@pytest.mark.parametrize("amp", ["off", "bf16"])
+def test_the_gpts_losses_are_the_same(examples, amp):
+    import gpt
+
+    text = yoke.tensor(list(np.random.default_rng(2).integers(0, 256, 4000)), dtype=yoke.int64)
+
+    def losses():
+        yoke.manual_seed(3)
+        net = gpt.GPT(2, 128, 4, 64)
+        step = gpt.make_step(net, text, 4, 4, amp=amp)
+        return tuple(step().item() for _ in range(4))
+
+    found = bits_by_threads(losses)
+    assert len(found) == 1
+    assert len(set(next(iter(found)))) == 4
+
+
+# ---- processes -------------------------------------------------------------------------------------------------------
+
+
+def child_status(body):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os._exit(0 if body() else 1)
+        except BaseException:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer's allocator hangs in a fork beside a thread")
+def test_children_that_are_forked_amid_work_compute_with_a_team():
+    yoke.set_num_threads(3)
+    x = yoke.randn((300, 300))
+    want, stop = bits(x @ x), threading.Event()
+
+    def work():
+        while not stop.is_set():
+            assert bits(x @ x) == want
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for _ in range(200 if "YOKE_SOAK" in os.environ else 15):
+            assert child_status(lambda: yoke.get_num_threads() == 3 and bits(x @ x) == want) == 0
+    finally:
+        stop.set()
+        worker.join()
+    assert bits(x @ x) == want
+
+
+def threads_of_process():
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_shutdown_ends_the_team_and_the_next_call_makes_it_anew():
+    yoke.set_num_threads(4)
+    yoke.shutdown()
+    others = threads_of_process()
+    x = yoke.randn((300, 300))
+    want = bits(x @ x)
+    for _ in range(3):
+        assert threads_of_process() == others + 3
+        yoke.shutdown()
+        assert threads_of_process() == others
+        assert bits(x @ x) == want
+
+
+def test_an_idle_process_uses_no_processor():
+    yoke.set_num_threads(4)
+    x = yoke.randn((300, 300))
+    for _ in range(50):
+        x @ x
+    time.sleep(0.02)
+    before = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.005
