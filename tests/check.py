@@ -17,6 +17,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+EDGES, EMULATED = "python/test_ops_edges", "emu/ops_edges"  # run as these are
 KERNEL = re.compile(r" T (?:yoke_cuda_|yoke::cpu::base::entry::)(\w+)")
 
 
@@ -48,9 +49,10 @@ def tried_by(named):
 class Build:
     """A configured build folder: its tests, and what each of them needs."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, refresh=True):
         self.folder = folder
-        self.ninja(["build.ninja"])  # a file that was added since is a test too
+        if refresh:
+            self.ninja(["build.ninja"])  # a file that was added since is a test too
         told = self.ctest("--show-only=json-v1")
         self.tests = {test["name"]: test for test in json.loads(told)["tests"] if "command" in test}
         lines = (folder / "tests/needs.txt").read_text().splitlines()
@@ -98,8 +100,9 @@ class Plan:
         """All that could be asked for."""
         shorts = {short_of(name) for name in self.build.tests}
         labels = {name.split("/")[0] for name in self.build.tests}
-        kernels = {path.name for path in (ROOT / "kernels/cuda").glob("*.cu*")}
-        return sorted(shorts | labels | kernels | set(public(table())))
+        ops = set(public(table())) if EDGES in self.build.tests else set()
+        kernels = {path.name for path in (ROOT / "kernels/cuda").glob("*.cu*")} if EMULATED in self.build.tests else set()
+        return sorted(shorts | labels | kernels | ops)
 
     def add(self, name):
         """False if there is nothing of that name."""
@@ -110,12 +113,12 @@ class Plan:
         found = [test for test in self.build.tests if name in (test, test.split("/")[0])]
         found = found or [test for test in self.build.tests if short_of(test) == name and not test.startswith("emu/")]
         self.tests.update(found)
-        is_op = name in table() and "python/test_ops_edges" in self.build.tests
+        is_op = name in table() and EDGES in self.build.tests
         self.ops |= {name} if is_op else set()
         return bool(found) or is_op
 
     def add_kernel(self, path):
-        known = (ROOT / path).is_file() and ("emu/ops_edges" if path.suffix in (".cu", ".cuh") else "python/test_ops_edges") in self.build.tests
+        known = (ROOT / path).is_file() and (EMULATED if path.suffix in (".cu", ".cuh") else EDGES) in self.build.tests
         self.kernels += [path] if known else []
         return known
 
@@ -173,11 +176,11 @@ class Plan:
             return [f"--op={op}" for op in sorted(ops)]
         quick = ["-q", "-p", "no:cacheprovider", "--tb=short"]
         if self.ops:
-            yield "Python", *self.build.like("python/test_ops_edges", "pytest", [*quick, *chosen(self.ops), *files])
+            yield "Python", *self.build.like(EDGES, "pytest", [*quick, *chosen(self.ops), *files])
             filters = [part for op in sorted(self.ops) for part in ("--filter", f"^the op {op} does")]
             yield "Lua", *self.build.like("lua/ops_spec", "busted", [*filters, "tests/lua/ops_spec.lua"])
         if self.emulated:
-            yield "emulated device", *self.build.like("emu/ops_edges", "pytest", [*quick, *chosen(self.emulated), *files])
+            yield "emulated device", *self.build.like(EMULATED, "pytest", [*quick, *chosen(self.emulated), *files])
 
 
 def short_of(test):

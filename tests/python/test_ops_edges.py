@@ -63,8 +63,8 @@ def resized(sample, side, edge, other=7):
 def dtypes_of(name):
     if name in TAKES_INDICES:
         return ["int64"]
-    # Products in float64 are our own loops', others may be oneDNN's.
-    own = ["float64"] if name in PRODUCTS else []
+    # Products in these are our own loops, those in others may be oneDNN's.
+    own = ["float64", "int64"] if name in PRODUCTS else []
     return [d for d in ("float32", "float16", "bfloat16", "int8", *own) if d in CASES[name].dtypes]
 
 

@@ -1,0 +1,79 @@
+"""What developers ask of ./dev and of CMake is understood, or refused with what helps: `check_dev.py SOURCE_DIR BUILD_DIR`."""
+import contextlib
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
+sys.path.insert(0, str(SOURCE / "tests"))
+import check  # noqa: E402
+
+
+def isas(asked, processor="x86_64"):
+    """(exit status, what CMake said) of YOKE_CPU_ISAS."""
+    script = f"""cmake_minimum_required(VERSION 3.25)
+set(YOKE_CPU_ISAS {asked})
+set(CMAKE_SYSTEM_PROCESSOR {processor})
+include({SOURCE}/cmake/YokeIsas.cmake)
+yoke_isas(found)
+message(STATUS "found ${{found}}")
+"""
+    path = BUILD / "tests/isas.cmake"
+    path.write_text(script)
+    done = subprocess.run(["cmake", "-P", path], capture_output=True, text=True)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+class Dev(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.build = check.Build(BUILD, refresh=False)
+
+    def planned(self, name):
+        plan = check.Plan(self.build)
+        self.assertTrue(plan.add(name), name)
+        return plan
+
+    def test_an_unknown_name_is_refused_with_the_nearest(self):
+        plan = check.Plan(self.build)
+        self.assertFalse(plan.add("sofmax"))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(check.refuse("sofmax", plan.names()), 2)
+        self.assertRegex(said.getvalue(), '"sofmax".*nearest are softmax')
+
+    def test_names_of_each_kind_find_their_tests(self):
+        self.assertEqual(self.planned("softmax").ops, {"softmax"})
+        self.assertEqual(self.planned("core/ops/softmax.cpp").ops, {"softmax", "log_softmax"})
+        self.assertLess({"lua/ops_spec", "lua/nn_spec"}, self.planned("lua").tests)
+        self.assertEqual(self.planned("graph").tests, {"python/test_graph", "lua/graph_spec"})
+        self.assertEqual(self.planned("tests/python/test_graph.py").tests, {"python/test_graph"})
+        self.assertEqual(self.planned("kernels/cpu/simd/softmax.cpp").targets(), ["_yoke", "yoke_lua"])
+
+    def test_what_tests_need_is_known_of_each(self):
+        lacking = [name for name in self.build.tests if not self.build.needs.get(name)]
+        self.assertEqual([name for name in lacking if name != "fakes/cuda"], [])  # which, where it is not built, says so
+
+    def test_internal_ops_are_tried_by_what_uses_them(self):
+        self.assertEqual(check.tried_by({"_softmax_backward", "log_softmax"}), ({"softmax", "log_softmax"}, set()))
+        self.assertEqual(check.tried_by({"_adamw"}), (set(), {"optim"}))
+
+    def test_instruction_sets_are_known_by_name(self):
+        self.assertEqual(isas("base v4 base"), (0, "-- found base;v4"))
+        self.assertEqual(isas("base v4", "aarch64"), (0, "-- found base"))
+        for asked, reason in (("base v5", 'names "v5"; there are base, v3, v4'), ("v3", "lacks base")):
+            status, said = isas(asked)
+            self.assertNotEqual(status, 0)
+            self.assertIn(reason, said)
+
+    def test_native_asks_for_the_features_that_are_asked_for_at_run_time(self):
+        asked = [set(re.findall(r'__builtin_cpu_supports\("(\w+)"\)', (SOURCE / path).read_text()))
+                 for path in ("cmake/YokeIsas.cmake", "kernels/cpu/cpuid.cpp")]
+        self.assertGreater(len(asked[0]), 5)
+        self.assertEqual(*asked)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
