@@ -26,7 +26,7 @@ struct Draw {
 // Blocks of threads that a multiprocessor is to hold, as many as registers permit without spilling, and the blocks that
 // a grid has for each: a multiple, so that none is left over while others idle.
 template <class T>
-inline constexpr int kResident = sizeof(T) == 2 ? 6 : 8;
+inline constexpr int kResident = kFitting<(sizeof(T) == 2 ? 6 : 8), kThreads>;
 constexpr int64_t kDrawBlocks = 24;
 
 YOKE_CUDA_END

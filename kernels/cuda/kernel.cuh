@@ -91,6 +91,18 @@ constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kThreads = 256;  // of a block, where a kernel has no reason for another number
 
+// Threads that a multiprocessor has room for, and as many of the blocks that a kernel wants there as fit.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
+    __CUDA_ARCH__ / 100 == 10
+constexpr int kResidentThreads = 2048;
+#elif __CUDA_ARCH__ < 800
+constexpr int kResidentThreads = 1024;
+#else
+constexpr int kResidentThreads = 1536;
+#endif
+template <int kWanted, int kOfThreads>
+inline constexpr int kFitting = std::min(kWanted, kResidentThreads / kOfThreads);
+
 struct Grid {
     int64_t blocks;  // below 2^31
     int threads = kThreads;

@@ -171,10 +171,8 @@ constexpr int64_t kMapBlocks = 32;
 
 // Blocks that a multiprocessor is to hold, as many as registers permit without spilling.
 template <class In, int K>
-inline constexpr int kMapResident = sizeof(typename In::Value) == 8 ? 2
-                                    : K == 1                        ? 6
-                                    : K == 2                        ? 4
-                                                                    : 2;
+inline constexpr int kMapResident =
+    kFitting<sizeof(typename In::Value) == 8 ? 2 : std::max(2, 8 - 2 * K), kThreads>;
 
 template <class In, class Out, int K, class F>
 __global__ void __launch_bounds__(kThreads, kMapResident<In, K>) map_elements(MapPlan<K> plan, F f)

@@ -131,7 +131,8 @@ __device__ inline void take_inputs(const Rows<N> &rows, const Place<N> &place, c
 
 // How many blocks a multiprocessor shall hold: what the registers for the elements leave room for.
 template <class Op, class In, int E>
-inline constexpr int kBlocks = (E > kFew<In> || std::is_same_v<In, Doubles> ? 3 : 4) - Op::kInputs;
+inline constexpr int kBlocks =
+    kFitting<(E > kFew<In> || std::is_same_v<In, Doubles> ? 3 : 4) - Op::kInputs, kMostThreads>;
 
 template <class Op, class In, int E, bool kPacked>
 __global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, In, E> : 1))
