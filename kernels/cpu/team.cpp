@@ -36,7 +36,8 @@ constexpr uint32_t kOneJob = 0x2000;  // the job's number is in the bits from he
 constexpr int64_t kShortPoll = 10'000, kLongPoll = 200'000;
 // What tells of a busy machine: a wait so long for a part that another has taken, or a poll that stood still.
 constexpr int64_t kLongWait = 300'000;
-constexpr int64_t kBusyFor = 100'000'000;
+// One alone may be the system's own doing; beside a busy process one follows the other.
+constexpr int64_t kSignsWithin = 30'000'000, kBusyFor = 100'000'000;
 // Work that pays for waking somebody who must first take a processor from another.
 constexpr int64_t kWorthWaking = 50'000;
 
@@ -73,7 +74,8 @@ static void relax()
 
 void Team::note_busy(int64_t now)
 {
-    busy_until_.store(now + kBusyFor, std::memory_order_relaxed);
+    int64_t before = last_sign_.exchange(now, std::memory_order_relaxed);
+    if (now - before < kSignsWithin) busy_until_.store(now + kBusyFor, std::memory_order_relaxed);
 }
 
 bool Team::is_machine_busy() const
@@ -278,6 +280,7 @@ void Team::forget()
     sleepers_.store(0);
     wanted_.store(1);
     busy_until_.store(0);
+    last_sign_.store(0);
     size_ = 1;
 }
 

@@ -71,6 +71,7 @@ private:
         0};                       // workers in the kernel or on their way, whom nobody has woken
     std::atomic<int> wanted_{1};  // workers of this number and above are to end
     std::atomic<int64_t> busy_until_{0};  // nanoseconds of the monotonic clock
+    std::atomic<int64_t> last_sign_{0};   // when there was a sign of that
     int size_ = 1;
 
     // The job; written while none is open and nobody inside.

@@ -78,7 +78,9 @@ struct Rows {
 // A loop with the dtypes in which its operands are stored.
 class Mapper {
 public:
-    Mapper(const MapLoop &loop, const yoke_dtype *dtypes) : loop_(loop), types_(loop.types)
+    // `total` elements are mapped in all, by whatever threads.
+    Mapper(const MapLoop &loop, const yoke_dtype *dtypes, int64_t total)
+        : loop_(loop), types_(loop.types), far_(is_far(total * loop.types.size[0]))
     {
         int bits = 0;  // of the widest element's size
         for (int i = 0; i < types_.count; i++) {
@@ -100,7 +102,7 @@ public:
             dense &= stride[i] == types_.size[i] && narrow_[i] == YOKE_NONE;
         if (!dense) return run_blocks(data, stride, n);
         int64_t groups = n >> types_.group_bits, whole = groups << types_.group_bits;
-        if (groups) types_.run(loop_.functor, data, groups, is_far(n * types_.size[0]));
+        if (groups) types_.run(loop_.functor, data, groups, far_);
         if (whole == n) return;
         char *rest[kMapOperands];
         for (int i = 0; i < types_.count; i++) rest[i] = data[i] + whole * stride[i];
@@ -183,6 +185,7 @@ private:
 
     const MapLoop &loop_;
     const MapTypes &types_;
+    const bool far_;
     int64_t block_;
     int64_t stored_[kMapOperands];     // bytes of an element
     yoke_dtype narrow_[kMapOperands];  // of an operand whose elements are converted, else YOKE_NONE
@@ -191,7 +194,7 @@ private:
 void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
              const int64_t *stride, int64_t n)
 {
-    Mapper(loop, dtypes).run(data, stride, n);
+    Mapper(loop, dtypes, n).run(data, stride, n);
 }
 
 // ---- whole operands ---------------------------------------------------------------------------------------------
@@ -278,7 +281,7 @@ yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operand
         stride[i] = operands[i]->numel == n ? dtype_size(dtypes[i]) : 0;
         simple = simple && is_simple(*operands[i], n);
     }
-    Mapper mapper(loop, dtypes);
+    Mapper mapper(loop, dtypes, n);
     if (simple)
         mapper.run(data, stride, n);
     else

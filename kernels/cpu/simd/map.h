@@ -22,7 +22,7 @@ constexpr int kMapOperands = 5;  // the result and up to four inputs
 
 // One loop over dense runs: what it is compiled to, and for which operands.
 struct MapTypes {
-    // data: the result, then the inputs. `far` says that the run is longer than the caches.
+    // data: the result, then the inputs. `far` says that all runs together are longer than the caches.
     void (*run)(const void *functor, char *const *data, int64_t groups, bool far);
     uint8_t count;               // of operands
     uint8_t group_bits;          // a group has 1 << group_bits elements

@@ -11,7 +11,7 @@ template <class F>
 inline void parallel_shares(int64_t n, int64_t grain, const F &f)
 {
     if (n < 2 * grain) return n > 0 ? f((int64_t)0, n) : (void)0;
-    int64_t shares = min(team_chunks(), n / grain), share = divide_up(n, shares);
+    int64_t shares = fine_chunks(n / grain), share = divide_up(n, shares);
     parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
 }
 

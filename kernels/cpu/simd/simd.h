@@ -89,7 +89,7 @@ template <class F>
 inline void parallel_range(int64_t n, int64_t grain, const F &f)
 {
     if (n < 2 * grain) return n > 0 ? f((int64_t)0, n) : (void)0;
-    int64_t chunks = min(team_chunks(), n / grain);
+    int64_t chunks = fine_chunks(n / grain);
     int64_t chunk = divide_up(divide_up(n, chunks), 64) * 64;
     parallel_items(divide_up(n, chunk), [&](int64_t i) { f(i * chunk, min(n, (i + 1) * chunk)); });
 }
