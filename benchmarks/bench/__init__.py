@@ -7,6 +7,7 @@ round, so that whatever disturbs the machine disturbs all.
 """
 
 import argparse
+import ctypes
 import datetime
 import json
 import os
@@ -69,6 +70,16 @@ def serve(about, measure):
             traceback.print_exc()
             answer = f"! {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         print(answer, flush=True)
+
+
+def hold_torch(torch, threads):
+    """Keeps PyTorch to so many threads, and the OpenBLAS beneath Debian's, whose own team torch.set_num_threads leaves alone."""
+    torch.set_num_threads(threads)
+    try:
+        openblas = ctypes.CDLL("libopenblas.so.0", mode=os.RTLD_NOLOAD)
+    except OSError:
+        return  # this PyTorch multiplies without it
+    openblas.openblas_set_num_threads(threads)
 
 
 def rounds(contestants, number, seconds):

@@ -4,9 +4,9 @@ import time
 import timeit
 
 import torch
-from bench import serve
+from bench import hold_torch, serve
 
-torch.set_num_threads(1)
+hold_torch(torch, 1)
 names = {"mm": torch.mm, "a": torch.rand(8, 8), "b": torch.rand(8, 8), "w": torch.rand(8, 8, requires_grad=True)}
 CASES = {"mm": "mm(a, b)", "mm, weight": "mm(a, w)"}
 timers = {case: timeit.Timer(code, timer=time.process_time, globals=names) for case, code in CASES.items()}

@@ -5,7 +5,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from bench import serve
+from bench import hold_torch, serve
 
 ROWS, FAR_ROWS, WIDTH = 4096, 131072, 1024
 
@@ -41,7 +41,7 @@ CASES = {
 
 def measure(case, count):
     name, threads = case.rsplit(" ", 1)
-    torch.set_num_threads(int(threads))
+    hold_torch(torch, int(threads))
     repeat = CASES[name]
     with torch.no_grad():
         repeat()

@@ -10,7 +10,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from bench import serve
+from bench import hold_torch, serve
 from torch import nn
 
 LAYERS, WIDTH, HEADS, CONTEXT, BATCH = 6, 256, 4, 256, 8
@@ -88,7 +88,7 @@ def stepper(amp):
 
 def measure(case, count):
     _, amp, threads = case.split()
-    torch.set_num_threads(int(threads))
+    hold_torch(torch, int(threads))
     step = stepper(amp)
     start = time.perf_counter()
     for _ in range(count):

@@ -7,7 +7,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from bench import serve
+from bench import hold_torch, serve
 from torch import nn
 
 BATCH, MOST = 128, 468  # pictures in a batch, whole batches in the data
@@ -41,7 +41,7 @@ def train(steps, amp):
 
 def measure(case, count):
     _, amp, threads = case.split()
-    torch.set_num_threads(int(threads))
+    hold_torch(torch, int(threads))
     steps = min(count, MOST)
     start = time.perf_counter()
     train(steps, amp)

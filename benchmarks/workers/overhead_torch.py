@@ -4,9 +4,9 @@ import time
 import timeit
 
 import torch
-from bench import serve
+from bench import hold_torch, serve
 
-torch.set_num_threads(1)
+hold_torch(torch, 1)
 names = {"torch": torch, "a": torch.rand(8), "b": torch.rand(8), "g": torch.rand(8, requires_grad=True)}
 CASES = {
     "add": "torch.add(a, b)",
