@@ -113,9 +113,12 @@ class Plan:
         found = [test for test in self.build.tests if name in (test, test.split("/")[0])]
         found = found or [test for test in self.build.tests if short_of(test) == name and not test.startswith("emu/")]
         self.tests.update(found)
-        is_op = name in table() and EDGES in self.build.tests
-        self.ops |= {name} if is_op else set()
-        return bool(found) or is_op
+        if name not in table() or EDGES not in self.build.tests:
+            return bool(found)
+        ops, families = tried_by({name})
+        self.ops |= ops
+        self.tests |= {f"python/test_ops_{family}" for family in families} & set(self.build.tests)
+        return True
 
     def add_kernel(self, path):
         known = (ROOT / path).is_file() and (EMULATED if path.suffix in (".cu", ".cuh") else EDGES) in self.build.tests

@@ -75,7 +75,9 @@ YOKE_HD float pow(float x, float y)
     // (-1)^infinity, whose logarithm is 0 times infinity, is 1; and so is anything^0, and 1^anything.
     float unit = select(absolute(y) == kInfinity, 1.0f, real);
     float result = select(x == -1.0f, unit, real);
-    return select(y == 0.0f, 1.0f, select(x == 1.0f, 1.0f, result));
+    float known = select(y == 0.0f, 1.0f, select(x == 1.0f, 1.0f, result));
+    // Of two NaN the first: an instruction keeps that of its first operand, and compilers choose which that is.
+    return select(((int)(x != x) & (int)(y != y)) != 0, x, known);
 }
 
 YOKE_HD double pow(double x, double y)

@@ -71,8 +71,8 @@ yoke_status select_kernels(const KernelTable **out)
     if (!best && (!strcmp(wanted, "v3") || !strcmp(wanted, "v4")))
         return fail(YOKE_E_UNSUPPORTED,
                     "YOKE_CPU_ISA=%s: this build has no kernels for it; configure one with "
-                    "-DYOKE_CPU_ISAS=\"base;%s\", or unset it",
-                    wanted, wanted);
+                    "-DYOKE_CPU_ISAS=\"base;v3;v4\", or unset it",
+                    wanted);
     if (!best)
         return fail(YOKE_E_VALUE, "YOKE_CPU_ISA=%s is not known; use base, v3 or v4, or unset it",
                     wanted);

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -176,7 +177,8 @@ void *Team::thread_main(void *argument)
 
 // ---- the holder -----------------------------------------------------------------------------------------------------
 
-// The program's signal handlers run in the program's own threads.
+// The program's signal handlers run in the program's own threads, but for those of faults: a thread's own fault would end
+// the process without them. It may run wherever the process may, not where the thread that first had work is held to.
 bool Team::start(int number, int *error)
 {
     workers_[number].team = this;
@@ -185,8 +187,12 @@ bool Team::start(int number, int *error)
     pthread_attr_t attributes;
     if ((*error = pthread_attr_init(&attributes))) return false;
     pthread_attr_setstacksize(&attributes, kStackBytes);
+    cpu_set_t processors;
+    if (sched_getaffinity(getpid(), sizeof(processors), &processors) == 0)
+        pthread_attr_setaffinity_np(&attributes, sizeof(processors), &processors);
     sigset_t all, before;
     sigfillset(&all);
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     *error = pthread_create(&workers_[number].thread, &attributes, thread_main, &workers_[number]);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);

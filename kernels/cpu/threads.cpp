@@ -76,8 +76,10 @@ void run_chunks(int64_t count, ChunkFn fn, void *context, int slots)
         return run_alone(count, fn, context);
     t_alone = true;
     int error = 0;
-    if (g_team.size() != size && g_team.resize(size, &error) < size)
-        say_refused(size, g_team.size(), error);
+    if (g_team.size() != size) {
+        g_refused.store(0);  // another number is asked for: what was refused may be had by now
+        if (g_team.resize(size, &error) < size) say_refused(size, g_team.size(), error);
+    }
     g_team.run(count, fn, context);
     t_alone = false;
     g_taken.store(false, std::memory_order_release);

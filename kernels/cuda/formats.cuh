@@ -147,7 +147,7 @@ __device__ inline C value_as(T x)
 template <class T, int N, class C>
 __device__ inline void narrow_all(const C (&from)[N], T (&to)[N])
 {
-    if constexpr (is_half<T> && std::is_same_v<C, float>) {
+    if constexpr (is_half<T> && std::is_same_v<C, float> && N % 2 == 0) {
         YOKE_UNROLL
         for (int k = 0; k < N; k += 2) narrow_pair<T>(from + k, to + k);
     } else {

@@ -101,6 +101,11 @@ TEST(Power, SpecialValuesAreThoseOfTheCLibrary)
     EXPECT_EQ(kernels::pow(0.0f, 0.0f), 1.0f);
     EXPECT_EQ(kernels::pow(-2.0f, 3.0f), -8.0f);
     EXPECT_TRUE(std::isnan(kernels::pow(-8.0f, 1.0f / 3)));
+    const float nan = std::nanf("1"), other = -std::nanf("2");
+    EXPECT_EQ(kernels::bit_cast<uint32_t>(kernels::pow(nan, other)),
+              kernels::bit_cast<uint32_t>(nan));
+    EXPECT_EQ(kernels::bit_cast<uint32_t>(kernels::pow(other, nan)),
+              kernels::bit_cast<uint32_t>(other));
 }
 
 TEST(Power, OfIntegersWraps)

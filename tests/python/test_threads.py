@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -195,3 +196,48 @@ def test_an_idle_process_uses_no_processor():
     before = time.process_time()
     time.sleep(0.5)
     assert time.process_time() - before < 0.005
+
+
+SMALL_STACK = """
+import threading, yoke
+def layers(dtype):
+    x = yoke.randn((1500, 130)).to(dtype=dtype).requires_grad_(True)
+    yoke.batch_norm(x, None, None, training=True).sum().backward()
+    y = yoke.randn((4, 8, 9, 130)).to(dtype=dtype).requires_grad_(True)
+    yoke.group_norm(y, 4).sum().backward()
+    (yoke.softmax(x, -1) * x).sum((0,)).sum().backward()
+yoke.set_num_threads(2)
+layers(yoke.float32)
+threading.stack_size(65536)
+for dtype in (yoke.float32, yoke.float64, yoke.bfloat16, yoke.float16):
+    thread = threading.Thread(target=layers, args=(dtype,))
+    thread.start()
+    thread.join()
+print("lives")
+"""
+
+
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="what a sanitizer puts on the stack takes more")
+def test_layers_run_in_a_thread_with_a_stack_of_64_kib():
+    done = subprocess.run([sys.executable, "-c", SMALL_STACK], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "lives", done.stderr or f"status {done.returncode}"
+
+
+def test_rows_are_shared_however_few_there_are():
+    """Sixty-four rows of a vocabulary are work for a team: its worker has computed too."""
+    yoke.set_num_threads(2)
+    x = yoke.randn((64, 20_000))
+    for op in (lambda: yoke.softmax(x, -1), lambda: yoke.logsumexp(x, (1,)), lambda: yoke.argmax(x, axis=1)):
+        before = seconds_of_workers()
+        for _ in range(40):
+            op()
+        assert seconds_of_workers() > before + 0.001
+
+
+def seconds_of_workers():
+    """What the team's threads have had of processors."""
+    total = 0.0
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        if (task / "comm").read_text().startswith("yoke-"):
+            total += int((task / "schedstat").read_text().split()[0]) / 1e9
+    return total

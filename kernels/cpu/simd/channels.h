@@ -17,9 +17,10 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kPlaneItem = 65536;
-constexpr int64_t kPlaneChunk = 1024;   // values that are loaded at a time
-constexpr int64_t kPlaneColumns = 128;  // channels side by side
-constexpr int64_t kPlaneRows = 64;      // rows of them at a time, so that they stay in a near cache
+constexpr int64_t kPlaneChunk = 1024;  // values that are loaded at a time
+constexpr int64_t kPlaneColumns =
+    32;  // channels side by side: a row of them is two lines, and all rows fit a small stack
+constexpr int64_t kPlaneRows = 64;  // rows of them at a time, so that they stay in a near cache
 
 template <int N>
 struct Planes {

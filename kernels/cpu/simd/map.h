@@ -5,7 +5,8 @@
 //    once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which passes
 //    through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
 //  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to compute
-//    apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument.
+//    apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument
+//    (a quotient of two of them raises the processor's floating-point flags, which nothing here reads).
 //  * f takes and gives stored values (Stored, Converted). f16 has no loop of its own: its elements are converted to a
 //    buffer of floats (instructions do that), and the loop is that of float. Narrow floats (f16, bf16, float8) also
 //    come by a loop of float where the operand's dtype is one and the loop's type is float.

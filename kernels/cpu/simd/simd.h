@@ -84,13 +84,17 @@ inline void parallel_items(int64_t count, const F &f)
     parallel_slots(count, INT32_MAX, [&](int64_t i, int) { f(i); });
 }
 
+// Chunks from this length on are of elements, not rows, and end where a vector or a cache line does.
+constexpr int64_t kLongChunk = 4096;
+
 // f(begin, end) over [0, n), cut to suit the team. For work whose result does not depend on the cut.
 template <class F>
 inline void parallel_range(int64_t n, int64_t grain, const F &f)
 {
     if (n < 2 * grain) return n > 0 ? f((int64_t)0, n) : (void)0;
     int64_t chunks = fine_chunks(n / grain);
-    int64_t chunk = divide_up(divide_up(n, chunks), 64) * 64;
+    int64_t chunk = divide_up(n, chunks);
+    if (chunk >= kLongChunk) chunk = divide_up(chunk, 64) * 64;
     parallel_items(divide_up(n, chunk), [&](int64_t i) { f(i * chunk, min(n, (i + 1) * chunk)); });
 }
 
