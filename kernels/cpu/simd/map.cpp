@@ -48,15 +48,17 @@ static void store_part(const char *from, int64_t bytes, char *to)
 }
 #endif
 
+template <int N>
 static void run_part(const MapLoop &loop, char *const *data, int64_t n)
 {
     const MapTypes &types = loop.types;
-    alignas(64) char buffers[kMapOperands][kGroupBytes];
-    char *place[kMapOperands];
-    for (int i = 0; i < types.count; i++) {
+    alignas(64) char buffers[N][kGroupBytes];
+    char *place[N];
+#pragma GCC unroll 5
+    for (int i = 0; i < N; i++) {
         place[i] = buffers[i];
         if (i > 0)
-            load_padded(data[i], n * types.size[i], ((int64_t)types.size[i] << types.group_bits),
+            load_padded(data[i], n * types.size[i], (int64_t)types.size[i] << types.group_bits,
                         place[i]);
     }
     types.run(loop.functor, place, 1, false);
@@ -106,7 +108,7 @@ public:
         if (whole == n) return;
         char *rest[kMapOperands];
         for (int i = 0; i < types_.count; i++) rest[i] = data[i] + whole * stride[i];
-        run_part(loop_, rest, n - whole);
+        run_rest(rest, n - whole);
     }
 
     // The same for several rows, of no more than a block in all.
@@ -121,6 +123,14 @@ public:
     }
 
 private:
+    void run_rest(char *const *data, int64_t n) const
+    {
+        if (types_.count == 2) return run_part<2>(loop_, data, n);
+        if (types_.count == 3) return run_part<3>(loop_, data, n);
+        if (types_.count == 4) return run_part<4>(loop_, data, n);
+        return run_part<5>(loop_, data, n);
+    }
+
     void run_blocks(char *const *data, const int64_t *stride, int64_t n) const
     {
         alignas(64) char buffers[kMapOperands][kBufferBytes];
@@ -236,15 +246,24 @@ static void map_walk(const Mapper &mapper, const yoke_operand *const *operands, 
     });
 }
 
-// Whether every operand is a dense run of fewer elements than a group has, of the loop's own types.
-static bool is_part(const MapTypes &types, const yoke_operand *const *operands, int64_t n)
+// Fewer elements than a group has, in N dense runs of the loop's own types: what small tensors mostly are, so nothing is
+// prepared that is not needed. False if the operands are anything else.
+template <int N>
+static bool map_part(const MapLoop &loop, const yoke_operand *const *operands)
 {
-    if (n >> types.group_bits != 0) return false;
-    for (int i = 0; i < types.count; i++)
-        if (operands[i]->numel != n || !is_contiguous(*operands[i]) ||
-            dtype_size(operands[i]->dtype) != types.size[i])
-            return false;
-    return true;
+    const int64_t n = operands[0]->numel;
+    if (n >> loop.types.group_bits != 0) return false;
+    char *data[N];
+    bool part = true;
+#pragma GCC unroll 5
+    for (int i = 0; i < N; i++) {
+        const yoke_operand &operand = *operands[i];
+        data[i] = data_of<char>(operand);
+        part &= operand.numel == n && is_contiguous(operand) &&
+                dtype_size(operand.dtype) == loop.types.size[i];
+    }
+    if (part) run_part<N>(loop, data, n);
+    return part;
 }
 
 // Whether an operand is one run beside n elements, or one value for all of them: what small launches mostly are.
@@ -265,18 +284,16 @@ static void map_any(const Mapper &mapper, int count, const yoke_operand *const *
 yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain)
 {
     const int count = loop.types.count;
-    char *data[kMapOperands];
-    for (int i = 0; i < count; i++) data[i] = data_of<char>(*operands[i]);
     const int64_t n = operands[0]->numel;
     if (n == 0) return YOKE_OK;
-    if (is_part(loop.types, operands, n)) {
-        run_part(loop, data, n);
+    if (count == 2 ? map_part<2>(loop, operands) : count == 3 && map_part<3>(loop, operands))
         return YOKE_OK;
-    }
+    char *data[kMapOperands];
     yoke_dtype dtypes[kMapOperands];
     int64_t stride[kMapOperands];
     bool simple = n < 2 * grain && is_contiguous(*operands[0]);
     for (int i = 0; i < count; i++) {
+        data[i] = data_of<char>(*operands[i]);
         dtypes[i] = operands[i]->dtype;
         stride[i] = operands[i]->numel == n ? dtype_size(dtypes[i]) : 0;
         simple = simple && is_simple(*operands[i], n);
