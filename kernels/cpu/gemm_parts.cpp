@@ -4,7 +4,7 @@
 // Two rules keep the bits apart from the number of threads.
 //  * oneDNN's kernels for AVX-512 take dense operands all alike: an element of the result is the same sum in the same
 //    order wherever the cut lies. So one thread cuts nothing, and a team as suits it.
-//  * Its other kernels (before AVX-512, and AMX) do not: the order depends on the extents. There the cut follows from the
+//  * Its other kernels (before AVX-512, and AMX but for small depths) do not: the order depends on the extents. There the cut follows from the
 //    shape alone, and one thread computes the same parts one after the other.
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace yoke::cpu {
 
 // Multiplications that are worth a thread, and those that are worth a part which one thread computes as well.
-constexpr double kPartWork = 1 << 19, kFixedWork = 1 << 22;
+constexpr double kPartWork = 1 << 19, kFixedWork = 1 << 22, kFixedAmxWork = 1 << 28;
 constexpr int64_t kMostFixedParts = 64;
 // Rows or columns between two cuts: what kernels take at once.
 constexpr int64_t kCutUnit = 16;
@@ -127,12 +127,27 @@ static Matrix dense_in(void *room, const Matrix &m, int64_t rows, int64_t column
 
 // ---- the cut of one matrix ----------------------------------------------------------------------------------------
 
-// Whether any cut of dense operands gives the bits of the whole.
-static bool may_cut_anywhere(yoke_dtype dtype)
+// oneDNN's kernels by what a cut does to their bits; see the head of this file.
+enum class Kernels { kAlike, kAmx, kOther };
+
+static Kernels kernels_for(yoke_dtype dtype)
 {
     constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16, kPlain = dnnl_cpu_isa_avx512_core;
     static const unsigned isa = dnnl_get_effective_cpu_isa();
-    return dtype == YOKE_F32 ? (isa & kPlain) == kPlain : isa == kBf16;
+    if (dtype == YOKE_F32) return (isa & kPlain) == kPlain ? Kernels::kAlike : Kernels::kOther;
+    if (isa == kBf16) return Kernels::kAlike;
+    return (isa & kBf16) == kBf16 ? Kernels::kAmx : Kernels::kOther;
+}
+
+// Those of AMX give an element the same bits for depths up to 512 that fill their tiles, in parts that keep to AMX: each
+// of 1657 such cuts that were tried, and not all of 1680 up to 1024.
+constexpr int64_t kAmxDepth = 512, kAmxTile = 32, kAmxUnit = 64;
+
+static bool may_cut_anywhere(const Product &p)
+{
+    const Kernels kernels = kernels_for(p.dtype);
+    if (kernels != Kernels::kAmx) return kernels == Kernels::kAlike;
+    return p.k <= kAmxDepth && p.k % kAmxTile == 0 && std::min(p.m, p.n) >= kAmxUnit;
 }
 
 class Cut {
@@ -185,8 +200,8 @@ void Cut::choose_fixed()
 {
     const Product &p = whole_;
     double work = (double)p.m * (double)p.n * (double)p.k, most = 1.125 * cost(true, 1);
-    for (int64_t parts = 2; parts <= kMostFixedParts && work >= kFixedWork * (double)parts;
-         parts *= 2)
+    const double least = kernels_for(p.dtype) == Kernels::kAmx ? kFixedAmxWork : kFixedWork;
+    for (int64_t parts = 2; parts <= kMostFixedParts && work >= least * (double)parts; parts *= 2)
         for (bool along_rows : {false, true})
             if (double each = cost(along_rows, parts); each <= most) {
                 bool better = parts_ < parts || each < cost(along_rows_, parts);
@@ -213,13 +228,17 @@ void Cut::choose_for_team(int64_t batch)
 Cut::Cut(const Product &product, int64_t batch)
     : whole_(product), size_(product.dtype == YOKE_F32 ? 4 : 2)
 {
-    if (may_cut_anywhere(product.dtype))
+    const bool amx = kernels_for(product.dtype) == Kernels::kAmx;
+    const int64_t unit = amx ? kAmxUnit : kCutUnit;
+    if (may_cut_anywhere(product))
         choose_for_team(batch);
     else
         choose_fixed();
     int64_t length = along_rows_ ? product.m : product.n;
-    int64_t units = (length + kCutUnit - 1) / kCutUnit;
-    step_ = (units + parts_ - 1) / parts_ * kCutUnit;
+    int64_t units = (length + unit - 1) / unit;
+    step_ = (units + parts_ - 1) / parts_ * unit;
+    if (amx && length % step_ != 0 && length % step_ < kAmxTile)
+        step_ = length;  // the rest would be no AMX
     parts_ = (length + step_ - 1) / step_;
     make_room();
 }
