@@ -102,17 +102,15 @@ struct BeforeNarrow {
 template <class To, class From>
 static yoke_status convert_all(const yoke_operand &dst, const yoke_operand &src)
 {
-    constexpr bool both_narrow = kernels::is_narrow<To> && kernels::is_narrow<From>;
     using Source = std::conditional_t<kernels::is_narrow<From>, float, From>;
-    if constexpr (std::is_same_v<To, From>) return YOKE_OK;
-    // The pair that autocast converts, and that no instruction of every processor does.
-    else if constexpr ((std::is_same_v<To, bf16> && std::is_same_v<From, float>) ||
-                       (std::is_same_v<From, bf16> && std::is_same_v<To, float>))
+    constexpr bool between_floats = (std::is_same_v<To, bf16> && std::is_same_v<From, float>) ||
+                                    (std::is_same_v<To, float> && std::is_same_v<From, bf16>);
+    if constexpr (std::is_same_v<To, From>)
+        return YOKE_OK;
+    else if constexpr (between_floats)  // what autocast converts most: no buffer between
         return map<To, From>(Converted<To, From>(), kGrain, dst, src);
-    else if constexpr (kernels::is_narrow<To> && !both_narrow && !std::is_same_v<From, float>)
-        return map<float, From>(BeforeNarrow<From>(), kGrain, dst, src);
     else if constexpr (kernels::is_narrow<To>)
-        return map<float, float>(Converted<float, float>(), kGrain, dst, src);
+        return map<float, Source>(BeforeNarrow<Source>(), kGrain, dst, src);
     else
         return map<To, Source>(Converted<To, Source>(), kGrain, dst, src);
 }

@@ -1,7 +1,7 @@
 // Elementwise maps: result = f(inputs), over any strides and by the whole team.
 //
 // Contract
-//  * map<Out, A…>(result, inputs…, f) is compiled to one loop, over dense runs (dense_loop). All that is left is done
+//  * map<Out, A…>(f, grain, result, inputs…) is compiled to one loop, over dense runs (dense_loop). All that is left is done
 //    once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which passes
 //    through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
 //  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to compute
