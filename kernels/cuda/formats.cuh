@@ -53,29 +53,7 @@ YOKE_FORMAT(Bools, bool, 1, YOKE_NO_CASES, bool)
 YOKE_FORMAT(Words, uint64_t, 8 + 4 + 2 + 1, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
 YOKE_FORMAT(Anything, void, 0, YOKE_STORED_TYPES, float)               // what a cast writes
 
-// f.operator()<Format>() for the format of a dtype that is computed in.
-template <class F>
-inline yoke_status for_any_format(const yoke_launch *launch, const char *operand, yoke_dtype dtype,
-                                  const F &f)
-{
-    switch (dtype) {
-        case YOKE_F32:
-        case YOKE_BF16:
-        case YOKE_F16:
-            return f.template operator()<Floats>();
-        case YOKE_F64:
-            return f.template operator()<Doubles>();
-        case YOKE_I64:
-        case YOKE_I32:
-        case YOKE_I8:
-        case YOKE_U8:
-        case YOKE_BOOL:
-            return f.template operator()<Integers>();
-        default:
-            return bad_dtype(launch, operand, dtype);
-    }
-}
-
+// f.operator()<Format>() for the format of a dtype that is computed in: of floats, and of every one.
 template <class F>
 inline yoke_status for_float_format(const yoke_launch *launch, const char *operand,
                                     yoke_dtype dtype, const F &f)
@@ -89,6 +67,22 @@ inline yoke_status for_float_format(const yoke_launch *launch, const char *opera
             return f.template operator()<Doubles>();
         default:
             return bad_dtype(launch, operand, dtype);
+    }
+}
+
+template <class F>
+inline yoke_status for_any_format(const yoke_launch *launch, const char *operand, yoke_dtype dtype,
+                                  const F &f)
+{
+    switch (dtype) {
+        case YOKE_I64:
+        case YOKE_I32:
+        case YOKE_I8:
+        case YOKE_U8:
+        case YOKE_BOOL:
+            return f.template operator()<Integers>();
+        default:
+            return for_float_format(launch, operand, dtype, f);
     }
 }
 
