@@ -67,11 +67,6 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept
     x.node_rewrites = x.storage->rewrites.load(std::memory_order_relaxed);
 }
 
-bool grad_enabled() noexcept
-{
-    return !thread_state().grad_disabled;
-}
-
 bool set_grad_enabled(bool enabled) noexcept
 {
     int32_t &disabled = thread_state().grad_disabled;

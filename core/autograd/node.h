@@ -71,7 +71,10 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept;
 
 // ---- Grad mode of the calling thread -----------------------------------------------------------------
 
-bool grad_enabled() noexcept;
+inline bool grad_enabled() noexcept
+{
+    return !thread_state().grad_disabled;
+}
 bool set_grad_enabled(bool enabled) noexcept;  // returns what it was
 
 class NoGrad {

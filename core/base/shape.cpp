@@ -40,11 +40,6 @@ void Dims::erase(int position)
     --count_;
 }
 
-bool same(IntList a, IntList b)
-{
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
-
 std::string to_string(IntList list)
 {
     std::string text = "[";
@@ -69,15 +64,6 @@ int64_t checked_numel(IntList shape, const char *call)
         fail(YOKE_E_VALUE, "%s: shape %s has more elements than memory can address (%lld at most)",
              call, to_string(shape).c_str(), static_cast<long long>(INT64_MAX >> 3));
     return empty ? 0 : numel;
-}
-
-void contiguous_strides(IntList shape, int64_t *strides)
-{
-    int64_t step = 1;
-    for (size_t i = shape.size(); i-- > 0;) {
-        strides[i] = step;
-        step *= std::max<int64_t>(shape[i], 1);
-    }
 }
 
 bool is_contiguous(IntList shape, const int64_t *strides)

@@ -42,7 +42,13 @@ private:
     int64_t values_[YOKE_MAX_NDIM];
 };
 
-bool same(IntList a, IntList b);
+inline bool same(IntList a, IntList b)
+{
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i)  // a call of memcmp takes longer than a shape's few sizes
+        if (a[i] != b[i]) return false;
+    return true;
+}
 
 // "[2, 3]"
 std::string to_string(IntList list);
@@ -51,7 +57,14 @@ std::string to_string(IntList list);
 int64_t checked_numel(IntList shape, const char *call);
 
 // Row-major strides.
-void contiguous_strides(IntList shape, int64_t *strides);
+inline void contiguous_strides(IntList shape, int64_t *strides)
+{
+    int64_t step = 1;
+    for (size_t i = shape.size(); i-- > 0;) {
+        strides[i] = step;
+        step *= shape[i] > 1 ? shape[i] : 1;
+    }
+}
 bool is_contiguous(IntList shape, const int64_t *strides);
 
 // 0 ≤ result < ndim; raises YOKE_E_INDEX that names call, axis and ndim. `ndim` 0 admits -1 and 0, as NumPy's scalars do.

@@ -6,7 +6,7 @@
 
 namespace yoke::detail {
 
-thread_local ThreadState *current __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local ThreadState *current __attribute__((tls_model("initial-exec"))) = nullptr;
 void (*drop_memory_cache)(void *cache) = nullptr;
 void (*drop_stream)(yoke_stream *stream) = nullptr;
 

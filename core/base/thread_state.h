@@ -46,7 +46,8 @@ struct ThreadState {
 };
 
 namespace detail {
-extern thread_local ThreadState *current __attribute__((tls_model("initial-exec")));
+// constinit: read without asking first whether it is initialised.
+extern constinit thread_local ThreadState *current __attribute__((tls_model("initial-exec")));
 ThreadState &make_thread_state();
 // core/memory registers how to return memory_cache when a thread ends.
 extern void (*drop_memory_cache)(void *cache);

@@ -1,43 +1,15 @@
 #include "core/memory/blocks.h"
 
 #include "core/base/log.h"
-#include "core/base/thread_state.h"
 #include "core/device/capture.h"
 #include "core/device/late.h"
 #include "core/memory/poison.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <new>
 
 namespace yoke {
-
-uint64_t class_size(uint64_t bytes, uint64_t alignment)
-{
-    uint64_t step = std::max(kSmallStep, alignment);
-    if (bytes > kMaxSmall) {
-        const int power = std::bit_width(bytes - 1) - 1;  // 2^power < bytes <= 2^(power+1)
-        step = std::max(step, uint64_t{1} << (power - 3));
-    }
-    return (bytes + step - 1) & ~(step - 1);
-}
-
-int class_index(uint64_t size)
-{
-    if (size <= kMaxSmall) return static_cast<int>((size - 1) / kSmallStep);
-    const int power = std::bit_width(size - 1) - 1;
-    const uint64_t eighth = ((size - 1) >> (power - 3)) & 7;
-    return kSmallClasses + (power - 12) * 8 + static_cast<int>(eighth);
-}
-
-uint64_t index_size(int index)
-{
-    const auto i = static_cast<uint64_t>(index);
-    if (index < kSmallClasses) return (i + 1) * kSmallStep;
-    const uint64_t power = 12 + (i - kSmallClasses) / 8, eighth = (i - kSmallClasses) % 8;
-    return (uint64_t{1} << power) + ((eighth + 1) << (power - 3));
-}
 
 BlockStack::~BlockStack()
 {
@@ -125,7 +97,10 @@ void DeviceMemory::keep_fenced(FencedBlock &&block, uint8_t lane)
 yoke_status DeviceMemory::obtain(uint64_t size, void **block) noexcept
 {
     const yoke_status status = device_.backend->alloc(device_.handle, size, block);
-    if (status == YOKE_OK) raise(reserved_, max_reserved_, size);
+    if (status == YOKE_OK) {
+        const auto bytes = static_cast<int64_t>(size);
+        raise_peak(max_reserved_, reserved_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+    }
     return status;
 }
 
@@ -166,14 +141,6 @@ void DeviceMemory::flush() noexcept
             while (void *block = arena->classes[index].pop()) release(block, index_size(index));
         for (const FencedBlock &each : arena->fenced) release(each.block, index_size(each.index));
     }
-}
-
-ThreadCache *ThreadCache::of_thread() noexcept
-{
-    ThreadState &thread = thread_state();
-    if (!thread.memory_cache) [[unlikely]]
-        thread.memory_cache = calloc(1, sizeof(ThreadCache));
-    return static_cast<ThreadCache *>(thread.memory_cache);
 }
 
 bool ThreadCache::Bin::grow() noexcept

@@ -9,8 +9,12 @@
 #pragma once
 
 #include "core/base/fork.h"
+#include "core/base/tally.h"
 #include "core/device/stream.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -26,10 +30,32 @@ inline constexpr int kClasses = kSmallClasses + (62 - 12) * 8;
 
 // The size of the class of a request, at most an eighth more than asked for beyond 4 KiB. `alignment`
 // is the device's, a power of two. 0 < bytes <= kMaxBlock.
-uint64_t class_size(uint64_t bytes, uint64_t alignment);
+inline uint64_t class_size(uint64_t bytes, uint64_t alignment)
+{
+    uint64_t step = std::max(kSmallStep, alignment);
+    if (bytes > kMaxSmall) {
+        const int power = std::bit_width(bytes - 1) - 1;  // 2^power < bytes <= 2^(power+1)
+        step = std::max(step, uint64_t{1} << (power - 3));
+    }
+    return (bytes + step - 1) & ~(step - 1);
+}
+
 // The number of the class of that size.
-int class_index(uint64_t size);
-uint64_t index_size(int index);
+inline int class_index(uint64_t size)
+{
+    if (size <= kMaxSmall) return static_cast<int>((size - 1) / kSmallStep);
+    const int power = std::bit_width(size - 1) - 1;
+    const uint64_t eighth = ((size - 1) >> (power - 3)) & 7;
+    return kSmallClasses + (power - 12) * 8 + static_cast<int>(eighth);
+}
+
+inline uint64_t index_size(int index)
+{
+    const auto i = static_cast<uint64_t>(index);
+    if (index < kSmallClasses) return (i + 1) * kSmallStep;
+    const uint64_t power = 12 + (i - kSmallClasses) / 8, eighth = (i - kSmallClasses) % 8;
+    return (uint64_t{1} << power) + ((eighth + 1) << (power - 3));
+}
 
 // ---- A short stack of blocks that never raises ------------------------------------------------------
 
@@ -86,21 +112,24 @@ public:
     // Everything that waits goes back to the backend.
     void flush() noexcept;
 
-    void count_alloc(uint64_t size) noexcept { raise(allocated_, max_allocated_, size); }
-    void count_free(uint64_t size) noexcept
+    void count_alloc(uint64_t size) noexcept
     {
-        allocated_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+        raise_peak(max_allocated_, step_allocated(size, static_cast<int64_t>(size)));
     }
+    void count_free(uint64_t size) noexcept { step_allocated(size, -static_cast<int64_t>(size)); }
 
     Device &device() const noexcept { return device_; }
 
 private:
     friend struct MemoryStatistics;
     using Counter = std::atomic<int64_t>;
-    static void raise(Counter &now, Counter &peak, uint64_t size) noexcept
+    // Small blocks come and go with every op. The others are seen in one order, so that their peak is exact.
+    int64_t step_allocated(uint64_t size, int64_t step) noexcept
     {
-        const auto bytes = static_cast<int64_t>(size);
-        const int64_t reached = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+        return size <= kMaxSmall ? allocated_.add(step) : allocated_.add_shared(step);
+    }
+    static void raise_peak(Counter &peak, int64_t reached) noexcept
+    {
         int64_t most = peak.load(std::memory_order_relaxed);
         while (reached > most &&
                !peak.compare_exchange_weak(most, reached, std::memory_order_relaxed)) {
@@ -113,7 +142,7 @@ private:
     Mutex mutex_{LockRank::kMemory};
     std::vector<std::unique_ptr<Arena>> arenas_;  // few: one for each stream in use
     std::atomic<int> fenced_{0};                  // blocks that wait with fences
-    alignas(64) Counter allocated_{0};
+    alignas(64) Tally allocated_;
     Counter max_allocated_{0};
     Counter reserved_{0};
     Counter max_reserved_{0};
@@ -151,7 +180,13 @@ struct ThreadCache {
     Slot slots[kDevices];
 
     // The calling thread's; nullptr if there is no host memory for it.
-    static ThreadCache *of_thread() noexcept;
+    static ThreadCache *of_thread() noexcept
+    {
+        ThreadState &thread = thread_state();
+        if (!thread.memory_cache) [[unlikely]]
+            thread.memory_cache = calloc(1, sizeof(ThreadCache));
+        return static_cast<ThreadCache *>(thread.memory_cache);
+    }
 
     // A waiting block of that class, or nullptr; and the way back, false if there is no room.
     void *take(const Device &device, int index, uint8_t lane) noexcept;

@@ -19,7 +19,7 @@ struct MemoryStatistics {
     static MemoryStats read(const DeviceMemory &memory)
     {
         MemoryStats stats;
-        stats.allocated = memory.allocated_.load(std::memory_order_relaxed);
+        stats.allocated = memory.allocated_.sum();
         stats.reserved = memory.reserved_.load(std::memory_order_relaxed);
         // Read after the present values, a peak may lag behind them for an instant.
         stats.max_allocated = std::max(stats.allocated, memory.max_allocated_.load());
@@ -28,7 +28,7 @@ struct MemoryStatistics {
     }
     static void reset_peaks(DeviceMemory &memory)
     {
-        memory.max_allocated_.store(memory.allocated_.load());
+        memory.max_allocated_.store(memory.allocated_.sum());
         memory.max_reserved_.store(memory.reserved_.load());
     }
 };

@@ -26,11 +26,6 @@ void BlockOwner::note_use(uint8_t lane) noexcept
     if (lane != lane_) uses_.fetch_or(lane_bit(lane));
 }
 
-BlockOwner *BlockOwner::of_thread() noexcept
-{
-    return static_cast<BlockOwner *>(thread_state().block_owner);
-}
-
 void BlockOwner::serve_thread()
 {
     thread_state().block_owner = this;

@@ -21,7 +21,10 @@ public:
     // The calling thread's requests come here from now on, or no longer.
     void serve_thread();
     void stop_serving_thread();
-    static BlockOwner *of_thread() noexcept;
+    static BlockOwner *of_thread() noexcept
+    {
+        return static_cast<BlockOwner *>(thread_state().block_owner);
+    }
 
     Device &device() const noexcept { return device_; }
     // As allocate_block; the capacity is marked, so that free_block finds its way back.

@@ -79,11 +79,6 @@ void RecordedLaunch::run(const Device &device, int64_t random_base)
 
 // ---- capture ------------------------------------------------------------------------------------------------------
 
-Graph *Graph::of_thread() noexcept
-{
-    return static_cast<Graph *>(thread_state().graph);
-}
-
 Graph::Graph(Device &device) : device_(device) {}
 
 Graph::~Graph()

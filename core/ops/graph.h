@@ -39,7 +39,7 @@ public:
               std::span<yoke_tensor *const> tensors, std::span<const Tensor> results);
 
     // The graph that the calling thread captures, or nullptr.
-    static Graph *of_thread() noexcept;
+    static Graph *of_thread() noexcept { return static_cast<Graph *>(thread_state().graph); }
 
 private:
     enum class State { kEmpty, kCapturing, kReady };

@@ -67,11 +67,13 @@ template <class Make>
 void Plan::replace_list(int arg, Make make)
 {
     yoke_arg &value = args_[arg];
-    held_list_.reserve(static_cast<size_t>(value.count));
+    std::vector<yoke_tensor *> list;
+    list.reserve(static_cast<size_t>(value.count));
     for (int i = 0; i < value.count; ++i) {
-        held_list_.push_back(make(*value.v.tensors[i]));
-        list_.push_back(held_list_.back().get());
+        held_.push_back(make(*value.v.tensors[i]));
+        list.push_back(held_.back().get());
     }
+    list_ = std::move(list);
     value = arg_tensors(list_);
 }
 
@@ -90,7 +92,7 @@ void Plan::separate_list(int arg, const yoke_tensor &x)
 void Plan::replace(int arg, Tensor tensor)
 {
     args_[arg] = arg_tensor(*tensor);
-    held_[held_count_++] = std::move(tensor);
+    held_.push_back(std::move(tensor));
 }
 
 IntList Plan::keep(const Dims &dims)

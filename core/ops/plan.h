@@ -61,10 +61,8 @@ private:
     Tensor results_[kMaxResults];
     Source sources_[kMaxResults] = {};
     int result_count_ = 0;
-    Tensor held_[kMaxArgs];
-    int held_count_ = 0;
-    std::vector<Tensor> held_list_;  // of the one list argument that an op has
-    std::vector<yoke_tensor *> list_;
+    std::vector<Tensor> held_;         // what replaces arguments
+    std::vector<yoke_tensor *> list_;  // of the one list argument that an op has
     yoke_dtype scalar_dtype_ = YOKE_NONE;
     double work_ = 0;
     Dims kept_[2];

@@ -207,8 +207,8 @@ void Call::launch()
     }
     for (int k = 0; k < plan_.result_count_; ++k)
         describe_operand(operands.append(), plan_.results_[k].get(), YOKE_OPERAND_WRITE);
-    double bytes = 0;
-    for (const yoke_operand &o : operands) bytes += static_cast<double>(o.bytes);
+    uint64_t bytes = 0;
+    for (const yoke_operand &o : operands) bytes += o.bytes;
     Device &device = plan_.device_;
     const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
     yoke_launch record{sizeof(yoke_launch),
@@ -219,7 +219,7 @@ void Call::launch()
                        param_count,
                        device.handle,
                        nullptr,
-                       op_.cost == Cost::kGemm ? plan_.work_ : bytes,
+                       op_.cost == Cost::kGemm ? plan_.work_ : static_cast<double>(bytes),
                        nullptr,
                        tf32_flag(),
                        0};

@@ -1,19 +1,14 @@
 #include "core/ops/tf32.h"
 
-#include "core/backend/backend.h"
 #include "core/base/config.h"
 
-#include <atomic>
 #include <string_view>
 
 namespace yoke {
 
-namespace {
+std::atomic<int> detail::tf32{-1};
 
-// -1: not yet read from the configuration.
-std::atomic<int> tf32{-1};
-
-__attribute__((cold)) bool read_wish()
+bool detail::read_tf32()
 {
     const char *text = config("YOKE_ALLOW_TF32");
     int unread = -1;  // what the program set meanwhile stands
@@ -21,22 +16,9 @@ __attribute__((cold)) bool read_wish()
     return tf32.load() != 0;
 }
 
-}  // namespace
-
-bool allows_tf32()
-{
-    const int known = tf32.load(std::memory_order_relaxed);
-    return known >= 0 ? known != 0 : read_wish();
-}
-
-uint32_t tf32_flag()
-{
-    return thread_state().fits_tf32 || allows_tf32() ? YOKE_LAUNCH_TF32 : 0;
-}
-
 void allow_tf32(bool allowed) noexcept
 {
-    tf32.store(allowed, std::memory_order_relaxed);
+    detail::tf32.store(allowed, std::memory_order_relaxed);
 }
 
 }  // namespace yoke

@@ -3,18 +3,33 @@
 // Every launch record carries it (YOKE_LAUNCH_TF32), so that what a graph was captured with stays with the graph.
 #pragma once
 
+#include "core/backend/backend.h"
 #include "core/base/thread_state.h"
+
+#include <atomic>
 
 namespace yoke {
 
+namespace detail {
+extern std::atomic<int> tf32;  // -1: not yet read from the configuration
+__attribute__((cold)) bool read_tf32();
+}  // namespace detail
+
 // At first what YOKE_ALLOW_TF32 says, else false. Raises YOKE_E_VALUE for a value that cannot be read.
-bool allows_tf32();
+inline bool allows_tf32()
+{
+    const int known = detail::tf32.load(std::memory_order_relaxed);
+    return known >= 0 ? known != 0 : detail::read_tf32();
+}
 
 // For launches of every thread from now on.
 void allow_tf32(bool allowed) noexcept;
 
 // YOKE_LAUNCH_TF32 where a launch of the calling thread may round, else 0.
-uint32_t tf32_flag();
+inline uint32_t tf32_flag()
+{
+    return thread_state().fits_tf32 || allows_tf32() ? YOKE_LAUNCH_TF32 : 0;
+}
 
 // While one that `fits` lives, its thread multiplies nothing but what TF32 holds exactly, and may use it unasked.
 class FitsTf32 {

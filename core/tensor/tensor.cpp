@@ -1,6 +1,7 @@
 #include "core/tensor/tensor.h"
 
 #include "core/base/pool.h"
+#include "core/base/tally.h"
 #include "core/memory/memory.h"
 #include "core/tensor/live.h"
 
@@ -12,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-std::atomic<int64_t> live_tensors{0};
+Tally live_tensors;
 
 // Fills everything that follows from shape and strides.
 Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
@@ -230,7 +231,7 @@ bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcep
 
 int64_t live_tensor_count() noexcept
 {
-    return live_tensors.load(std::memory_order_relaxed);
+    return live_tensors.sum();
 }
 
 std::string describe(const yoke_tensor &x)
@@ -243,11 +244,11 @@ std::string describe(const yoke_tensor &x)
 yoke_tensor::yoke_tensor(size_t axes) noexcept
     : ndim(static_cast<int16_t>(axes)), strides_(shape_ + axes)
 {
-    yoke::live_tensors.fetch_add(1, std::memory_order_relaxed);
+    yoke::live_tensors.add(1);
 }
 
 yoke_tensor::~yoke_tensor()
 {
-    yoke::live_tensors.fetch_sub(1, std::memory_order_relaxed);
+    yoke::live_tensors.add(-1);
     if (device && !device->host) yoke::detail::forget_live(this);
 }

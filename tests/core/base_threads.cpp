@@ -3,6 +3,7 @@
 #include "core/base/library.h"
 #include "core/base/pool.h"
 #include "core/base/refcount.h"
+#include "core/base/tally.h"
 #include "core/base/thread_state.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
@@ -55,6 +56,30 @@ TEST(Pool, ABlockMayBeFreedByAnotherThread)
 TEST(Pool, ASizeBeyondMemoryIsOutOfMemory)
 {
     expect_error(YOKE_E_OOM, {"no host memory"}, [] { pool_alloc(SIZE_MAX / 2); });
+}
+
+TEST(Tally, IsTheSumOfWhatAllThreadsAdd)
+{
+    static Tally tally;
+    EXPECT_EQ(tally.add(5), 5);  // this thread is the first
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([t] {
+            for (int i = 0; i < 20000; ++i) t % 2 ? tally.add(3) : tally.add_shared(-2);
+        });
+    for (int i = 0; i < 20000; ++i) tally.add(-1);
+    for (std::thread &thread : threads) thread.join();
+    EXPECT_EQ(tally.sum(), 5 - 20000 + 2 * 20000 * 3 - 2 * 20000 * 2);
+    EXPECT_EQ(tally.add_shared(1), tally.sum());
+}
+
+TEST(Tally, StaysExactAfterItsFirstThreadHasEnded)
+{
+    static Tally tally;
+    std::thread([] { tally.add(7); }).join();
+    for (int i = 0; i < 10; ++i)  // their states may lie where the first one's lay
+        std::thread([] { tally.add(1); }).join();
+    EXPECT_EQ(tally.add(1), 18);
 }
 
 int dropped = 0;
