@@ -281,13 +281,12 @@ static void map_any(const Mapper &mapper, int count, const yoke_operand *const *
     return map_walk<5>(mapper, operands, grain);
 }
 
-yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain)
+// Apart from map_operands, whose small launches need none of its registers and stack.
+static __attribute__((noinline)) void map_whole(const MapLoop &loop,
+                                                const yoke_operand *const *operands, int64_t grain)
 {
     const int count = loop.types.count;
     const int64_t n = operands[0]->numel;
-    if (n == 0) return YOKE_OK;
-    if (count == 2 ? map_part<2>(loop, operands) : count == 3 && map_part<3>(loop, operands))
-        return YOKE_OK;
     char *data[kMapOperands];
     yoke_dtype dtypes[kMapOperands];
     int64_t stride[kMapOperands];
@@ -303,6 +302,14 @@ yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operand
         mapper.run(data, stride, n);
     else
         map_any(mapper, count, operands, grain);
+}
+
+yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain)
+{
+    const int count = loop.types.count;
+    if (operands[0]->numel == 0) return YOKE_OK;
+    if (!(count == 2 ? map_part<2>(loop, operands) : count == 3 && map_part<3>(loop, operands)))
+        map_whole(loop, operands, grain);
     return YOKE_OK;
 }
 
