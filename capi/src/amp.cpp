@@ -7,50 +7,38 @@
 using namespace yoke;
 using namespace yoke::capi;
 
-namespace {
-
-// The handle of C is the region itself.
-yoke_autocast *to_handle(Autocast *region)
-{
-    return reinterpret_cast<yoke_autocast *>(region);
-}
-
-Autocast *from_handle(yoke_autocast *handle)
-{
-    return reinterpret_cast<Autocast *>(handle);
-}
-
-}  // namespace
-
 yoke_status yoke_autocast_create(int32_t enabled, yoke_dtype dtype, int32_t cache_enabled,
                                  yoke_autocast **out)
 {
     constexpr const char *call = "yoke_autocast_create";
     return guard(call, [&] {
         yoke_autocast *&place = need_out(out, call);
-        place = to_handle(Autocast::make(enabled != 0, dtype, cache_enabled != 0).detach());
+        place = hand_out<yoke_autocast>(Autocast::make(enabled != 0, dtype, cache_enabled != 0));
     });
 }
 
 yoke_autocast *yoke_autocast_swap(yoke_autocast *region)
 {
-    return to_handle(set_autocast(from_handle(region)));
+    constexpr const char *call = "yoke_autocast_swap";
+    return guard_value(call, static_cast<yoke_autocast *>(nullptr), [&] {
+        return lend<yoke_autocast>(set_autocast(object_of(region, call, "region")));
+    });
 }
 
 yoke_autocast *yoke_autocast_current(void)
 {
-    return to_handle(current_autocast());
+    return guard_value("yoke_autocast_current", static_cast<yoke_autocast *>(nullptr),
+                       [] { return lend<yoke_autocast>(current_autocast()); });
 }
 
 yoke_autocast *yoke_autocast_retain(yoke_autocast *region)
 {
-    if (region) from_handle(region)->retain();
-    return region;
+    return retain_handle(region, "yoke_autocast_retain");
 }
 
 void yoke_autocast_release(yoke_autocast *region)
 {
-    if (region) from_handle(region)->release();
+    release_handle(region, "yoke_autocast_release");
 }
 
 int32_t yoke_is_autocast_enabled(void)

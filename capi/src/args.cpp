@@ -49,9 +49,10 @@ yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count
     return guard(name, [&] {
         for (int i = 0; i < out_count; ++i) need_out(outs[i], name);
         check_arguments(name, op, args, arg_count);
+        const auto lists = resolve_args(args, arg_count, kOps[op], name);
         Tensor results[kMaxResults];
         run(op, args, results);
-        for (int i = 0; i < out_count; ++i) *outs[i] = results[i].detach();
+        for (int i = 0; i < out_count; ++i) *outs[i] = hand_out(std::move(results[i]));
     });
 }
 
@@ -63,7 +64,7 @@ void give_list(int32_t op, yoke_arg *args, yoke_tensor **outs, int64_t capacity,
         fail(YOKE_E_VALUE, "%s: %lld results, but argument 'capacity' is %lld", call,
              static_cast<long long>(*count), static_cast<long long>(capacity));
     std::vector<Tensor> results = run_list(op, args);
-    for (size_t i = 0; i < results.size(); ++i) outs[i] = results[i].detach();
+    for (size_t i = 0; i < results.size(); ++i) outs[i] = hand_out(std::move(results[i]));
 }
 
 yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
@@ -73,6 +74,7 @@ yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_
         need(count, name, "count") = 0;
         if (capacity > 0) need(outs, name, "outs");
         check_arguments(name, op, args, arg_count);
+        const auto lists = resolve_args(args, arg_count, kOps[op], name);
         give_list(op, args, outs, capacity, count, short_name(name));
     });
 }

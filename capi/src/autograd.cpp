@@ -45,7 +45,7 @@ yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out)
     constexpr const char *call = "yoke_tensor_detach";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = alias(need(tensor, call, "tensor")).detach();
+        place = hand_out(alias(need(tensor, call, "tensor")));
     });
 }
 
@@ -102,7 +102,7 @@ yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient, int32_t re
     constexpr const char *call = "yoke_backward";
     return guard(call, [&] {
         yoke_tensor *const roots[] = {&need(tensor, call, "tensor")};
-        yoke_tensor *const weights[] = {gradient};
+        yoke_tensor *const weights[] = {object_of(gradient, call, "gradient")};
         backward(roots, weights, retain_graph != 0);
     });
 }
@@ -120,10 +120,9 @@ yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count, yoke_tensor *c
             fail(YOKE_E_VALUE, "%s: argument 'outputs' is empty; give at least one tensor",
                  short_name(call));
         const auto wanted = need_tensors(inputs, input_count, call, "inputs");
-        std::vector<yoke_tensor *> weights(roots.size());
-        if (gradients) std::copy_n(gradients, roots.size(), weights.begin());
+        const Tensors weights(gradients, gradients ? count : 0, call, "gradients", true);
         std::vector<Tensor> found = yoke::gradients(roots, weights, wanted, retain_graph != 0);
-        for (size_t i = 0; i < places.size(); ++i) places[i] = found[i].detach();
+        for (size_t i = 0; i < places.size(); ++i) places[i] = hand_out(std::move(found[i]));
     });
 }
 
@@ -132,14 +131,16 @@ yoke_status yoke_tensor_grad(yoke_tensor *tensor, yoke_tensor **out)
     constexpr const char *call = "yoke_tensor_grad";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = grad_of(need(tensor, call, "tensor"), short_name(call)).detach();
+        place = hand_out(grad_of(need(tensor, call, "tensor"), short_name(call)));
     });
 }
 
 yoke_status yoke_tensor_set_grad(yoke_tensor *tensor, yoke_tensor *grad)
 {
     constexpr const char *call = "yoke_tensor_set_grad";
-    return guard(call, [&] { set_grad_of(need(tensor, call, "tensor"), grad, short_name(call)); });
+    return guard(call, [&] {
+        set_grad_of(need(tensor, call, "tensor"), object_of(grad, call, "grad"), short_name(call));
+    });
 }
 
 yoke_status yoke_tensor_zero_grad(yoke_tensor *tensor, int32_t set_to_none)

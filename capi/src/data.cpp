@@ -11,6 +11,6 @@ yoke_status yoke_read_idx(const char *path, yoke_tensor **out)
     constexpr const char *call = "yoke_read_idx";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = read_idx(&need(path, call, "path"), open_device("cpu")).detach();
+        place = hand_out(read_idx(&need(path, call, "path"), open_device("cpu")));
     });
 }

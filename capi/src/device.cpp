@@ -48,12 +48,12 @@ yoke_status yoke_device_get(const char *kind, int32_t index, yoke_device **out)
 
 yoke_device *yoke_device_retain(yoke_device *device)
 {
-    return device ? retained(*device) : nullptr;
+    return retain_handle(device, "yoke_device_retain");
 }
 
 void yoke_device_release(yoke_device *device)
 {
-    if (device) device->release();
+    release_handle(device, "yoke_device_release");
 }
 
 yoke_status yoke_device_count(const char *kind, int32_t *count)

@@ -61,15 +61,15 @@ yoke_status yoke_doctor(uint32_t flags, double deadline, yoke_report **out)
     return guard(call, [&] {
         yoke_report *&place = need_out(out, call);
         doctor::Report report = examined(options_of(flags, deadline, call));
-        yoke_report *made = new yoke_report;
+        auto made = Ref<yoke_report>::adopt(new yoke_report);
         made->report = std::move(report);
-        place = made;
+        place = hand_out<yoke_report>(std::move(made));
     });
 }
 
 void yoke_report_release(yoke_report *report)
 {
-    if (report) report->release();
+    release_handle(report, "yoke_report_release");
 }
 
 int32_t yoke_report_count(yoke_report *report)

@@ -16,9 +16,14 @@ ScalerOptions from_public(const yoke_grad_scaler_options *options, const char *c
             given.growth_interval, given.growth_tracker, given.disabled == 0};
 }
 
-yoke_grad_scaler &need_scaler(yoke_grad_scaler *scaler, const char *call)
+InTurn<yoke_grad_scaler> need_scaler(yoke_grad_scaler *scaler, const char *call)
 {
-    return need(scaler, call, "scaler");
+    return {need(scaler, call, "scaler"), call, "grad scaler"};
+}
+
+InTurn<yoke_optimizer> need_optimizer(yoke_optimizer *optimizer, const char *call)
+{
+    return {need(optimizer, call, "optimizer"), call, "optimizer"};
 }
 
 }  // namespace
@@ -28,13 +33,14 @@ yoke_status yoke_grad_scaler_create(const yoke_grad_scaler_options *options, yok
     constexpr const char *call = "yoke_grad_scaler_create";
     return guard(call, [&] {
         yoke_grad_scaler *&place = need_out(out, call);
-        place = new yoke_grad_scaler(from_public(options, call, "options"));
+        place = hand_out<yoke_grad_scaler>(Ref<yoke_grad_scaler>::adopt(
+            new yoke_grad_scaler(from_public(options, call, "options"))));
     });
 }
 
 void yoke_grad_scaler_release(yoke_grad_scaler *scaler)
 {
-    if (scaler) scaler->release();
+    release_handle(scaler, "yoke_grad_scaler_release");
 }
 
 yoke_status yoke_grad_scaler_scale(yoke_grad_scaler *scaler, yoke_tensor *x, yoke_tensor **out)
@@ -42,7 +48,7 @@ yoke_status yoke_grad_scaler_scale(yoke_grad_scaler *scaler, yoke_tensor *x, yok
     constexpr const char *call = "yoke_grad_scaler_scale";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = need_scaler(scaler, call).scale(need(x, call, "x")).detach();
+        place = hand_out(need_scaler(scaler, call)->scale(need(x, call, "x")));
     });
 }
 
@@ -50,32 +56,32 @@ yoke_status yoke_grad_scaler_unscale(yoke_grad_scaler *scaler, yoke_optimizer *o
 {
     constexpr const char *call = "yoke_grad_scaler_unscale";
     return guard(call,
-                 [&] { need_scaler(scaler, call).unscale(need(optimizer, call, "optimizer")); });
+                 [&] { need_scaler(scaler, call)->unscale(*need_optimizer(optimizer, call)); });
 }
 
 yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_grad_scaler_step";
-    return guard(call, [&] { need_scaler(scaler, call).step(need(optimizer, call, "optimizer")); });
+    return guard(call, [&] { need_scaler(scaler, call)->step(*need_optimizer(optimizer, call)); });
 }
 
 yoke_status yoke_grad_scaler_update(yoke_grad_scaler *scaler)
 {
     constexpr const char *call = "yoke_grad_scaler_update";
-    return guard(call, [&] { need_scaler(scaler, call).update(); });
+    return guard(call, [&] { need_scaler(scaler, call)->update(); });
 }
 
 yoke_status yoke_grad_scaler_update_to(yoke_grad_scaler *scaler, yoke_tensor *scale)
 {
     constexpr const char *call = "yoke_grad_scaler_update_to";
-    return guard(call, [&] { need_scaler(scaler, call).update_to(need(scale, call, "scale")); });
+    return guard(call, [&] { need_scaler(scaler, call)->update_to(need(scale, call, "scale")); });
 }
 
 yoke_status yoke_grad_scaler_get_state(yoke_grad_scaler *scaler, yoke_grad_scaler_options *state)
 {
     constexpr const char *call = "yoke_grad_scaler_get_state";
     return guard(call, [&] {
-        const ScalerOptions now = need_scaler(scaler, call).state();
+        const ScalerOptions now = need_scaler(scaler, call)->state();
         write_struct(state,
                      yoke_grad_scaler_options{sizeof(yoke_grad_scaler_options), !now.enabled,
                                               now.init_scale, now.growth_factor, now.backoff_factor,
@@ -89,7 +95,7 @@ yoke_status yoke_grad_scaler_set_state(yoke_grad_scaler *scaler,
 {
     constexpr const char *call = "yoke_grad_scaler_set_state";
     return guard(call,
-                 [&] { need_scaler(scaler, call).set_state(from_public(state, call, "state")); });
+                 [&] { need_scaler(scaler, call)->set_state(from_public(state, call, "state")); });
 }
 
 yoke_status yoke_grad_scaler_set_rule(yoke_grad_scaler *scaler, double growth_factor,
@@ -97,6 +103,6 @@ yoke_status yoke_grad_scaler_set_rule(yoke_grad_scaler *scaler, double growth_fa
 {
     constexpr const char *call = "yoke_grad_scaler_set_rule";
     return guard(call, [&] {
-        need_scaler(scaler, call).set_rule(growth_factor, backoff_factor, growth_interval);
+        need_scaler(scaler, call)->set_rule(growth_factor, backoff_factor, growth_interval);
     });
 }

@@ -8,22 +8,12 @@ using namespace yoke::capi;
 
 namespace {
 
-// The handle of C is the graph itself.
-yoke_graph *to_handle(Graph *graph)
-{
-    return reinterpret_cast<yoke_graph *>(graph);
-}
-
-Graph *from_handle(yoke_graph *handle)
-{
-    return reinterpret_cast<Graph *>(handle);
-}
-
-Graph &need_graph(yoke_graph *handle, const char *call)
+InTurn<Graph> need_graph(yoke_graph *handle, const char *call)
 {
     if (!handle)
-        fail(YOKE_E_VALUE, "%s: argument 'graph' is NULL; give what yoke_graph_create made", call);
-    return *from_handle(handle);
+        fail(YOKE_E_VALUE, "%s: argument 'graph' is NULL; give what yoke_graph_create made",
+             short_name(call));
+    return {*object_of(handle, call, "graph"), call, "graph"};
 }
 
 }  // namespace
@@ -33,40 +23,42 @@ yoke_status yoke_graph_create(yoke_device *device, yoke_graph **out)
     constexpr const char *call = "yoke_graph_create";
     return guard(call, [&] {
         yoke_graph *&place = need_out(out, call);
-        place = to_handle(new Graph(device_or_current(device)));
+        place = hand_out<yoke_graph>(Ref<Graph>::adopt(new Graph(device_or_current(device))));
     });
 }
 
 yoke_graph *yoke_graph_retain(yoke_graph *graph)
 {
-    if (graph) from_handle(graph)->retain();
-    return graph;
+    return retain_handle(graph, "yoke_graph_retain");
 }
 
 void yoke_graph_release(yoke_graph *graph)
 {
-    if (graph) from_handle(graph)->release_handle();
+    if (Graph *captured = take_back(graph, "yoke_graph_release")) captured->release_handle();
 }
 
 yoke_status yoke_graph_begin(yoke_graph *graph)
 {
     constexpr const char *call = "yoke_graph_begin";
-    return guard(call, [&] { need_graph(graph, call).begin(); });
+    return guard(call, [&] { need_graph(graph, call)->begin(); });
 }
 
 yoke_status yoke_graph_end(yoke_graph *graph)
 {
     constexpr const char *call = "yoke_graph_end";
-    return guard(call, [&] { need_graph(graph, call).end(); });
+    return guard(call, [&] { need_graph(graph, call)->end(); });
 }
 
 void yoke_graph_abort(yoke_graph *graph)
 {
-    if (graph) from_handle(graph)->abort();
+    constexpr const char *call = "yoke_graph_abort";
+    guard(call, [&] {
+        if (graph) object_of(graph, call, "graph")->abort();
+    });
 }
 
 yoke_status yoke_graph_replay(yoke_graph *graph)
 {
     constexpr const char *call = "yoke_graph_replay";
-    return guard(call, [&] { need_graph(graph, call).replay(); });
+    return guard(call, [&] { need_graph(graph, call)->replay(); });
 }

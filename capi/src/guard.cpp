@@ -39,15 +39,17 @@ void check_list(const void *items, int64_t count, const char *call, const char *
              argument, static_cast<long long>(count));
 }
 
-std::span<yoke_tensor *const> need_tensors(yoke_tensor *const *items, int64_t count,
-                                           const char *call, const char *argument)
+Tensors::Tensors(yoke_tensor *const *items, int64_t count, const char *call, const char *argument,
+                 bool optional)
+    : list_(need_list(items, count, call, argument))
 {
-    const auto list = need_list(items, count, call, argument);
-    for (size_t i = 0; i < list.size(); ++i)
-        if (!list[i])
+    for (size_t i = 0; i < list_.size() && !optional; ++i)
+        if (!list_[i])
             fail(YOKE_E_VALUE, "%s: item %zu of argument '%s' is NULL", short_name(call), i,
                  argument);
-    return list;
+    if (!checks_handles()) return;
+    for (yoke_tensor *handle : list_) found_.push_back(object_of(handle, call, argument));
+    list_ = found_;
 }
 
 }  // namespace yoke::capi

@@ -4,9 +4,13 @@
 // details become the calling thread's last error. Success touches neither. This is the only try/catch of the C API.
 #pragma once
 
+#include "capi/src/handles.h"
 #include "core/base/error.h"
 #include "core/base/shape.h"
+#include "core/base/turn.h"
 #include "core/device/device.h"
+
+#include <vector>
 
 namespace yoke::capi {
 
@@ -23,6 +27,22 @@ yoke_status guard(const char *call, Body &&body) noexcept
         return keep_exception(call);
     }
 }
+
+// An object that serves one thread at a time, for as long as this lives.
+template <class T>
+class InTurn {
+public:
+    InTurn(T &object, const char *call, const char *what)
+        : turn_(object.turns, call + sizeof("yoke_") - 1, what), object_(object)
+    {
+    }
+    T *operator->() const { return &object_; }
+    T &operator*() const { return object_; }
+
+private:
+    const Turn turn_;
+    T &object_;
+};
 
 // For functions that give their result directly: `missing` stands for a failure.
 template <class T, class Body>
@@ -50,7 +70,10 @@ T &need(T *pointer, const char *call, const char *argument)
 {
     if (!pointer) [[unlikely]]
         fail_null(call, argument);
-    return *pointer;
+    if constexpr (kIsHandle<T>)
+        return *object_of(pointer, call, argument);
+    else
+        return *pointer;
 }
 
 // An output: must be there, and is NULL until the call has succeeded.
@@ -73,13 +96,29 @@ std::span<T> need_list(T *items, int64_t count, const char *call, const char *ar
     return {items, static_cast<size_t>(count)};
 }
 
-// The same for handles, none of which may be NULL.
-std::span<yoke_tensor *const> need_tensors(yoke_tensor *const *items, int64_t count,
-                                           const char *call, const char *argument);
+// The tensors behind a caller's list of handles.
+class Tensors {
+public:
+    // Raises for a NULL among them, unless `optional`.
+    Tensors(yoke_tensor *const *items, int64_t count, const char *call, const char *argument,
+            bool optional = false);
+    operator std::span<yoke_tensor *const>() const { return list_; }
+    size_t size() const { return list_.size(); }
+    bool empty() const { return list_.empty(); }
+
+private:
+    std::span<yoke_tensor *const> list_;
+    std::vector<yoke_tensor *> found_;  // in the checking mode, where a handle is not the object
+};
+inline Tensors need_tensors(yoke_tensor *const *items, int64_t count, const char *call,
+                            const char *argument)
+{
+    return Tensors(items, count, call, argument);
+}
 
 inline Device &device_or_current(yoke_device *device)
 {
-    return device ? *device : current_device();
+    return device ? need(device, "yoke_device", "device") : current_device();
 }
 
 }  // namespace yoke::capi

@@ -61,22 +61,21 @@ yoke_status yoke_inventory_take(yoke_inventory **out)
     constexpr const char *call = "yoke_inventory_take";
     return guard(call, [&] {
         yoke_inventory *&place = need_out(out, call);
-        auto made = std::make_unique<yoke_inventory>();
+        auto made = Ref<yoke_inventory>::adopt(new yoke_inventory);
         made->machine = take_inventory();
         made->topology = topology_text(made->machine);
-        place = made.release();
+        place = hand_out<yoke_inventory>(std::move(made));
     });
 }
 
 yoke_inventory *yoke_inventory_retain(yoke_inventory *inventory)
 {
-    if (inventory) inventory->retain();
-    return inventory;
+    return retain_handle(inventory, "yoke_inventory_retain");
 }
 
 void yoke_inventory_release(yoke_inventory *inventory)
 {
-    if (inventory) inventory->release();
+    release_handle(inventory, "yoke_inventory_release");
 }
 
 int32_t yoke_inventory_count(yoke_inventory *inventory)

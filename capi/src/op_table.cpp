@@ -165,9 +165,10 @@ yoke_status yoke_op_invoke(int32_t op, const yoke_arg *args, int32_t arg_count, 
         check_counts(def, args, arg_count, outs, out_count);
         yoke_arg full[kMaxArgs];
         complete(def, args, arg_count, full);
+        const auto lists = resolve_args(full, def.arg_count, def, call);
         Tensor results[kMaxResults];
         run(op, full, results);
-        for (int32_t i = 0; i < out_count; ++i) outs[i] = results[i].detach();
+        for (int32_t i = 0; i < out_count; ++i) outs[i] = hand_out(std::move(results[i]));
     });
 }
 
@@ -185,6 +186,7 @@ yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_co
         check_arg_count(def, args, arg_count);
         yoke_arg full[kMaxArgs];
         complete(def, args, arg_count, full);
+        const auto lists = resolve_args(full, def.arg_count, def, call);
         give_list(op, full, outs, capacity, count, def.name);
     });
 }

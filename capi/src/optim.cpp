@@ -46,20 +46,20 @@ yoke_adam_options to_public(const AdamOptions &o)
         sizeof(yoke_adam_options), o.master_weights, o.lr, o.beta1, o.beta2, o.eps, o.weight_decay};
 }
 
-yoke_optimizer &need_optimizer(yoke_optimizer *optimizer, const char *call)
+InTurn<yoke_optimizer> need_optimizer(yoke_optimizer *optimizer, const char *call)
 {
-    return need(optimizer, call, "optimizer");
+    return {need(optimizer, call, "optimizer"), call, "optimizer"};
 }
 
 template <class Kind>
-Kind &need_kind(yoke_optimizer *optimizer, const char *call)
+InTurn<Kind> need_kind(yoke_optimizer *optimizer, const char *call)
 {
-    yoke_optimizer &any = need_optimizer(optimizer, call);
+    yoke_optimizer &any = need(optimizer, call, "optimizer");
     auto *kind = dynamic_cast<Kind *>(&any);
     if (!kind)
         fail(YOKE_E_TYPE, "%s: the optimizer is %s; call the functions of its own kind",
              short_name(call), any.kind());
-    return *kind;
+    return {*kind, call, "optimizer"};
 }
 
 template <class Kind, class Options>
@@ -67,9 +67,9 @@ yoke_status add_group(yoke_optimizer *optimizer, yoke_tensor *const *params, int
                       const Options *options, const char *call)
 {
     return guard(call, [&] {
-        Kind &kind = need_kind<Kind>(optimizer, call);
-        kind.add_group(need_tensors(params, count, call, "params"),
-                       options ? from_public(options, call, "options") : kind.defaults());
+        const auto kind = need_kind<Kind>(optimizer, call);
+        kind->add_group(need_tensors(params, count, call, "params"),
+                        options ? from_public(options, call, "options") : kind->defaults());
     });
 }
 
@@ -78,7 +78,7 @@ yoke_status get_options(yoke_optimizer *optimizer, int64_t group, Options *optio
                         const char *call)
 {
     return guard(call, [&] {
-        write_struct(options, to_public(need_kind<Kind>(optimizer, call).options(group)), call,
+        write_struct(options, to_public(need_kind<Kind>(optimizer, call)->options(group)), call,
                      "options");
     });
 }
@@ -88,7 +88,7 @@ yoke_status set_options(yoke_optimizer *optimizer, int64_t group, const Options 
                         const char *call)
 {
     return guard(call, [&] {
-        need_kind<Kind>(optimizer, call).set_options(group, from_public(options, call, "options"));
+        need_kind<Kind>(optimizer, call)->set_options(group, from_public(options, call, "options"));
     });
 }
 
@@ -97,7 +97,8 @@ yoke_status create_adam(const yoke_adam_options *defaults, bool decoupled, yoke_
 {
     return guard(call, [&] {
         yoke_optimizer *&place = need_out(out, call);
-        place = new Adam(from_public(defaults, call, "defaults"), decoupled);
+        place = hand_out<yoke_optimizer>(
+            Ref<Adam>::adopt(new Adam(from_public(defaults, call, "defaults"), decoupled)));
     });
 }
 
@@ -110,7 +111,8 @@ yoke_status yoke_sgd_create(const yoke_sgd_options *defaults, yoke_optimizer **o
     constexpr const char *call = "yoke_sgd_create";
     return guard(call, [&] {
         yoke_optimizer *&place = need_out(out, call);
-        place = new Sgd(from_public(defaults, call, "defaults"));
+        place = hand_out<yoke_optimizer>(
+            Ref<Sgd>::adopt(new Sgd(from_public(defaults, call, "defaults"))));
     });
 }
 
@@ -166,25 +168,24 @@ yoke_status yoke_adam_set_options(yoke_optimizer *optimizer, int64_t group,
 
 yoke_optimizer *yoke_optimizer_retain(yoke_optimizer *optimizer)
 {
-    if (optimizer) optimizer->retain();
-    return optimizer;
+    return retain_handle(optimizer, "yoke_optimizer_retain");
 }
 
 void yoke_optimizer_release(yoke_optimizer *optimizer)
 {
-    if (optimizer) optimizer->release();
+    release_handle(optimizer, "yoke_optimizer_release");
 }
 
 yoke_status yoke_optimizer_step(yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_optimizer_step";
-    return guard(call, [&] { need_optimizer(optimizer, call).step(); });
+    return guard(call, [&] { need_optimizer(optimizer, call)->step(); });
 }
 
 yoke_status yoke_optimizer_zero_grad(yoke_optimizer *optimizer, int32_t set_to_none)
 {
     constexpr const char *call = "yoke_optimizer_zero_grad";
-    return guard(call, [&] { need_optimizer(optimizer, call).zero_grad(set_to_none != 0); });
+    return guard(call, [&] { need_optimizer(optimizer, call)->zero_grad(set_to_none != 0); });
 }
 
 yoke_status yoke_optimizer_get_lr(yoke_optimizer *optimizer, int64_t group, double *lr)
@@ -192,21 +193,21 @@ yoke_status yoke_optimizer_get_lr(yoke_optimizer *optimizer, int64_t group, doub
     constexpr const char *call = "yoke_optimizer_get_lr";
     return guard(call, [&] {
         need(lr, call, "lr");
-        *lr = need_optimizer(optimizer, call).lr(group);
+        *lr = need_optimizer(optimizer, call)->lr(group);
     });
 }
 
 yoke_status yoke_optimizer_set_lr(yoke_optimizer *optimizer, int64_t group, double lr)
 {
     constexpr const char *call = "yoke_optimizer_set_lr";
-    return guard(call, [&] { need_optimizer(optimizer, call).set_lr(group, lr); });
+    return guard(call, [&] { need_optimizer(optimizer, call)->set_lr(group, lr); });
 }
 
 int64_t yoke_optimizer_group_count(yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_optimizer_group_count";
     return guard_value(call, int64_t{-1}, [&] {
-        return static_cast<int64_t>(need_optimizer(optimizer, call).group_count());
+        return static_cast<int64_t>(need_optimizer(optimizer, call)->group_count());
     });
 }
 
@@ -215,7 +216,7 @@ yoke_status yoke_optimizer_param_count(yoke_optimizer *optimizer, int64_t group,
     constexpr const char *call = "yoke_optimizer_param_count";
     return guard(call, [&] {
         need(count, call, "count");
-        *count = static_cast<int64_t>(need_optimizer(optimizer, call).params(group).size());
+        *count = static_cast<int64_t>(need_optimizer(optimizer, call)->params(group).size());
     });
 }
 
@@ -225,12 +226,13 @@ yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64
     constexpr const char *call = "yoke_optimizer_param";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        const auto &params = need_optimizer(optimizer, call).params(group);
+        const auto turn = need_optimizer(optimizer, call);
+        const auto &params = turn->params(group);
         if (index < 0 || static_cast<size_t>(index) >= params.size())
             fail(YOKE_E_INDEX, "%s: argument 'index' is %lld; group %lld has %zu parameters",
                  short_name(call), static_cast<long long>(index), static_cast<long long>(group),
                  params.size());
-        place = Tensor(params[static_cast<size_t>(index)]).detach();
+        place = hand_out(Tensor(params[static_cast<size_t>(index)]));
     });
 }
 
@@ -238,7 +240,7 @@ const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_t index)
 {
     constexpr const char *call = "yoke_optimizer_state_name";
     return guard_value(call, static_cast<const char *>(nullptr), [&] {
-        const auto names = need_optimizer(optimizer, call).state_names();
+        const auto names = need_optimizer(optimizer, call)->state_names();
         return index >= 0 && static_cast<size_t>(index) < names.size()
                    ? names[static_cast<size_t>(index)]
                    : nullptr;
@@ -251,8 +253,8 @@ yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t group, i
     constexpr const char *call = "yoke_optimizer_get_state";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place =
-            need_optimizer(optimizer, call).state(group, index, &need(name, call, "name")).detach();
+        place = hand_out(
+            need_optimizer(optimizer, call)->state(group, index, &need(name, call, "name")));
     });
 }
 
@@ -261,6 +263,7 @@ yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group, i
 {
     constexpr const char *call = "yoke_optimizer_set_state";
     return guard(call, [&] {
-        need_optimizer(optimizer, call).set_state(group, index, &need(name, call, "name"), value);
+        need_optimizer(optimizer, call)
+            ->set_state(group, index, &need(name, call, "name"), object_of(value, call, "value"));
     });
 }

@@ -57,7 +57,7 @@ std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
     return join(uuids, ",");
 }
 
-yoke_explanation *explain(std::string_view text)
+std::unique_ptr<yoke_explanation> explain(std::string_view text)
 {
     const Spec spec = parse_spec(text);
     Candidates all = find_candidates(spec, false);
@@ -71,7 +71,7 @@ yoke_explanation *explain(std::string_view text)
     made->inventory = Ref<yoke_inventory>::adopt(new yoke_inventory);
     made->inventory->topology = topology_text(all.machine);
     made->inventory->machine = std::move(all.machine);
-    return made.release();
+    return made;
 }
 
 }  // namespace
@@ -107,13 +107,13 @@ yoke_status yoke_explain(const char *spec, yoke_explanation **out)
     constexpr const char *call = "yoke_explain";
     return guard(call, [&] {
         yoke_explanation *&place = need_out(out, call);
-        place = explain(spec ? spec : "auto");
+        place = hand_out(explain(spec ? spec : "auto"));
     });
 }
 
 void yoke_explanation_release(yoke_explanation *explanation)
 {
-    delete explanation;
+    delete take_back(explanation, "yoke_explanation_release");
 }
 
 int32_t yoke_explanation_count(yoke_explanation *explanation)
@@ -140,8 +140,9 @@ yoke_status yoke_explanation_get(yoke_explanation *explanation, int32_t index,
 yoke_inventory *yoke_explanation_inventory(yoke_explanation *explanation)
 {
     constexpr const char *call = "yoke_explanation_inventory";
-    return guard_value(call, static_cast<yoke_inventory *>(nullptr),
-                       [&] { return need(explanation, call, "explanation").inventory.get(); });
+    return guard_value(call, static_cast<yoke_inventory *>(nullptr), [&] {
+        return lend<yoke_inventory>(need(explanation, call, "explanation").inventory.get());
+    });
 }
 
 const char *yoke_explanation_problem(yoke_explanation *explanation)

@@ -12,7 +12,7 @@ yoke_status yoke_stream_create(yoke_device *device, int32_t priority, yoke_strea
     constexpr const char *call = "yoke_stream_create";
     return guard(call, [&] {
         yoke_stream *&place = need_out(out, call);
-        place = make_stream(device_or_current(device), priority).detach();
+        place = hand_out<yoke_stream>(make_stream(device_or_current(device), priority));
     });
 }
 
@@ -21,19 +21,18 @@ yoke_status yoke_stream_wrap(void *native, yoke_device *device, yoke_stream **ou
     constexpr const char *call = "yoke_stream_wrap";
     return guard(call, [&] {
         yoke_stream *&place = need_out(out, call);
-        place = wrap_stream(device_or_current(device), native).detach();
+        place = hand_out<yoke_stream>(wrap_stream(device_or_current(device), native));
     });
 }
 
 yoke_stream *yoke_stream_retain(yoke_stream *stream)
 {
-    if (stream) stream->retain();
-    return stream;
+    return retain_handle(stream, "yoke_stream_retain");
 }
 
 void yoke_stream_release(yoke_stream *stream)
 {
-    if (stream) stream->release();
+    release_handle(stream, "yoke_stream_release");
 }
 
 yoke_device *yoke_stream_device(yoke_stream *stream)
@@ -90,7 +89,7 @@ yoke_status yoke_current_stream(yoke_device *device, yoke_stream **out)
     constexpr const char *call = "yoke_current_stream";
     return guard(call, [&] {
         yoke_stream *&place = need_out(out, call);
-        place = current_stream(device_or_current(device)).detach();
+        place = hand_out<yoke_stream>(current_stream(device_or_current(device)));
     });
 }
 
@@ -112,19 +111,18 @@ yoke_status yoke_event_create(int32_t timing, yoke_event **out)
     constexpr const char *call = "yoke_event_create";
     return guard(call, [&] {
         yoke_event *&place = need_out(out, call);
-        place = make_event(timing != 0).detach();
+        place = hand_out<yoke_event>(make_event(timing != 0));
     });
 }
 
 yoke_event *yoke_event_retain(yoke_event *event)
 {
-    if (event) event->retain();
-    return event;
+    return retain_handle(event, "yoke_event_retain");
 }
 
 void yoke_event_release(yoke_event *event)
 {
-    if (event) event->release();
+    release_handle(event, "yoke_event_release");
 }
 
 yoke_status yoke_event_record(yoke_event *event, yoke_stream *stream)
@@ -132,7 +130,7 @@ yoke_status yoke_event_record(yoke_event *event, yoke_stream *stream)
     constexpr const char *call = "yoke_event_record";
     return guard(call, [&] {
         yoke_event &recorded = need(event, call, "event");
-        if (stream) return record_event(recorded, *stream);
+        if (stream) return record_event(recorded, need(stream, call, "stream"));
         const Fence *fence = recorded.fence.load(std::memory_order_acquire);
         record_event(recorded, current_stream(fence ? fence->device : current_device()));
     });

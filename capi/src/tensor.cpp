@@ -29,13 +29,12 @@ T read(const char *call, yoke_tensor *tensor, T missing, Read &&get)
 
 yoke_tensor *yoke_tensor_retain(yoke_tensor *tensor)
 {
-    if (tensor) tensor->retain();
-    return tensor;
+    return retain_handle(tensor, "yoke_tensor_retain");
 }
 
 void yoke_tensor_release(yoke_tensor *tensor)
 {
-    if (tensor) tensor->release();
+    release_handle(tensor, "yoke_tensor_release");
 }
 
 yoke_status yoke_tensor_from_memory(void *data, const int64_t *shape, int64_t ndim,
@@ -45,9 +44,8 @@ yoke_status yoke_tensor_from_memory(void *data, const int64_t *shape, int64_t nd
     constexpr const char *call = "yoke_tensor_from_memory";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = from_memory(data, need_shape(shape, ndim, call), strides, dtype,
-                            device_or_current(device), drop, user, short_name(call))
-                    .detach();
+        place = hand_out(from_memory(data, need_shape(shape, ndim, call), strides, dtype,
+                                     device_or_current(device), drop, user, short_name(call)));
     });
 }
 
@@ -69,7 +67,7 @@ yoke_status yoke_tensor_from_data(const void *data, int64_t bytes, const int64_t
                  static_cast<unsigned long long>(made->nbytes()));
         allocate_memory(*made);
         copy_from_host(*made, data, made->nbytes(), short_name(call));
-        place = made.detach();
+        place = hand_out(std::move(made));
     });
 }
 
@@ -179,7 +177,7 @@ yoke_status yoke_tensor_from_dlpack(void *managed, int32_t versioned, yoke_tenso
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         if (!managed) fail_null(call, "managed");
-        place = from_dlpack(managed, versioned != 0).detach();
+        place = hand_out(from_dlpack(managed, versioned != 0));
     });
 }
 

@@ -13,6 +13,25 @@ using namespace yoke::capi;
 
 namespace {
 
+// A caller's key, with the tensors behind its handles.
+class Key {
+public:
+    Key(const yoke_index *items, int64_t count, const char *call)
+        : items_(need_list(items, count, call, "items"))
+    {
+        if (!checks_handles()) return;
+        found_.assign(items_.begin(), items_.end());
+        for (yoke_index &item : found_)
+            if (item.kind == YOKE_INDEX_TENSOR) item.tensor = object_of(item.tensor, call, "items");
+        items_ = found_;
+    }
+    operator Items() const { return items_; }
+
+private:
+    Items items_;
+    std::vector<yoke_index> found_;
+};
+
 // The one element of x as a T, whose dtype is `dtype`.
 template <class T>
 T item(const yoke_tensor &x, yoke_dtype dtype, const char *call)
@@ -41,14 +60,14 @@ yoke_status to(const char *call, yoke_tensor *tensor, yoke_device *device, yoke_
         yoke_tensor *&place = need_out(out, call);
         yoke_tensor &x = need(tensor, call, "tensor");
         if (dtype != YOKE_NONE) check_dtype(dtype, short_name(call));
-        Device &where = device ? *device : *x.device;
+        Device &where = device ? need(device, call, "device") : *x.device;
         const yoke_dtype wanted = dtype == YOKE_NONE ? x.dtype : dtype;
         // What leaves a device without being waited for has its new dtype before it goes.
         const bool unwaited = non_blocking && where.host && !x.device->host;
         Tensor from = unwaited && x.dtype != wanted ? ops::cast(x, wanted) : Tensor::share(&x);
         Tensor moved = &where == x.device ? from : move_to(*from, where, non_blocking);
         if (moved->dtype != wanted) moved = ops::cast(*moved, wanted);
-        place = moved.detach();
+        place = hand_out(std::move(moved));
     });
 }
 
@@ -64,7 +83,7 @@ yoke_status yoke_tensor_scalar(const yoke_scalar *value, yoke_dtype dtype, yoke_
             fail(YOKE_E_TYPE,
                  "%s: argument 'value' has kind %d; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT",
                  short_name(call), value->kind);
-        place = ops::full({}, *value, dtype, device).detach();
+        place = hand_out(ops::full({}, *value, dtype, object_of(device, call, "device")));
     });
 }
 
@@ -132,7 +151,7 @@ yoke_status yoke_tensor_pin_memory(yoke_tensor *tensor, yoke_tensor **out)
     constexpr const char *call = "yoke_tensor_pin_memory";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = pin_memory(need(tensor, call, "tensor"), short_name(call)).detach();
+        place = hand_out(pin_memory(need(tensor, call, "tensor"), short_name(call)));
     });
 }
 
@@ -150,7 +169,7 @@ yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int6
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         const yoke_tensor &x = need(tensor, call, "tensor");
-        place = index(x, need_list(items, count, call, "items"), short_name(call)).detach();
+        place = hand_out(index(x, Key(items, count, call), short_name(call)));
     });
 }
 
@@ -160,7 +179,7 @@ yoke_status yoke_tensor_index_put(yoke_tensor *tensor, const yoke_index *items, 
     constexpr const char *call = "yoke_tensor_index_put";
     return guard(call, [&] {
         yoke_tensor &x = need(tensor, call, "tensor");
-        const Items key = need_list(items, count, call, "items");
+        const Key key(items, count, call);
         index_put(x, key, need(values, call, "values"), short_name(call));
     });
 }
@@ -171,7 +190,7 @@ yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_index *items,
     constexpr const char *call = "yoke_tensor_index_fill";
     return guard(call, [&] {
         yoke_tensor &x = need(tensor, call, "tensor");
-        const Items key = need_list(items, count, call, "items");
+        const Key key(items, count, call);
         const yoke_arg &number = need(value, call, "value");
         if (!is_scalar(number))
             fail(YOKE_E_TYPE,

@@ -10,9 +10,9 @@ using namespace yoke::capi;
 
 namespace {
 
-yoke_ema &need_ema(yoke_ema *ema, const char *call)
+InTurn<yoke_ema> need_ema(yoke_ema *ema, const char *call)
 {
-    return need(ema, call, "ema");
+    return {need(ema, call, "ema"), call, "EMA"};
 }
 
 }  // namespace
@@ -23,8 +23,8 @@ yoke_status yoke_clip_grad_norm(yoke_tensor *const *params, int64_t count, doubl
     constexpr const char *call = "yoke_clip_grad_norm";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(norm, call, "norm");
-        place = clip_grad_norm(need_tensors(params, count, call, "params"), max_norm, norm_type)
-                    .detach();
+        place = hand_out(
+            clip_grad_norm(need_tensors(params, count, call, "params"), max_norm, norm_type));
     });
 }
 
@@ -33,31 +33,32 @@ yoke_status yoke_ema_create(yoke_tensor *const *params, int64_t count, double de
     constexpr const char *call = "yoke_ema_create";
     return guard(call, [&] {
         yoke_ema *&place = need_out(out, call);
-        place = new yoke_ema(need_tensors(params, count, call, "params"), decay);
+        place = hand_out<yoke_ema>(
+            Ref<yoke_ema>::adopt(new yoke_ema(need_tensors(params, count, call, "params"), decay)));
     });
 }
 
 void yoke_ema_release(yoke_ema *ema)
 {
-    if (ema) ema->release();
+    release_handle(ema, "yoke_ema_release");
 }
 
 yoke_status yoke_ema_update(yoke_ema *ema)
 {
     constexpr const char *call = "yoke_ema_update";
-    return guard(call, [&] { need_ema(ema, call).update(); });
+    return guard(call, [&] { need_ema(ema, call)->update(); });
 }
 
 yoke_status yoke_ema_copy_to_params(yoke_ema *ema)
 {
     constexpr const char *call = "yoke_ema_copy_to_params";
-    return guard(call, [&] { need_ema(ema, call).copy_to_params(); });
+    return guard(call, [&] { need_ema(ema, call)->copy_to_params(); });
 }
 
 yoke_status yoke_ema_swap(yoke_ema *ema)
 {
     constexpr const char *call = "yoke_ema_swap";
-    return guard(call, [&] { need_ema(ema, call).swap(); });
+    return guard(call, [&] { need_ema(ema, call)->swap(); });
 }
 
 yoke_status yoke_ema_average(yoke_ema *ema, int64_t index, yoke_tensor **out)
@@ -65,7 +66,7 @@ yoke_status yoke_ema_average(yoke_ema *ema, int64_t index, yoke_tensor **out)
     constexpr const char *call = "yoke_ema_average";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        place = Tensor(need_ema(ema, call).average(index)).detach();
+        place = hand_out(Tensor(need_ema(ema, call)->average(index)));
     });
 }
 

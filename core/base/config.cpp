@@ -80,6 +80,7 @@ constexpr Key kKeys[] = {
     {"YOKE_PLATFORMS", check_kinds},
     {"YOKE_DEVICE", check_any},
     {"YOKE_NO_CACHING", check_flag},
+    {"YOKE_CHECKS", check_flag},
     {"YOKE_NUM_THREADS", check_threads},
     {"YOKE_LOG", check_level},
     {"YOKE_LEASE_DIR", check_folder},

@@ -119,7 +119,7 @@ namespace detail {
 bool Opening::may_come(const std::string &path)
 {
     struct stat found {};
-    if (++pauses_ > 20 || stat(path.c_str(), &found) != 0) return false;
+    if (++pauses_ > 200 || stat(path.c_str(), &found) != 0) return false;
     if (time(nullptr) - found.st_ctime > 1) return false;
     const timespec pause{0, 1'000'000};
     nanosleep(&pause, nullptr);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/base/random.h"
+#include "core/base/turn.h"
 #include "core/device/capture.h"
 #include "core/memory/owner.h"
 #include "core/ops/op_def.h"
@@ -25,6 +26,7 @@ struct RecordedLaunch;  // graph.cpp
 class Graph final : public RefCounted {
 public:
     explicit Graph(Device &device);
+    Turns turns;  // one thread at a time captures or replays it
 
     // Raises YOKE_E_STATE if this graph was captured before, or the thread captures another.
     void begin();

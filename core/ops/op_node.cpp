@@ -146,6 +146,8 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
         const int k = node->result_count_++;
         remember(node->remembered_[node->tensor_count_ + k], x.get(), saves >> (16 + k) & 1, dims);
     }
+    for (int i = 0; i < node->tensor_count_ + node->result_count_; ++i)
+        node->saves_ |= node->remembered_[i].storage.present();
     return Ref<OpNode>::adopt(node);
 }
 
@@ -166,19 +168,16 @@ void OpNode::release_saved() noexcept
 {
     // A node that kept nothing has lost nothing: it may be walked again, as the cast of a weight is by every product
     // that shares it.
-    for (int i = 0; i < tensor_count_ + result_count_; ++i) {
-        freed_ |= remembered_[i].storage.present();
-        remembered_[i].storage = nullptr;
-    }
+    if (saves_ && gate_.close()) drop_saved();
+}
+
+void OpNode::drop_saved() noexcept
+{
+    for (int i = 0; i < tensor_count_ + result_count_; ++i) remembered_[i].storage = nullptr;
 }
 
 void OpNode::backward(std::span<Tensor> gradients, std::span<Tensor> out)
 {
-    if (freed_)
-        fail(YOKE_E_STATE,
-             "backward: the graph through '%s' was freed by an earlier backward; give that one "
-             "retain_graph=true to go through it twice",
-             name());
     Backward b(*this, gradients, out);
     op_.vjp(b.args_, b);
 }
@@ -189,8 +188,7 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
     const int count = node.tensor_count_ + node.result_count_;
     restored_.resize(static_cast<size_t>(count));
     lists_.resize(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i)
-        restored_[static_cast<size_t>(i)] = node.remembered_[i].restore();
+    restore_all();
     int next = 0;
     for (int i = 0; i < node.op_.arg_count; ++i) {
         const ArgSpec &spec = node.op_.args[i];
@@ -198,7 +196,7 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
         first_slot_[i] = next;
         if (!is_tensor_type(spec.type)) continue;
         const int items = is_list_type(spec.type) ? args_[i].count : 1;
-        for (int k = 0; k < items; ++k) check_unchanged(node.remembered_[next + k], spec.name);
+        for (int k = 0; k < items; ++k) check_unchanged(next + k, spec.name);
         for (int k = 0; k < items; ++k)
             lists_[static_cast<size_t>(next + k)] = restored_[static_cast<size_t>(next + k)].get();
         if (is_list_type(spec.type))
@@ -208,20 +206,34 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
         next += items;
     }
     for (int k = 0; k < node.result_count_; ++k)
-        check_unchanged(node.remembered_[node.tensor_count_ + k], "its result");
+        check_unchanged(node.tensor_count_ + k, "its result");
 }
 
-void Backward::check_unchanged(const Remembered &tensor, const char *which) const
+// From here on the walk holds what it reads, whatever others do with the node.
+void Backward::restore_all()
 {
-    if (!tensor.storage.present()) return;
-    const uint32_t version = tensor.storage->version.load(std::memory_order_relaxed);
-    if (version != tensor.version) {
-        const char *writer = tensor.storage->last_writer.load(std::memory_order_relaxed);
+    const OpNode::Reading reading(node_);
+    if (!reading)
+        fail(YOKE_E_STATE,
+             "backward: the graph through '%s' was freed by an earlier backward; give that one "
+             "retain_graph=true to go through it twice",
+             name());
+    for (size_t i = 0; i < restored_.size(); ++i) restored_[i] = node_.remembered_[i].restore();
+}
+
+void Backward::check_unchanged(int index, const char *which) const
+{
+    const Tensor &tensor = restored_[static_cast<size_t>(index)];
+    if (!tensor.present() || !tensor->storage.present()) return;
+    const uint32_t version = tensor->storage->version.load(std::memory_order_relaxed);
+    const uint32_t saved = node_.remembered_[index].version;
+    if (version != saved) {
+        const char *writer = tensor->storage->last_writer.load(std::memory_order_relaxed);
         fail(YOKE_E_STATE,
              "backward of %s needs '%s' as it was, but %s has changed it in place since (version "
              "%u, saved "
              "at %u); change a clone() instead",
-             name(), which, writer ? writer : "the host", version, tensor.version);
+             name(), which, writer ? writer : "the host", version, saved);
     }
 }
 

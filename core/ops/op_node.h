@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/autograd/node.h"
+#include "core/base/read_gate.h"
 #include "core/ops/op_def.h"
 
 namespace yoke {
@@ -53,6 +54,27 @@ private:
     OpNode(const OpDef &op, size_t bytes) : op_(op), bytes_(bytes) {}
     ~OpNode() override;
     void free_node() noexcept override;
+    void drop_saved() noexcept;
+
+    // Reads what the node has saved, which another thread may let go of meanwhile.
+    class Reading {
+    public:
+        explicit Reading(const OpNode &node)
+            : node_(const_cast<OpNode &>(node)), good_(node_.gate_.enter())
+        {
+        }
+        ~Reading()
+        {
+            if (node_.gate_.leave()) node_.drop_saved();
+        }
+        Reading(const Reading &) = delete;
+        Reading &operator=(const Reading &) = delete;
+        explicit operator bool() const { return good_; }
+
+    private:
+        OpNode &node_;
+        const bool good_;
+    };
 
     const OpDef &op_;
     const size_t bytes_;  // of the whole block: the node, then the arrays below
@@ -61,12 +83,15 @@ private:
     Remembered *remembered_ = nullptr;  // tensors, then results
     int tensor_count_ = 0;
     int result_count_ = 0;
-    bool freed_ = false;
+    bool saves_ = false;  // keeps the memory of a tensor
+    ReadGate gate_;       // before it
 };
 
 template <class Visit>
 void OpNode::each_saved(Visit visit) const
 {
+    const Reading reading(*this);
+    if (!reading) return;
     int next = 0;
     for (int i = 0; i < op_.arg_count; ++i) {
         if (!is_tensor_type(op_.args[i].type)) continue;
@@ -98,7 +123,8 @@ private:
     friend class OpNode;
     Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> out);
     int slot(int arg, int item) const { return first_slot_[arg] + item; }
-    void check_unchanged(const Remembered &tensor, const char *which) const;
+    void restore_all();
+    void check_unchanged(int index, const char *which) const;
 
     OpNode &node_;
     std::span<Tensor> gradients_, out_;

@@ -4,6 +4,7 @@
 // counts. One average is for one thread at a time.
 #pragma once
 
+#include "core/base/turn.h"
 #include "core/tensor/tensor.h"
 
 #include <vector>
@@ -11,6 +12,7 @@
 struct yoke_ema final : public yoke::RefCounted {
     // Parameters are floating tensors on one device. Raises YOKE_E_VALUE or TYPE.
     yoke_ema(yoke::TensorList params, double decay);
+    yoke::Turns turns;
 
     // averages = decay * averages + (1 - decay) * parameters, in one launch. Raises YOKE_E_STATE between two swaps.
     void update();

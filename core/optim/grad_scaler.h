@@ -8,7 +8,7 @@
 // ready -> unscaled -> stepped, and update() begins the next; calls out of that order raise YOKE_E_STATE.
 //
 // A disabled scaler lets all pass: scale returns its argument, step steps, the rest does nothing.
-// One scaler is for one thread at a time.
+// One scaler is for one thread at a time; the C API refuses a second one.
 #pragma once
 
 #include "core/optim/optimizer.h"
@@ -31,6 +31,7 @@ void check_options(const ScalerOptions &options);
 
 struct yoke_grad_scaler final : public yoke::RefCounted {
     explicit yoke_grad_scaler(const yoke::ScalerOptions &options);
+    yoke::Turns turns;
 
     yoke::Tensor scale(const yoke_tensor &x);
     void unscale(yoke_optimizer &optimizer);

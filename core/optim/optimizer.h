@@ -7,9 +7,10 @@
 // With master weights, a parameter of a half dtype has a copy in float32 that the steps change; the parameter is that
 // copy rounded, written in the same pass. Its state is float32 then, else of the parameter's dtype.
 //
-// One optimizer is for one thread at a time.
+// One optimizer is for one thread at a time; the C API refuses a second one.
 #pragma once
 
+#include "core/base/turn.h"
 #include "core/tensor/tensor.h"
 
 #include <string_view>
@@ -22,6 +23,8 @@ struct yoke_optimizer : public yoke::RefCounted {
         double weight_decay = 0;
         bool master_weights = false;  // fixed when the group is added
     };
+
+    yoke::Turns turns;
 
     virtual const char *kind() const noexcept = 0;  // "SGD"
     // The names of what state a parameter may have; the last is "master".

@@ -1,0 +1,170 @@
+// handles.h: the border between objects and the handles that C has of them, and its checking mode (YOKE_CHECKS=1).
+//
+// A handle is the address of its object. In the checking mode it also carries a generation number in the bits that
+// addresses do not use, and is known with how many references the host holds by it: what was released, is of another kind
+// or was never given out is an error that names the call which released it, whatever stands at the address by now. The
+// mode is read with the first handle; while it is off, a handle costs one look at a flag.
+#pragma once
+
+#include "core/tensor/tensor.h"
+#include "yoke/yoke.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace yoke {
+
+class Graph;
+class Autocast;
+struct OpDef;
+
+namespace capi {
+
+enum class HandleKind : uint8_t {
+    kNone,
+    kDevice,  // lives as long as the library, so these are the devices that are open
+    kTensor,
+    kStream,
+    kEvent,
+    kGraph,
+    kAutocast,
+    kOptimizer,
+    kGradScaler,
+    kEma,
+    kInventory,
+    kReport,
+    kExplanation,
+};
+
+// What a type of handle stands for; the object has retain() and release(), or is given back by its own function.
+template <class Handle>
+struct HandleOf {
+    static constexpr HandleKind kind = HandleKind::kNone;
+    using Object = Handle;
+};
+template <HandleKind kKind, class T>
+struct IsHandle {
+    static constexpr HandleKind kind = kKind;
+    using Object = T;
+};
+// clang-format off
+template <> struct HandleOf<yoke_device> : IsHandle<HandleKind::kDevice, yoke_device> {};
+template <> struct HandleOf<yoke_tensor> : IsHandle<HandleKind::kTensor, yoke_tensor> {};
+template <> struct HandleOf<yoke_stream> : IsHandle<HandleKind::kStream, yoke_stream> {};
+template <> struct HandleOf<yoke_event> : IsHandle<HandleKind::kEvent, yoke_event> {};
+template <> struct HandleOf<yoke_graph> : IsHandle<HandleKind::kGraph, Graph> {};
+template <> struct HandleOf<yoke_autocast> : IsHandle<HandleKind::kAutocast, Autocast> {};
+template <> struct HandleOf<yoke_optimizer> : IsHandle<HandleKind::kOptimizer, yoke_optimizer> {};
+template <> struct HandleOf<yoke_grad_scaler> : IsHandle<HandleKind::kGradScaler, yoke_grad_scaler> {};
+template <> struct HandleOf<yoke_ema> : IsHandle<HandleKind::kEma, yoke_ema> {};
+template <> struct HandleOf<yoke_inventory> : IsHandle<HandleKind::kInventory, yoke_inventory> {};
+template <> struct HandleOf<yoke_report> : IsHandle<HandleKind::kReport, yoke_report> {};
+template <> struct HandleOf<yoke_explanation> : IsHandle<HandleKind::kExplanation, yoke_explanation> {};
+// clang-format on
+template <class Handle>
+inline constexpr bool kIsHandle = HandleOf<Handle>::kind != HandleKind::kNone;
+
+namespace detail {
+extern std::atomic<int> checks;  // -1: not yet read from the configuration
+__attribute__((cold)) bool read_checks() noexcept;
+
+// Of the checking mode. Raises for what is no handle of that kind.
+void *find(void *handle, HandleKind kind, const char *call, const char *argument);
+// One reference more or fewer that the host holds. Such a handle that is none is told as any error is and logged, and the
+// result is nullptr, else the object.
+void *retain(void *handle, HandleKind kind, const char *call) noexcept;
+void *take_back(void *handle, HandleKind kind, const char *call) noexcept;
+// The handle of an object, `given` with a reference or merely shown.
+void *register_handle(void *object, HandleKind kind, bool given);
+}  // namespace detail
+
+inline bool checks_handles() noexcept
+{
+    const int known = detail::checks.load(std::memory_order_relaxed);
+    return known > 0 || (known < 0 && detail::read_checks());
+}
+
+// The object behind a handle, which may be NULL.
+template <class Handle>
+auto *object_of(Handle *handle, const char *call, const char *argument)
+{
+    using Object = typename HandleOf<Handle>::Object;
+    if (checks_handles() && handle) [[unlikely]]
+        return static_cast<Object *>(detail::find(handle, HandleOf<Handle>::kind, call, argument));
+    return reinterpret_cast<Object *>(handle);
+}
+
+// What stands behind the handles in an op's arguments, put in their place; lists live as long as the result, which is null
+// while a handle is the object.
+using ResolvedLists = std::vector<std::vector<yoke_tensor *>>;
+std::unique_ptr<ResolvedLists> resolve(yoke_arg *args, int count, const OpDef &op,
+                                       const char *call);
+inline std::unique_ptr<ResolvedLists> resolve_args(yoke_arg *args, int count, const OpDef &op,
+                                                   const char *call)
+{
+    return checks_handles() ? resolve(args, count, op, call) : nullptr;
+}
+
+// The handle by which the caller has a reference from now on. An absent object has none.
+template <class Handle, class T>
+Handle *hand_out(Ref<T> object)
+{
+    void *handle = static_cast<typename HandleOf<Handle>::Object *>(object.get());
+    if (checks_handles() && handle) [[unlikely]]
+        handle = detail::register_handle(handle, HandleOf<Handle>::kind, true);
+    (void)object.detach();
+    return static_cast<Handle *>(handle);
+}
+template <class Handle>
+Handle *hand_out(std::unique_ptr<Handle> object)
+{
+    void *handle = object.get();
+    if (checks_handles()) [[unlikely]]
+        handle = detail::register_handle(handle, HandleOf<Handle>::kind, true);
+    (void)object.release();
+    return static_cast<Handle *>(handle);
+}
+inline yoke_tensor *hand_out(Ref<yoke_tensor> tensor)
+{
+    return hand_out<yoke_tensor>(std::move(tensor));
+}
+// The handle of an object that stays somebody else's.
+template <class Handle, class T>
+Handle *lend(T *object)
+{
+    if (checks_handles() && object) [[unlikely]]
+        return static_cast<Handle *>(
+            detail::register_handle(object, HandleOf<Handle>::kind, false));
+    return reinterpret_cast<Handle *>(object);
+}
+
+// The bodies of yoke_x_retain and yoke_x_release; the handle may be NULL.
+template <class Handle>
+Handle *retain_handle(Handle *handle, const char *call) noexcept
+{
+    using Object = typename HandleOf<Handle>::Object;
+    void *object = handle;
+    if (checks_handles() && handle) [[unlikely]]
+        object = detail::retain(handle, HandleOf<Handle>::kind, call);
+    if (!object) return nullptr;
+    static_cast<Object *>(object)->retain();
+    return handle;
+}
+// The object whose reference the caller gives up; nullptr if there is none.
+template <class Handle>
+auto *take_back(Handle *handle, const char *call) noexcept
+{
+    void *object = handle;
+    if (checks_handles() && handle) [[unlikely]]
+        object = detail::take_back(handle, HandleOf<Handle>::kind, call);
+    return static_cast<typename HandleOf<Handle>::Object *>(object);
+}
+template <class Handle>
+void release_handle(Handle *handle, const char *call) noexcept
+{
+    if (auto *object = take_back(handle, call)) object->release();
+}
+
+}  // namespace capi
+}  // namespace yoke
