@@ -68,7 +68,7 @@ YOKE_API int32_t yoke_get_allow_tf32(void);
  *     yoke_grad_scaler_step(scaler, optimizer);       yoke_grad_scaler_update(scaler);
  *
  * Scale and overflow flags stay on the device, and nothing waits for them but get_state. Calls on one
- * scaler come from one thread at a time. */
+ * scaler come from one thread at a time: while one is inside, another gets STATE. */
 typedef struct yoke_grad_scaler yoke_grad_scaler;
 
 typedef struct yoke_grad_scaler_options {

@@ -4,6 +4,10 @@
  * Ops on tensors that require grad are recorded as they run; yoke_backward walks the record back once
  * and frees it as it goes. Gradients add up in the leaves until they are zeroed. Whether ops are
  * recorded is a mode of the thread. There are no second-order gradients.
+ *
+ * Several threads may go backward at once over one record, or over losses with a shared trunk. Each holds what
+ * it reads while it reads it. A walk that comes to what another has freed gets STATE, as it would in one
+ * thread: all but the last retain the record, or the program orders them. Leaves add up whatever comes.
  */
 #ifndef YOKE_AUTOGRAD_H
 #define YOKE_AUTOGRAD_H

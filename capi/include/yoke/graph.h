@@ -50,7 +50,8 @@ YOKE_API yoke_status yoke_graph_end(yoke_graph *graph);
 YOKE_API void yoke_graph_abort(yoke_graph *graph);
 
 /* Runs what was captured, in order, without waiting for it. Errors: STATE if nothing was captured or the
- * calling thread captures. Replays of one graph come from one thread at a time. [any-thread] */
+ * calling thread captures. Replays of one graph come from one thread at a
+ * time: while one is inside, another gets STATE. [any-thread] */
 YOKE_API yoke_status yoke_graph_replay(yoke_graph *graph);
 
 #ifdef __cplusplus

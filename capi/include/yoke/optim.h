@@ -12,7 +12,7 @@
  * With master_weights a float16 or bfloat16 parameter has a float32 copy, which the steps change; the
  * parameter is that copy rounded. The state of such a parameter is float32.
  *
- * Calls on one optimizer or one average come from one thread at a time.
+ * Calls on one optimizer or one average come from one thread at a time: while one is inside, another gets STATE.
  */
 #ifndef YOKE_OPTIM_H
 #define YOKE_OPTIM_H

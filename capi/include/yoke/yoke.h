@@ -16,7 +16,9 @@
  *   parameter is one reference of the caller's own, to be released once. What a function returns
  *   directly is borrowed: it lives as long as the handle it was asked of. Arguments are borrowed for the
  *   call; a function that keeps one takes a reference itself. retain and release are atomic and take
- *   NULL; a release never blocks.
+ *   NULL; a release never blocks. With YOKE_CHECKS=1 in the environment (or yoke_config_set before the
+ *   first handle) a handle that was released, is of another kind or was never given out is CLOSED, TYPE or
+ *   VALUE, and a line of the log that names the call which released it; handles are no addresses then.
  *
  * Types
  *   Ops map their arguments as follows. tensor: handle; an optional one may be NULL. A list: pointer and
