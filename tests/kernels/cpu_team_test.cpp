@@ -202,12 +202,15 @@ TEST_F(CpuTeam, UsesNoProcessorWhileNothingIsToBeDone)
 {
     set_threads(4);
     for (int i = 0; i < 100; i++) expect_each_once(4, 2);
-    timespec pause{0, 20'000'000};
-    nanosleep(&pause, nullptr);  // beyond the longest poll
-    const double before = cpu_seconds();
-    pause.tv_nsec = 300'000'000;
-    nanosleep(&pause, nullptr);
-    EXPECT_LT(cpu_seconds() - before, 0.003);
+    // On a busy machine a worker may come to its last poll late; one that goes on polling is seen in every window.
+    double used = 1;
+    for (int window = 0; window < 10 && used >= 0.003; window++) {
+        const double before = cpu_seconds();
+        const timespec pause{0, 300'000'000};
+        nanosleep(&pause, nullptr);
+        used = cpu_seconds() - before;
+    }
+    EXPECT_LT(used, 0.003);
 }
 
 long threads_of_process()
@@ -216,16 +219,24 @@ long threads_of_process()
     return std::distance(begin(tasks), end(tasks));
 }
 
+// A thread that was joined may be listed for an instant more.
+bool comes_to_threads(long wanted)
+{
+    for (int i = 0; i < 1000 && threads_of_process() != wanted; i++) usleep(1000);
+    return threads_of_process() == wanted;
+}
+
 TEST_F(CpuTeam, EndsItsThreadsAndMakesThemAnew)
 {
     set_threads(4);
     cpu_test::backend().rest();
+    usleep(10'000);
     const long others = threads_of_process();
     for (int i = 0; i < 20; i++) {
         expect_each_once(8);
-        EXPECT_EQ(threads_of_process(), others + 3);
+        EXPECT_TRUE(comes_to_threads(others + 3));
         cpu_test::backend().rest();
-        EXPECT_EQ(threads_of_process(), others);
+        EXPECT_TRUE(comes_to_threads(others));
     }
 }
 
