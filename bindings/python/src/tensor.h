@@ -35,6 +35,16 @@ inline yoke_tensor *handle_of(PyObject *object)
     return reinterpret_cast<TensorObject *>(object)->handle;
 }
 
+// modes.h says what these are for.
+extern int
+    modes_count;  // Modes objects that there are, and threads where one is in force; under the GIL
+void sync_modes_now();
+inline void sync_modes()
+{
+    if (modes_count) [[unlikely]]
+        sync_modes_now();
+}
+
 // The handle of an argument; null with a TypeError or ClosedError set.
 yoke_tensor *tensor_argument(PyObject *object, const Place &place);
 
