@@ -12,7 +12,7 @@
 
 namespace yoke_python {
 
-int modes_count = 0;
+std::atomic<int> modes_count{0};
 
 namespace {
 
@@ -90,7 +90,8 @@ private:
 // What is in force in a thread, and what it had before in its place.
 class InForce {
 public:
-    ~InForce() { forget(); }
+    // A thread that ends takes nothing along: regions hold casts.
+    ~InForce() { leave(); }
 
     uint64_t id() const { return id_; }
     // The first failure; the rest is put in force all the same.

@@ -9,6 +9,8 @@
 
 #include "yoke/tensor.h"
 
+#include <atomic>
+
 namespace yoke_python {
 
 struct TensorObject {
@@ -36,12 +38,11 @@ inline yoke_tensor *handle_of(PyObject *object)
 }
 
 // modes.h says what these are for.
-extern int
-    modes_count;  // Modes objects that there are, and threads where one is in force; under the GIL
+extern std::atomic<int> modes_count;  // Modes objects, and threads where one is in force
 void sync_modes_now();
 inline void sync_modes()
 {
-    if (modes_count) [[unlikely]]
+    if (modes_count.load(std::memory_order_relaxed)) [[unlikely]]
         sync_modes_now();
 }
 
