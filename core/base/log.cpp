@@ -1,6 +1,7 @@
 #include "core/base/log.h"
 
 #include "core/base/config.h"
+#include "core/base/locale.h"
 #include "core/base/refcount.h"
 
 #include <cstdarg>
@@ -125,7 +126,10 @@ void log(LogLevel level, const char *format, ...) noexcept
     char message[2048];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    {
+        const PlainLocale plain;  // not for the callbacks
+        vsnprintf(message, sizeof message, format, args);
+    }
     va_end(args);
     Ref<Sinks> now;
     {

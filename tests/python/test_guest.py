@@ -5,6 +5,8 @@ What used to end Python runs in a child process, so that one such test cannot hi
 
 import copy
 import gc
+import json
+import os
 import pickle
 import subprocess
 import sys
@@ -264,6 +266,56 @@ def test_a_shared_module_stands_under_each_name_and_is_entered_once():
     assert len(list(net.parameters())) == 2 and len(list(net.modules())) == 62
     net.eval().to(yoke.float64)
     assert shared.weight.dtype is yoke.float64
+
+
+# ---- hosts that write a comma for the point --------------------------------------------------------------------------
+
+
+def test_texts_are_the_same_where_the_host_writes_a_comma_for_the_point(tmp_path):
+    try:
+        subprocess.run(["localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")],
+                       capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no locale with a comma can be made here")
+    script = """
+        import json, locale, pathlib, re, sys, warnings
+        if sys.argv[1]:
+            locale.setlocale(locale.LC_ALL, sys.argv[1])
+            assert locale.localeconv()["decimal_point"] == ","
+        yoke.config_set("YOKE_NVML_TIMEOUT", "1.5")
+        x = yoke.full((2, 2), 1.5)
+        texts = []
+        for call in (lambda: yoke.dropout(x, 1.5), lambda: yoke.norm(yoke.zeros((2, 0)), -1.5),
+                     lambda: yoke.binary_cross_entropy(x, x), lambda: yoke.arange(0.5, 2.5, -0.5),
+                     lambda: yoke.optim.SGD([yoke.nn.Parameter(x)], lr=-0.5), lambda: yoke.shutdown(-0.5),
+                     lambda: yoke.device("auto:min_free=1,5GiB")):
+            try:
+                call()
+            except yoke.Error as error:
+                texts.append(str(error))
+            else:
+                raise AssertionError(len(texts))
+        texts.append(str(yoke.explain("auto:min_free=1.5GiB,max_util=2.5%")))
+        texts += [repr(x), str(yoke.topology()), str(yoke.tensor(0.1).item())]
+        yoke.doctor_record(sys.argv[2])
+        folder = pathlib.Path(sys.argv[2])
+        for path in sorted(folder.rglob("*.json")):
+            json.loads(path.read_text())
+        host = folder / "root/yoke/host"
+        texts.append(re.search("quota .*", host.read_text())[0])
+        texts += [check.title + check.evidence + check.remedy for check in yoke.doctor().checks if check.id == "cgroup"]
+        print(json.dumps(texts))
+        """
+    def texts(name, folder):
+        variables = {**os.environ, "LOCPATH": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", "import yoke\n" + textwrap.dedent(script), name, str(tmp_path / folder)],
+                              capture_output=True, text=True, timeout=120, env=variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    plain, comma = texts("", "plain"), texts("de_DE.utf8", "comma")
+    assert any("1.5" in text for text in plain) and any("-0.5" in text for text in plain)
+    assert comma == plain
 
 
 def test_lists_that_hold_themselves_are_ragged_or_too_deep():
