@@ -9,6 +9,7 @@ import pytest
 
 import yoke
 from conftest import DEVICE
+from yoke import _modes
 
 
 def grad():
@@ -119,16 +120,19 @@ def test_generators_may_end_in_any_order(block, ask, outside):
 
 
 @MODES
-def test_a_block_may_end_in_another_context_or_thread(block, ask, outside):
+def test_a_block_may_end_in_another_context_or_thread(block, ask, outside, monkeypatch):
     def late():
         with block():
             yield
 
     generator = late()
     next(generator)
-    copied = contextvars.copy_context()
+    copied, older = contextvars.copy_context(), contextvars.copy_context()
     copied.run(generator.close)
-    assert ask() is outside and copied.run(ask) is outside
+    pruned, prune = [], _modes.prune
+    monkeypatch.setattr(_modes, "prune", lambda: (pruned.append(1), prune()))
+    assert ask() is outside and copied.run(ask) is outside and older.run(ask) is outside
+    assert len(pruned) == 2  # once in each context that still had the block
     generator = late()
     next(generator)
     thread = threading.Thread(target=generator.close)

@@ -16,15 +16,23 @@ namespace py = pybind11;
 // Base of every class that pybind11 binds here. bound_class() makes it known, object_in() finds it in a Python object.
 struct Bound {};
 
+// What pybind11 knows of T's class.
+template <class T>
+const py::detail::type_info &bound_type()
+{
+    static const py::detail::type_info &type = *py::detail::get_type_info(typeid(T), true);
+    return type;
+}
+
 // The C++ object in an instance of T's class; null for any other object, whatever it says of its class, and for an
 // instance that __init__ never saw (T.__new__(T), a reconstruction by copyreg), in which there is none.
 template <class T>
 T *object_in(PyObject *object)
 {
-    static const py::detail::type_info *const type = py::detail::get_type_info(typeid(T), true);
-    if (!PyObject_TypeCheck(object, type->type)) return nullptr;
+    const py::detail::type_info &type = bound_type<T>();
+    if (!PyObject_TypeCheck(object, type.type)) return nullptr;
     auto *instance = reinterpret_cast<py::detail::instance *>(object);
-    return static_cast<T *>(instance->get_value_and_holder(type).value_ptr());
+    return static_cast<T *>(instance->get_value_and_holder(&type).value_ptr());
 }
 
 // An instance without an object in it, for messages: what made it is at fault, not its type.
@@ -153,9 +161,8 @@ class type_caster<T, enable_if_t<std::is_base_of_v<yoke_python::Bound, T>>>
 public:
     bool load(handle source, bool convert)
     {
-        const bool is_instance =
-            source && PyObject_TypeCheck(source.ptr(), get_type_info(typeid(T), true)->type);
-        if (is_instance && !yoke_python::object_in<T>(source.ptr()))
+        if (source && PyObject_TypeCheck(source.ptr(), yoke_python::bound_type<T>().type) &&
+            !yoke_python::object_in<T>(source.ptr()))
             yoke_python::refuse_unmade(source.ptr());
         yoke_python::sync_modes();
         return type_caster_base<T>::load(source, convert);

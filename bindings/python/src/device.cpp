@@ -131,7 +131,7 @@ void bind_class(py::module_ &module)
     py::class_<Device>(  // whose copies are the device itself
         module, "Device",
         "One device: yoke.device(spec) gives it. `with device:` makes it the current "
-        "one of this thread.")
+        "one of this thread, or task.")
         .def_property_readonly(
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")

@@ -192,11 +192,17 @@ py::object call_modes(const char *function, const py::tuple &arguments)
     return py::module_::import("yoke._modes").attr(function)(*arguments);
 }
 
+thread_local bool pruning = false;  // whose own calls find the blocks as they are
+
 // Those of the running context, without blocks that ended elsewhere.
 const Modes *present_modes()
 {
     const Modes *modes = modes_of_context();
-    if (!modes || modes->seen_ended == ended || PyErr_Occurred()) return modes;
+    if (!modes || modes->seen_ended == ended || pruning || PyErr_Occurred()) return modes;
+    struct Pruning {
+        Pruning() { pruning = true; }
+        ~Pruning() { pruning = false; }
+    } const guard;
     call_modes("prune", py::make_tuple());
     return modes_of_context();
 }
@@ -226,6 +232,7 @@ bool sets_stream(const Modes &modes, yoke_device *device)
 
 void sync_modes_now()
 {
+    if (pruning) return;
     try {
         const Modes *modes = present_modes();
         // What cannot be put in force fails again in the call that follows, which says why.
@@ -269,7 +276,12 @@ void bind_modes(py::module_ &module)
     bound_class<Modes>(module, "_Modes")
         .def(py::init<const py::object &, const py::object &, const py::object &, const py::tuple &,
                       const py::tuple &>())
-        .def_property_readonly("entries", [](const Modes &modes) { return modes.entries(); });
+        .def_property_readonly("entries", [](const py::object &self) {
+            // Not as a Modes object, whose use puts blocks in force.
+            const Modes *modes = object_in<Modes>(self.ptr());
+            if (!modes) refuse_unmade(self.ptr());
+            return modes->entries();
+        });
     module.attr("_modes") = py::reinterpret_borrow<py::object>(variable);
     module.def("_modes_entries", entries);
     module.def("_modes_put_in_force", put_in_force);
