@@ -87,18 +87,21 @@ private:
     py::tuple streams_;
 };
 
+// The id of what is in force in this thread; 0: none. Read without asking first whether in_force was made.
+constinit thread_local uint64_t id_in_force = 0;
+
 // What is in force in a thread, and what it had before in its place.
 class InForce {
 public:
     // A thread that ends takes nothing along: regions hold casts.
     ~InForce() { leave(); }
 
-    uint64_t id() const { return id_; }
     // The first failure; the rest is put in force all the same.
     yoke_status change(const Modes *modes)
     {
         yoke_status status = leave();
         if (modes) status = first(status, enter(*modes));
+        id_in_force = id_;
         return status;
     }
 
@@ -216,7 +219,7 @@ py::object entries()
 void put_in_force()
 {
     const Modes *modes = present_modes();
-    if ((modes ? modes->id : 0) != in_force.id()) check(in_force.change(modes));
+    if ((modes ? modes->id : 0) != id_in_force) check(in_force.change(modes));
 }
 
 bool sets_stream(const Modes &modes, yoke_device *device)
@@ -232,11 +235,12 @@ bool sets_stream(const Modes &modes, yoke_device *device)
 
 void sync_modes_now()
 {
-    if (pruning) return;
+    const Modes *modes = modes_of_context();
+    const bool whole = !modes || modes->seen_ended == ended;
+    if ((whole && (modes ? modes->id : 0) == id_in_force) || pruning) return;
     try {
-        const Modes *modes = present_modes();
         // What cannot be put in force fails again in the call that follows, which says why.
-        if ((modes ? modes->id : 0) != in_force.id()) in_force.change(modes);
+        in_force.change(present_modes());
     } catch (
         const std::exception &) {  // no memory for the list of blocks: the thread keeps what it has
         PyErr_Clear();
