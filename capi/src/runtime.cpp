@@ -123,6 +123,31 @@ yoke_status yoke_log_set_callback(yoke_log_fn fn, void *user, yoke_drop_fn drop)
     return guard("yoke_log_set_callback", [&] { set_log_callback(fn, user, drop); });
 }
 
+yoke_status yoke_log_add_callback(yoke_log_fn fn, void *user, yoke_drop_fn drop, int64_t *id)
+{
+    constexpr const char *call = "yoke_log_add_callback";
+    return guard(call, [&] {
+        need(id, call, "id");
+        *id = 0;
+        if (!fn)
+            fail(YOKE_E_VALUE, "%s: argument 'fn' is NULL; a callback is needed", short_name(call));
+        *id = add_log_callback(fn, user, drop);
+    });
+}
+
+yoke_status yoke_log_remove_callback(int64_t id)
+{
+    constexpr const char *call = "yoke_log_remove_callback";
+    return guard(call, [&] {
+        if (!remove_log_callback(id))
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'id' is %lld; it is no number that yoke_log_add_callback gave, or "
+                 "was "
+                 "removed",
+                 short_name(call), static_cast<long long>(id));
+    });
+}
+
 yoke_status yoke_shutdown(double timeout_s)
 {
     constexpr const char *call = "yoke_shutdown";

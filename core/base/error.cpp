@@ -1,5 +1,6 @@
 #include "core/base/error.h"
 
+#include "core/base/locale.h"
 #include "core/base/thread_state.h"
 
 #include <cstdarg>
@@ -13,6 +14,7 @@ namespace {
 
 std::string vformat(const char *format, va_list args)
 {
+    const PlainLocale plain;
     va_list again;
     va_copy(again, args);
     const int length = vsnprintf(nullptr, 0, format, args);

@@ -1,11 +1,14 @@
 #include "core/base/log.h"
 
 #include "core/base/config.h"
+#include "core/base/locale.h"
 #include "core/base/refcount.h"
 
 #include <cstdarg>
 #include <cstdio>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace yoke {
 
@@ -14,25 +17,38 @@ namespace {
 // One callback. Whoever calls it holds a reference, so drop waits for the last call.
 class Sink final : public RefCounted {
 public:
-    Sink(LogFn fn, void *user, yoke_drop_fn drop) : fn_(fn), user_(user), drop_(drop) {}
+    Sink(int64_t id, LogFn fn, void *user) : id_(id), fn_(fn), user_(user) {}
     ~Sink() override
     {
         if (drop_) drop_(user_);
     }
+    int64_t id() const { return id_; }
+    // Before this the caller owns `user`: one that could not be added drops nothing.
+    void own(yoke_drop_fn drop) { drop_ = drop; }
     void say(LogLevel level, const char *message) const
     {
         if (fn_) fn_(user_, static_cast<int32_t>(level), message);
     }
 
 private:
+    int64_t id_;
     LogFn fn_;
     void *user_;
-    yoke_drop_fn drop_;
+    yoke_drop_fn drop_ = nullptr;
 };
+
+// All callbacks. A list never changes: a new one takes its place, so that who speaks needs the lock for
+// one reference alone, and no memory.
+struct Sinks final : public RefCounted {
+    std::vector<Ref<Sink>> all;
+};
+
+constexpr int64_t kHostProgram = 0;  // the number of the one that set_log_callback replaces
 
 struct State {
     Mutex mutex{LockRank::kLog};
-    Ref<Sink> sink;
+    Ref<Sinks> sinks;
+    std::atomic<int64_t> last_id{kHostProgram};
 };
 // Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
 // outlive static destructors.
@@ -57,17 +73,51 @@ LogLevel threshold() noexcept
     return level;
 }
 
+// Puts `fresh` (null: nothing) in place of the one of that number; whether there was one. What leaves goes
+// to `old`, to be let go of outside the lock: its drop may call anything. The lock is held.
+bool exchange(int64_t id, const Ref<Sink> &fresh, Ref<Sinks> *old)
+{
+    Ref<Sinks> next = Ref<Sinks>::adopt(new Sinks);
+    bool found = false;
+    if (state.sinks.present()) {
+        for (const Ref<Sink> &sink : state.sinks->all) {
+            found |= sink->id() == id;
+            if (sink->id() != id) next->all.push_back(sink);
+        }
+    }
+    if (fresh.present()) next->all.push_back(fresh);
+    listened.store(!next->all.empty());
+    *old = std::exchange(state.sinks, std::move(next));
+    return found;
+}
+
 }  // namespace
 
 void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
 {
-    Ref<Sink> sink = Ref<Sink>::adopt(new Sink(fn, user, drop));
-    {
-        const std::lock_guard lock(state.mutex);
-        std::swap(state.sink, sink);
-        listened.store(fn != nullptr);
-    }
-    // The old sink leaves here, outside the lock: its drop may call anything.
+    Ref<Sink> sink;
+    if (fn || drop) sink = Ref<Sink>::adopt(new Sink(kHostProgram, fn, user));
+    Ref<Sinks> old;
+    const std::lock_guard lock(state.mutex);
+    exchange(kHostProgram, sink, &old);
+    if (sink.present()) sink->own(drop);
+}
+
+int64_t add_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
+{
+    const Ref<Sink> sink = Ref<Sink>::adopt(new Sink(++state.last_id, fn, user));
+    Ref<Sinks> old;
+    const std::lock_guard lock(state.mutex);
+    exchange(sink->id(), sink, &old);
+    sink->own(drop);
+    return sink->id();
+}
+
+bool remove_log_callback(int64_t id)
+{
+    Ref<Sinks> old;
+    const std::lock_guard lock(state.mutex);
+    return id != kHostProgram && exchange(id, nullptr, &old);
 }
 
 void log(LogLevel level, const char *format, ...) noexcept
@@ -76,14 +126,18 @@ void log(LogLevel level, const char *format, ...) noexcept
     char message[2048];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    {
+        const PlainLocale plain;  // not for the callbacks
+        vsnprintf(message, sizeof message, format, args);
+    }
     va_end(args);
-    Ref<Sink> sink;
+    Ref<Sinks> now;
     {
         const std::lock_guard lock(state.mutex);
-        sink = state.sink;
+        now = state.sinks;
     }
-    if (sink.present()) sink->say(level, message);
+    if (!now.present()) return;
+    for (const Ref<Sink> &sink : now->all) sink->say(level, message);
 }
 
 }  // namespace yoke

@@ -1,8 +1,8 @@
 // log.h: the one way in which the library says something that is not an error.
 //
-// In C nothing is printed: a host sets a callback. Levels are those of YOKE_LOG ("error", "warn",
-// "info", "debug"); what lies below the level is not formatted. The callback runs in the thread that
-// has something to say, with no lock held.
+// In C nothing is printed: hosts set callbacks. Levels are those of YOKE_LOG ("error", "warn",
+// "info", "debug"); what lies below the level is not formatted. Callbacks run in the thread that has
+// something to say, in the order in which they came, with no lock held.
 #pragma once
 
 #include "yoke/types.h"
@@ -13,9 +13,15 @@ enum class LogLevel : int32_t { kError = 0, kWarn = 1, kInfo = 2, kDebug = 3 };
 
 using LogFn = void (*)(void *user, int32_t level, const char *message);
 
-// Replaces the callback; the old one's drop runs once, after its last call has returned. fn may be
-// null.
+// Replaces the host program's own callback; the old one's drop runs once, after its last call has
+// returned. fn may be null.
 void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop);
+
+// One more callback beside all others, so that hosts in one process do not take the log from each other.
+// Its number, from 1, which no other ever has; drop runs as above after its removal.
+int64_t add_log_callback(LogFn fn, void *user, yoke_drop_fn drop);
+// False if there is none of that number.
+bool remove_log_callback(int64_t id);
 
 // Never raises; a message is cut at 2 KiB.
 __attribute__((format(printf, 2, 3))) void log(LogLevel level, const char *format, ...) noexcept;

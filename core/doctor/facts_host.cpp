@@ -128,7 +128,7 @@ void read_recorded(Root &root, Facts &facts)
         const LeaseFolder &leases = facts.leases;
         facts.cuda_opened = !opened_devices_of("cuda").empty();
         root.note("/yoke/host", "shared_memory " + std::to_string(facts.shared_memory) +
-                                    "\nquota " + std::to_string(facts.quota) + "\nlease_exists " +
+                                    "\nquota " + format("%f", facts.quota) + "\nlease_exists " +
                                     std::to_string(leases.exists) + "\nlease_writable " +
                                     std::to_string(leases.writable) + "\nlease_shared " +
                                     std::to_string(leases.shared) + "\nlease_sticky " +

@@ -266,9 +266,8 @@ void infer_norm(NormArgs a, Plan &plan)
     const yoke_dtype dtype = cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "norm");
     infer_over_axes(a, plan, dtype);
     if (std::isnan(a.p())) fail(YOKE_E_VALUE, "%s: argument 'p' is not a number", plan.name());
-    char missing[64];
-    snprintf(missing, sizeof missing, "norm of order %g", a.p());
-    if (a.p() < 0 || std::isinf(a.p())) check_not_empty(a.x(), *a.axis(), plan.name(), missing);
+    if (a.p() < 0 || std::isinf(a.p()))
+        check_not_empty(a.x(), *a.axis(), plan.name(), format("norm of order %g", a.p()).c_str());
 }
 
 void vjp_norm(NormArgs a, Backward &b)

@@ -33,13 +33,12 @@ double schedule_constant(double base, double factor, int64_t total_steps, int64_
 double schedule_cosine(double base, double end, int64_t total_steps, int64_t warmup_steps,
                        int64_t step) noexcept
 {
-    if (step < warmup_steps)
-        return base * static_cast<double>(std::max<int64_t>(step, 0) + 1) /
-               static_cast<double>(warmup_steps + 1);
-    const int64_t length = total_steps - warmup_steps;
-    if (length <= 0) return end;
-    return anneal(base, end,
-                  static_cast<double>(step - warmup_steps) / static_cast<double>(length));
+    // As doubles: the difference of two steps need not fit in an int64.
+    const auto warmup = static_cast<double>(std::max<int64_t>(warmup_steps, 0));
+    const auto at = static_cast<double>(std::max<int64_t>(step, 0));
+    const double length = static_cast<double>(total_steps) - warmup;
+    if (step < warmup_steps) return base * (at + 1) / (warmup + 1);
+    return length > 0 ? anneal(base, end, (at - warmup) / length) : end;
 }
 
 double schedule_step(double base, int64_t step_size, double gamma, int64_t step) noexcept
@@ -53,7 +52,7 @@ double schedule_one_cycle(double max, int64_t total_steps, double pct_start, dou
 {
     const double start = max / div, last = start / final_div;
     const double peak = pct_start * static_cast<double>(total_steps) - 1;
-    const double at = static_cast<double>(step), end = static_cast<double>(total_steps - 1);
+    const double at = static_cast<double>(step), end = static_cast<double>(total_steps) - 1;
     if (at <= peak) return peak > 0 ? anneal(start, max, at / peak) : max;
     return end > peak ? anneal(max, last, (at - peak) / (end - peak)) : last;
 }

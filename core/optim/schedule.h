@@ -1,4 +1,5 @@
-// schedule.h: learning rates over time, as plain arithmetic. Steps count from 0; formulas are PyTorch's.
+// schedule.h: learning rates over time, as plain arithmetic. Steps count from 0; formulas are PyTorch's. Any number may come:
+// a step below 0 is the first, a NaN gives a NaN or the last rate.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // Failures, names and scratch: cpu.h without its threads.
+#include <locale.h>
+
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -15,7 +17,11 @@ yoke_status fail(yoke_status status, const char *format, ...)
     char text[256];
     va_list arguments;
     va_start(arguments, format);
+    // Not the host program's, which may write a comma for the point.
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr), before = uselocale(plain);
     vsnprintf(text, sizeof(text), format, arguments);
+    uselocale(before);
+    if (plain) freelocale(plain);
     va_end(arguments);
     return g_host->set_error(status, 0, text);
 }

@@ -132,6 +132,35 @@ static void every_status_has_a_short_name(void)
     CHECK(strcmp(yoke_status_name(YOKE_E_INTERNAL + 1), "unknown") == 0);
 }
 
+static void hear(void *user, int32_t level, const char *text)
+{
+    (void)user, (void)level, (void)text;
+}
+
+static void drop(void *user)
+{
+    ++*(int *)user;
+}
+
+static void callbacks_of_several_hosts_are_dropped_once_each(void)
+{
+    int own = 0, first = 0, second = 0;
+    int64_t a = 0, b = 0;
+    CHECK(yoke_log_set_callback(hear, &own, drop) == YOKE_OK);
+    CHECK(yoke_log_add_callback(hear, &first, drop, &a) == YOKE_OK && a > 0);
+    CHECK(yoke_log_add_callback(hear, &second, drop, &b) == YOKE_OK && b > a);
+    FAILS(yoke_log_add_callback(NULL, &first, drop, &a), YOKE_E_VALUE, "argument 'fn' is NULL");
+    CHECK(a == 0 && first == 0);
+    FAILS(yoke_log_add_callback(hear, &first, drop, NULL), YOKE_E_VALUE, "argument 'id' is NULL");
+    FAILS(yoke_log_remove_callback(0), YOKE_E_VALUE, "argument 'id' is 0");
+    FAILS(yoke_log_remove_callback(INT64_MIN), YOKE_E_VALUE, "argument 'id' is");
+    CHECK(yoke_shutdown(10) == YOKE_OK);
+    CHECK(own == 1 && first == 0 && second == 0); /* the host program's own goes with a shutdown */
+    CHECK(yoke_log_remove_callback(b - 1) == YOKE_OK && first == 1);
+    CHECK(yoke_log_remove_callback(b) == YOKE_OK && second == 1 && own == 1);
+    FAILS(yoke_log_remove_callback(b), YOKE_E_VALUE, "argument 'id' is");
+}
+
 int main(void)
 {
     RUN(a_thread_without_failure_has_an_empty_last_error);
@@ -144,5 +173,6 @@ int main(void)
     RUN(getters_of_null_say_so_and_set_the_error);
     RUN(release_and_retain_take_null);
     RUN(every_status_has_a_short_name);
+    RUN(callbacks_of_several_hosts_are_dropped_once_each);
     return report();
 }

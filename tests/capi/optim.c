@@ -180,6 +180,25 @@ static void schedules_are_plain_arithmetic(void)
     CHECK(yoke_schedule_one_cycle(1, 10, 0.3, 25, 1e4, 2) == 1);
 }
 
+/* Differences of such steps do not fit in an int64. */
+static void schedules_take_any_number(void)
+{
+    CHECK(yoke_schedule_one_cycle(1, INT64_MIN, 0.3, 25, 1e4, 0) == 1.0 / 25 / 1e4);
+    CHECK(fabs(yoke_schedule_one_cycle(1, INT64_MAX, 0.3, 25, 1e4, INT64_MIN) - 0.04) < 1e-12);
+    CHECK(yoke_schedule_cosine(1, 0.5, INT64_MAX, INT64_MIN, 0) == 1);
+    CHECK(yoke_schedule_cosine(2, 0.5, 10, INT64_MAX, INT64_MAX - 1) == 2);
+    CHECK(yoke_schedule_cosine(2, 0.5, INT64_MIN, INT64_MAX, INT64_MAX) == 0.5);
+    CHECK(yoke_schedule_cosine(2, 0.5, INT64_MIN, INT64_MIN, INT64_MAX) == 0.5);
+    CHECK(yoke_schedule_step(1, INT64_MAX, 0.5, INT64_MAX) == 0.5);
+    CHECK(yoke_schedule_step(1, INT64_MIN, 0.5, INT64_MIN) == 1);
+    CHECK(yoke_schedule_linear(0, 1, INT64_MAX, INT64_MIN) == 0);
+    CHECK(yoke_schedule_linear(0, 1, INT64_MIN, INT64_MAX) == 1);
+    CHECK(yoke_schedule_constant(2, 0.25, INT64_MIN, INT64_MAX) == 2);
+    CHECK(isnan(yoke_schedule_linear(NAN, 1, 10, 5)));
+    CHECK(isnan(yoke_schedule_one_cycle(NAN, 10, 0.3, 25, 1e4, 5)));
+    CHECK(yoke_schedule_one_cycle(1, 10, NAN, 25, 1e4, 5) == 1.0 / 25 / 1e4);
+}
+
 int main(void)
 {
     RUN(adam_steps_and_keeps_named_state);
@@ -188,5 +207,6 @@ int main(void)
     RUN(gradients_are_clipped_by_their_common_norm);
     RUN(averages_follow_their_parameters);
     RUN(schedules_are_plain_arithmetic);
+    RUN(schedules_take_any_number);
     return report();
 }

@@ -275,5 +275,44 @@ TEST(Log, ACallbackMayReplaceItself)
     });
 }
 
+TEST(Log, HostsOfOneProcessHearItBesideEachOther)
+{
+    in_fresh_process([] {
+        Heard own, first, second;
+        const int64_t one = add_log_callback(hear, &first, drop);
+        set_log_callback(hear, &own, drop);
+        const int64_t two = add_log_callback(hear, &second, drop);
+        EXPECT_NE(one, two);
+        log(LogLevel::kError, "all");
+        EXPECT_EQ(own.calls + first.calls + second.calls, 3);
+        EXPECT_TRUE(remove_log_callback(one));
+        EXPECT_FALSE(remove_log_callback(one));
+        EXPECT_FALSE(remove_log_callback(0)) << "the host program's own has no number";
+        EXPECT_EQ(first.drops, 1);
+        set_log_callback(nullptr, nullptr, nullptr);
+        log(LogLevel::kError, "one is left");
+        EXPECT_EQ(own.calls, 1);
+        EXPECT_EQ(first.calls, 1);
+        EXPECT_EQ(second.calls, 2);
+        EXPECT_EQ(second.drops, 0);
+    });
+}
+
+TEST(Log, OneThatIsRemovedWhileItIsCalledIsDroppedBehindTheCall)
+{
+    in_fresh_process([] {
+        static Heard heard;
+        static int64_t id;
+        id = add_log_callback(
+            [](void *user, int32_t, const char *) {
+                EXPECT_TRUE(remove_log_callback(id));
+                EXPECT_EQ(static_cast<Heard *>(user)->drops, 0);
+            },
+            &heard, drop);
+        log(LogLevel::kError, "go");
+        EXPECT_EQ(heard.drops, 1);
+    });
+}
+
 }  // namespace
 }  // namespace yoke

@@ -15,6 +15,7 @@ local NOT_BOUND = {
     yoke_path_label = "links carry their label",
     yoke_event_retain = "each Lua event is the one owner of its handle",
     yoke_doctor_record = "yoke_doctor_record_v2 is the same with a deadline",
+    yoke_log_set_callback = "it is the host program's; a state's callback stands beside it",
     yoke_optimizer_retain = "each Lua optimizer is the one owner of its handle",
 }
 

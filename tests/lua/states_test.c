@@ -156,6 +156,43 @@ static void the_log_reaches_each_state_that_asked(void)
     lua_close(b);
 }
 
+static int heard_by_host, dropped_by_host;
+
+static void hear(void *user, int32_t level, const char *text)
+{
+    (void)level, (void)text;
+    ++*(int *)user;
+}
+
+static void count_drop(void *user)
+{
+    (void)user;
+    ++dropped_by_host;
+}
+
+/* A host program that listens keeps its log whatever states come and go, and so does a second one. */
+static void states_leave_the_log_of_their_host_alone(void)
+{
+    int beside = 0;
+    int64_t id = 0;
+    yoke_log_set_callback(hear, &heard_by_host, count_drop);
+    expect(!yoke_log_add_callback(hear, &beside, NULL, &id) && id > 0, "another host listens too");
+    lua_State *a = open_state(), *b = open_state();
+    run(a, "require 'yoke'.set_log_callback(print)");
+    run(b, "require 'yoke'");
+    expect(dropped_by_host == 0, "a state does not take the log from its host");
+    provoke_warning("YOKE_CPU_ISA");
+    expect(heard_by_host == 1 && beside == 1, "hosts hear what is said beside a state");
+    lua_close(a);
+    lua_close(b);
+    provoke_warning("YOKE_LOG");
+    expect(heard_by_host == 2 && beside == 2, "and after the last state has closed");
+    expect(!yoke_log_remove_callback(id) && yoke_log_remove_callback(id),
+           "each number is taken away once");
+    yoke_log_set_callback(NULL, NULL, NULL);
+    expect(dropped_by_host == 1, "the host's own is dropped once");
+}
+
 int main(void)
 {
     const int64_t before = yoke_live_tensor_count();
@@ -163,6 +200,7 @@ int main(void)
     states_in_one_thread_keep_their_modes_apart();
     a_tensor_of_another_state_is_refused();
     the_log_reaches_each_state_that_asked();
+    states_leave_the_log_of_their_host_alone();
     expect(yoke_live_tensor_count() == before, "closed states leave no tensor");
     printf("%s\n", failures ? "FAILED" : "ok");
     return failures != 0;

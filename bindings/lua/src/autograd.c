@@ -12,8 +12,7 @@ static void gradient_options(lua_State *L, Binding *b, const char *call, int ind
         lua_settop(L, index);
         lua_pushnil(L);
         while (lua_next(L, index)) {
-            const char *key =
-                lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            const char *key = yl_key(L, -2);
             if (strcmp(key, name) && strcmp(key, "retain_graph"))
                 yl_raise(L, b, YOKE_E_VALUE, call,
                          "there is no argument '%s'; it takes %s and retain_graph", key, name);

@@ -178,9 +178,13 @@ void yl_set_functions(lua_State *L, Binding *b, const luaL_Reg *functions);
 void yl_open_class(lua_State *L, Binding *b, const char *name, lua_CFunction close,
                    const luaL_Reg *methods);
 
+/* Scripts get the class's name in place of the metatable on top of the stack, so that they cannot break what C
+ * relies on. */
+void yl_protect(lua_State *L, const char *name);
+
 /* Raises unless the call has `least` to `most` arguments. */
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most);
-/* A string at `index`; raises for anything else. */
+/* A string without NUL at `index`; raises for anything else. */
 const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 /* An int, a number, a boolean at `index`; raise for anything else. */
 int64_t yl_int_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);

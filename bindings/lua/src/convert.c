@@ -56,6 +56,43 @@ int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
                     lua_isnil(L, index) ? "" : "a ", is, wanted);
 }
 
+const char *yl_show(lua_State *L, int index)
+{
+    size_t length = 0;
+    luaL_Buffer shown;
+    index = lua_absindex(L, index);
+    luaL_checkstack(L, 8, "no room for an error");
+    if (lua_type(L, index) != LUA_TSTRING) return luaL_tolstring(L, index, NULL);
+    const char *text = lua_tolstring(L, index, &length);
+    if (!memchr(text, 0, length)) return text;
+    luaL_buffinit(L, &shown);
+    for (size_t i = 0; i < length; ++i) {
+        if (text[i])
+            luaL_addchar(&shown, text[i]);
+        else
+            luaL_addstring(&shown, "\\0");
+    }
+    luaL_pushresult(&shown);
+    return lua_tostring(L, -1);
+}
+
+const char *yl_key(lua_State *L, int index)
+{
+    return lua_type(L, index) == LUA_TSTRING ? yl_show(L, index) : "(not a string)";
+}
+
+const char *yl_need_text(lua_State *L, Target target, int index)
+{
+    size_t length = 0;
+    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, "a string");
+    const char *text = lua_tolstring(L, index, &length);
+    if (memchr(text, 0, length))
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
+                 "argument '%s' is \"%s\"; a string without NUL is needed", target.name,
+                 yl_show(L, index));
+    return text;
+}
+
 yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index)
 {
     yoke_tensor **box = yl_test_tensor(L, target.binding, index);
@@ -72,7 +109,7 @@ yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
     if (lua_isnoneornil(L, index)) return YOKE_NONE;
     if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, kTypes[kDtype].wanted);
     yoke_dtype dtype = YOKE_NONE;
-    if (yoke_dtype_from_name(lua_tostring(L, index), &dtype))
+    if (yoke_dtype_from_name(yl_need_text(L, target, index), &dtype))
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s': %s", target.name,
                  yoke_last_error()->message);
     return dtype;
@@ -88,7 +125,7 @@ yoke_device *yl_need_device(lua_State *L, Target target, int index)
         if (box && *box) return *box;
     }
     if (type == LUA_TSTRING) {
-        yl_check(L, target.binding, yoke_device_open(lua_tostring(L, index), &device));
+        yl_check(L, target.binding, yoke_device_open(yl_need_text(L, target, index), &device));
     } else if (lua_isinteger(L, index)) {
         const lua_Integer number = lua_tointeger(L, index);
         if (number < 0 || number > INT32_MAX)
@@ -249,7 +286,7 @@ yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists 
         case kString:
             served = lua_type(L, index) == LUA_TSTRING;
             value.kind = YOKE_ARG_STRING;
-            value.v.string = served ? lua_tostring(L, index) : NULL;
+            value.v.string = served ? yl_need_text(L, target, index) : NULL;
             break;
         case kDevice:
             value.kind = YOKE_ARG_DEVICE;

@@ -51,6 +51,16 @@ ArgType yl_arg_type(const char *text);
  * otherwise. Lists go to `lists`; one that outgrew its room since that was sized is an error. */
 yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists);
 
+/* The string at `index`, borrowed; raises for one with a NUL, of which C would read the beginning alone. */
+const char *yl_need_text(lua_State *L, Target target, int index);
+
+/* The value at `index` as errors say it: a string with each NUL as \0. May push. */
+const char *yl_show(lua_State *L, int index);
+
+/* A key of options to compare with names, or what an error says in its place; pushes only for what is no
+ * name: a string with a NUL. */
+const char *yl_key(lua_State *L, int index);
+
 /* The live tensor at `index`. */
 yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index);
 

@@ -9,9 +9,10 @@ static const char kDeviceName[] = "yoke.Device";
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, b->device_cache_ref);
-    if (lua_rawgetp(L, -1, device) == LUA_TNIL) {
+    yoke_device **box = lua_rawgetp(L, -1, device) == LUA_TNIL ? NULL : lua_touserdata(L, -1);
+    if (!box || !*box) { /* the one that is kept may have been finalized by hand */
         lua_pop(L, 1);
-        yoke_device **box = lua_newuserdatauv(L, sizeof *box, 0);
+        box = lua_newuserdatauv(L, sizeof *box, 0);
         *box = NULL;
         luaL_setmetatable(L, kDeviceName);
         *box = yoke_device_retain(device);
@@ -70,7 +71,7 @@ static int device_index(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_device *device = need_device(L, b, "device");
-    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    const char *name = yl_key(L, 2);
     int64_t free_bytes = 0, total = 0;
     if (!strcmp(name, "kind")) {
         lua_pushstring(L, yoke_device_kind(device));
@@ -88,7 +89,7 @@ static int device_index(lua_State *L)
         lua_pushcclosure(L, name[1] == 'y' ? device_synchronize : device_supports, 1);
     } else if (!yl_push_device_field(L, b, device, name)) {
         return yl_raise(L, b, YOKE_E_VALUE, "device", "a device has no field or method '%s'",
-                        luaL_tolstring(L, 2, NULL));
+                        yl_show(L, 2));
     }
     return 1;
 }
@@ -101,7 +102,8 @@ static int device_open(lua_State *L)
     yoke_device *device = NULL;
     const int type = lua_type(L, 1);
     if (type <= LUA_TNIL || type == LUA_TSTRING) {
-        if (yoke_device_open(type == LUA_TSTRING ? lua_tostring(L, 1) : NULL, &device))
+        const Target target = {b, "device", "spec"};
+        if (yoke_device_open(type == LUA_TSTRING ? yl_need_text(L, target, 1) : NULL, &device))
             return yl_nil_error(L, b);
         yoke_device_release(device); /* it lives on: yoke/device.h */
     } else if (lua_isinteger(L, 1)) {
@@ -230,8 +232,7 @@ void yl_open_device(lua_State *L, Binding *b)
     yl_set_functions(L, b, events);
     lua_pushcfunction(L, device_gc);
     lua_setfield(L, -2, "__gc");
-    lua_pushstring(L, kDeviceName);
-    lua_setfield(L, -2, "__metatable");
+    yl_protect(L, kDeviceName);
     lua_pop(L, 1);
     lua_newtable(L);
     b->device_cache_ref = luaL_ref(L, LUA_REGISTRYINDEX);

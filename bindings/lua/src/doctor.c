@@ -11,9 +11,10 @@ static const char *const kStatus[] = {"ok", "warn", "fail", "skip"};
 /* A report is a userdata while its texts are copied, so that an error cannot leak it. */
 static int report_gc(lua_State *L)
 {
-    yoke_report **box = lua_touserdata(L, 1);
-    yoke_report_release(*box);
+    yoke_report **box = luaL_checkudata(L, 1, kReportName);
+    yoke_report *report = *box;
     *box = NULL;
+    yoke_report_release(report);
     return 0;
 }
 
@@ -26,7 +27,7 @@ static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *cal
     if (!lua_istable(L, index))
         return (uint32_t)yl_wrong_type(L, target, index, "a table of options");
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+        const char *key = yl_key(L, -2);
         const int value = lua_gettop(L);
         if (!strcmp(key, "probe")) {
             flags |= yl_bool_arg(L, b, value, call, "probe") ? YOKE_DOCTOR_PROBE : 0u;
@@ -36,8 +37,7 @@ static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *cal
             *deadline = yl_number_arg(L, b, value, call, "deadline");
         } else {
             yl_raise(L, b, YOKE_E_VALUE, call,
-                     "there is no option '%s'; there are probe, redact, deadline",
-                     luaL_tolstring(L, -2, NULL));
+                     "there is no option '%s'; there are probe, redact, deadline", key);
         }
     }
     return flags;

@@ -120,7 +120,10 @@ static int error_tostring(lua_State *L)
 static int raise(lua_State *L)
 {
     const char *code = luaL_checkstring(L, 1), *call = luaL_checkstring(L, 2);
-    lua_pushfstring(L, "%s: %s", call, luaL_checkstring(L, 3));
+    luaL_checkstring(L, 3);
+    lua_pushfstring(L, "%s: ", call);
+    lua_pushvalue(L, 3); /* whole: it may show a string with a NUL */
+    lua_concat(L, 2);
     lua_createtable(L, 0, 6);
     finish_error(L, yl_binding(L), code, "", call);
     return lua_error(L);
@@ -133,5 +136,6 @@ void yl_open_error(lua_State *L, Binding *b)
     luaL_newmetatable(L, "yoke.Error");
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");
+    yl_protect(L, "yoke.Error");
     b->error_metatable_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }

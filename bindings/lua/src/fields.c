@@ -165,8 +165,7 @@ static int tensor_to(lua_State *L)
     if (lua_type(L, 2) == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, 2)) {
-            const char *key =
-                lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            const char *key = yl_key(L, -2);
             if (strcmp(key, "device") && strcmp(key, "dtype") && strcmp(key, "non_blocking"))
                 yl_raise(L, b, YOKE_E_VALUE, "to",
                          "there is no argument '%s'; it takes device, dtype and non_blocking", key);
@@ -180,7 +179,7 @@ static int tensor_to(lua_State *L)
     }
     yoke_dtype kind = YOKE_NONE;
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING &&
-        !yoke_dtype_from_name(lua_tostring(L, 2), &kind))
+        !yoke_dtype_from_name(yl_need_text(L, device, 2), &kind))
         return to(L, NULL, kind, 0);
     return to(L, yl_need_device(L, device, 2), yl_need_dtype(L, dtype, 3), 0);
 }

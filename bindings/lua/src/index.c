@@ -78,7 +78,7 @@ static yoke_index read_item(lua_State *L, Target target, int index)
 {
     yoke_index item = {YOKE_INDEX_INT, 0, 0, 0, 0, NULL};
     const int type = lua_type(L, index);
-    const char *text = type == LUA_TSTRING ? lua_tostring(L, index) : "";
+    const char *text = type == LUA_TSTRING ? yl_key(L, index) : "";
     if (lua_isinteger(L, index)) {
         item.start = lua_tointeger(L, index);
     } else if (type == LUA_TTABLE) {

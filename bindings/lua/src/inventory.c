@@ -160,6 +160,7 @@ static void push_topology(lua_State *L, Binding *b, yoke_inventory *inventory)
 
 static int topology_text(lua_State *L)
 {
+    luaL_checktype(L, 1, LUA_TTABLE);
     lua_getfield(L, 1, "text");
     return 1;
 }
@@ -272,5 +273,6 @@ void yl_open_inventory(lua_State *L, Binding *b)
     luaL_newmetatable(L, kTopologyName);
     lua_pushcfunction(L, topology_text);
     lua_setfield(L, -2, "__tostring");
+    yl_protect(L, kTopologyName);
     lua_pop(L, 1);
 }

@@ -191,8 +191,7 @@ static int make_tensor(lua_State *L)
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, 2)) {
-            const char *key =
-                lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+            const char *key = yl_key(L, -2);
             if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
                 yl_raise(L, b, YOKE_E_VALUE, "tensor",
                          "there is no argument '%s'; it takes dtype, device and requires_grad",
@@ -317,13 +316,20 @@ static int tobytes(lua_State *L)
     return 1;
 }
 
+/* A string at `index` that is bytes, of whatever values. */
+static const char *bytes_arg(lua_State *L, Binding *b, int index, const char *call, size_t *bytes)
+{
+    const Target target = {b, call, "bytes"};
+    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, "a string");
+    return lua_tolstring(L, index, bytes);
+}
+
 /* x:copy_from_string(bytes) overwrites x with row-major elements. */
 static int copy_from_string(lua_State *L)
 {
     Binding *b = yl_binding(L);
     size_t bytes;
-    yl_string_arg(L, b, 2, "copy_from_string", "bytes");
-    const char *data = lua_tolstring(L, 2, &bytes);
+    const char *data = bytes_arg(L, b, 2, "copy_from_string", &bytes);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "copy_from_string", "self");
     YL_CALL(L, b, tensor, yoke_tensor_copy_from_host(tensor, data, (int64_t)bytes));
     lua_settop(L, 1);
@@ -340,8 +346,7 @@ static int frombuffer(lua_State *L)
     size_t bytes;
     Lists lists = {.used = 0};
     yl_arg_count(L, b, call, 3, 4);
-    yl_string_arg(L, b, 1, call, "bytes");
-    const char *data = lua_tolstring(L, 1, &bytes);
+    const char *data = bytes_arg(L, b, 1, call, &bytes);
     yoke_tensor **box = yl_new_tensor(L, b);
     const yoke_arg axes = yl_convert(L, shape, kInts, 2, &lists);
     const yoke_dtype kind = yl_need_dtype(L, dtype, 3);

@@ -3,7 +3,8 @@
  * only where its state runs. So what is logged goes to standard error, until a state asks for it with
  * set_log_callback: then it waits in that state's queue, and yoke.poll() hands it over.
  *
- * The hub below is the one thing that states share, under one lock. Messages that a full queue cannot
+ * The hub below is the one thing that states share, under one lock; other hosts of the process, such as
+ * Python, hear the log beside it. Messages that a full queue cannot
  * take are counted, and the count is handed over as a message of its own.
  */
 #include <pthread.h>
@@ -32,7 +33,8 @@ static struct {
     pthread_mutex_t lock;
     Queue *queues; /* one for each state that has a callback */
     int states;    /* that have Yoke loaded */
-} hub = {PTHREAD_MUTEX_INITIALIZER, NULL, 0};
+    int64_t id;    /* of our callback while there are any */
+} hub = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
 
 /* In the child of a fork. A thread that is not there may have held the lock: it would never open, and
  * what it changed is half done, so messages are dropped; the list of queues is whole at every moment.
@@ -189,6 +191,29 @@ static int poll(lua_State *L)
     return 1;
 }
 
+/* A state fewer; the last one takes our callback away, and no other host's. */
+static void leave_hub(void)
+{
+    pthread_mutex_lock(&hub.lock);
+    const int64_t id = --hub.states == 0 ? hub.id : 0;
+    if (id) hub.id = 0;
+    pthread_mutex_unlock(&hub.lock);
+    if (id) yoke_log_remove_callback(id);
+}
+
+/* Raises where there is no memory for it. */
+static void start_hearing(lua_State *L, Binding *b)
+{
+    int64_t id = 0;
+    if (yoke_log_add_callback(receive, NULL, NULL, &id)) {
+        leave_hub();
+        yl_raise_last(L, b);
+    }
+    pthread_mutex_lock(&hub.lock);
+    hub.id = id; /* this state is still counted, so there is one to take it away */
+    pthread_mutex_unlock(&hub.lock);
+}
+
 void yl_open_log(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {
@@ -201,14 +226,11 @@ void yl_open_log(lua_State *L, Binding *b)
     pthread_mutex_lock(&hub.lock);
     const int first = hub.states++ == 0;
     pthread_mutex_unlock(&hub.lock);
-    if (first) yoke_log_set_callback(receive, NULL, NULL);
+    if (first) start_hearing(L, b);
 }
 
 void yl_close_log(Binding *b)
 {
     unsubscribe(b);
-    pthread_mutex_lock(&hub.lock);
-    const int last = --hub.states == 0;
-    pthread_mutex_unlock(&hub.lock);
-    if (last) yoke_log_set_callback(NULL, NULL, NULL);
+    leave_hub();
 }

@@ -7,6 +7,12 @@ void yl_set_functions(lua_State *L, Binding *b, const luaL_Reg *functions)
     luaL_setfuncs(L, functions, 1);
 }
 
+void yl_protect(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__metatable");
+}
+
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most)
 {
     const int count = lua_gettop(L);
@@ -17,8 +23,7 @@ void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int mos
 const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
 {
     const Target target = {b, call, name};
-    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, "a string");
-    return lua_tostring(L, index);
+    return yl_need_text(L, target, index);
 }
 
 int64_t yl_int_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
@@ -45,10 +50,12 @@ int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const cha
     return lua_toboolean(L, index);
 }
 
+static const char kBindingName[] = "yoke.Binding";
+
 /* The Binding is the first object of the module to get a finalizer, so it is finalized last. */
 static int binding_gc(lua_State *L)
 {
-    Binding *b = lua_touserdata(L, 1);
+    Binding *b = luaL_checkudata(L, 1, kBindingName);
     if (b->op_count) yl_close_log(b);
     b->op_count = 0;
     return 0;
@@ -60,9 +67,10 @@ static Binding *make_binding(lua_State *L)
     const int32_t op_count = yoke_op_count();
     Binding *b = lua_newuserdatauv(L, sizeof *b + (size_t)op_count * sizeof *b->ops, 0);
     *b = (Binding){.op_count = 0};
-    lua_createtable(L, 0, 1);
+    luaL_newmetatable(L, kBindingName);
     lua_pushcfunction(L, binding_gc);
     lua_setfield(L, -2, "__gc");
+    yl_protect(L, kBindingName);
     lua_setmetatable(L, -2);
     luaL_ref(L, LUA_REGISTRYINDEX);
     return b;

@@ -46,7 +46,7 @@ static void convert_keywords(lua_State *L, const OpBinding *op, int index, int g
     for (int i = given; i < op->op->arg_count; ++i) call->args[i].kind = YOKE_ARG_NONE;
     lua_pushnil(L);
     while (lua_next(L, index)) {
-        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "(not a string)";
+        const char *key = yl_key(L, -2);
         const int i = argument_of(op, key);
         if (i == op->op->arg_count)
             yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "there is no argument '%s': %s",

@@ -355,7 +355,6 @@ void yl_open_optim(lua_State *L, Binding *b)
     lua_newtable(L);
     yl_set_functions(L, b, methods);
     lua_setfield(L, -2, "__index");
-    lua_pushstring(L, kOptimizerName);
-    lua_setfield(L, -2, "__metatable");
+    yl_protect(L, kOptimizerName);
     lua_pop(L, 1);
 }

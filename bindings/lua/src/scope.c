@@ -7,13 +7,14 @@
  * put back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
  * runs in the mode of its host's thread.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bindings/lua/src/convert.h"
 
 struct Scope {
     Scope *newer, *older;
-    Binding *binding; /* NULL when closed */
+    Binding *binding;
     lua_State *coroutine;
     int32_t grad;          /* the grad mode; -1: another kind of scope */
     yoke_autocast *region; /* NULL: another kind */
@@ -21,6 +22,12 @@ struct Scope {
     yoke_stream *outer;    /* while `stream` is in force: what it replaced, */
     Scope *next_stream;    /* and the scope whose stream was put in force before it */
 };
+
+/* The userdata holds a scope of its own memory: one that the debug library robbed of its __gc stays open for
+ * good, and the list whole. */
+typedef struct ScopeBox {
+    Scope *scope; /* NULL when closed */
+} ScopeBox;
 
 static const char kScopeName[] = "yoke.Scope";
 
@@ -76,38 +83,38 @@ void yl_leave_streams(Modes outer)
  * scope is closed or collected, so that no other coroutine can come to lie at the same address. */
 static Scope *push_scope(lua_State *L, Binding *b, int32_t grad)
 {
-    Scope *scope = lua_newuserdatauv(L, sizeof *scope, 1);
-    scope->binding = NULL;
+    ScopeBox *box = lua_newuserdatauv(L, sizeof *box, 1);
+    box->scope = NULL;
     luaL_setmetatable(L, kScopeName);
     lua_pushthread(L);
     lua_setiuservalue(L, -2, 1);
+    Scope *scope = calloc(1, sizeof *scope);
+    if (!scope) yl_raise(L, b, YOKE_E_OOM, "scope", "no memory for a scope");
+    scope->binding = b;
     scope->coroutine = L;
     scope->grad = grad;
-    scope->region = NULL;
-    scope->stream = scope->outer = NULL;
-    scope->newer = NULL;
     scope->older = b->scopes;
     if (b->scopes) b->scopes->newer = scope;
     b->scopes = scope;
-    scope->binding = b;
+    box->scope = scope;
     return scope;
 }
 
 /* __gc, __close and :close(). */
 static int close_scope(lua_State *L)
 {
-    Scope *scope = luaL_checkudata(L, 1, kScopeName);
-    if (!scope->binding) return 0;
+    ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
+    Scope *scope = box->scope;
+    if (!scope) return 0;
+    box->scope = NULL;
     if (scope->newer)
         scope->newer->older = scope->older;
     else
         scope->binding->scopes = scope->older;
     if (scope->older) scope->older->newer = scope->newer;
-    scope->binding = NULL;
     yoke_autocast_release(scope->region);
-    scope->region = NULL;
     yoke_stream_release(scope->stream);
-    scope->stream = NULL;
+    free(scope);
     return 0;
 }
 
@@ -167,7 +174,7 @@ static void check_option_names(lua_State *L, Binding *b)
 {
     if (!lua_istable(L, 1)) return;
     for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+        const char *name = yl_key(L, -2);
         if (strcmp(name, "dtype") && strcmp(name, "enabled") && strcmp(name, "cache_enabled"))
             yl_raise(L, b, YOKE_E_VALUE, "autocast",
                      "there is no option '%s'; there are dtype, enabled and cache_enabled", name);
@@ -286,5 +293,6 @@ void yl_open_scope(lua_State *L, Binding *b)
     lua_pushcfunction(L, close_scope);
     lua_setfield(L, -2, "close");
     lua_setfield(L, -2, "__index");
+    yl_protect(L, kScopeName);
     lua_pop(L, 1);
 }

@@ -170,9 +170,10 @@ static int pause_a_while(lua_State *L)
 /* An explanation is a userdata while its texts are copied, so that an error cannot leak it. */
 static int explanation_gc(lua_State *L)
 {
-    yoke_explanation **box = lua_touserdata(L, 1);
-    yoke_explanation_release(*box);
+    yoke_explanation **box = luaL_checkudata(L, 1, kExplanationName);
+    yoke_explanation *explanation = *box;
     *box = NULL;
+    yoke_explanation_release(explanation);
     return 0;
 }
 
@@ -244,8 +245,7 @@ static int enable(lua_State *L)
 static void make_class(lua_State *L, const char *name)
 {
     luaL_newmetatable(L, name);
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "__metatable");
+    yl_protect(L, name);
 }
 
 void yl_open_select(lua_State *L, Binding *b)

@@ -203,7 +203,7 @@ static int stream_tostring(lua_State *L)
 static int stream_index(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    const char *name = yl_key(L, 2);
     if (!strcmp(name, "handle")) {
         lua_pushinteger(L, (lua_Integer)(intptr_t)yoke_stream_handle(self_stream(L, name)));
     } else if (!strcmp(name, "device")) {
@@ -212,7 +212,7 @@ static int stream_index(lua_State *L)
         lua_pushvalue(L, 2);
         if (lua_rawget(L, lua_upvalueindex(2)) == LUA_TNIL)
             return yl_raise(L, b, YOKE_E_VALUE, "stream", "a stream has no field or method '%s'",
-                            luaL_tolstring(L, 2, NULL));
+                            yl_show(L, 2));
     }
     return 1;
 }
@@ -344,8 +344,7 @@ static void open_class(lua_State *L, Binding *b, const char *name, const luaL_Re
     lua_setfield(L, -2, "__gc");
     lua_pushcfunction(L, close);
     lua_setfield(L, -2, "__close");
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "__metatable");
+    yl_protect(L, name);
 }
 
 void yl_open_stream(lua_State *L, Binding *b)

@@ -25,12 +25,13 @@ yoke_tensor *yl_tensor_arg(lua_State *L, Binding *b, int index, const char *call
     return yl_need_tensor(L, target, index);
 }
 
-/* __gc. No look at the argument: nobody but the collector reaches it. */
+/* __gc. The debug library hands it to scripts, so anything may come. */
 static int tensor_gc(lua_State *L)
 {
-    TensorBox *box = lua_touserdata(L, 1);
-    yoke_tensor *tensor = box->tensor;
-    box->tensor = NULL;
+    yoke_tensor **box = yl_test_tensor(L, yl_binding(L), 1);
+    if (!box) return 0;
+    yoke_tensor *tensor = *box;
+    *box = NULL;
     yoke_tensor_release(tensor);
     return 0;
 }
@@ -63,8 +64,8 @@ static int tensor_is_closed(lua_State *L)
 
 static int no_such_field(lua_State *L, Binding *b, const char *call)
 {
-    const char *name = luaL_tolstring(L, 2, NULL);
-    return yl_raise(L, b, YOKE_E_VALUE, call, "a tensor has no field or method '%s'", name);
+    return yl_raise(L, b, YOKE_E_VALUE, call, "a tensor has no field or method '%s'",
+                    yl_show(L, 2));
 }
 
 /* x.name, x:name() and x[i], x[tensor], x[{…}]. Upvalues: the Binding, the table of methods. */
@@ -96,7 +97,7 @@ static int tensor_newindex(lua_State *L)
         yl_assign_part(L, b);
         return 0;
     }
-    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    const char *name = yl_key(L, 2);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, name, "self");
     if (!strcmp(name, "requires_grad")) {
         yl_check(L, b, yoke_tensor_set_requires_grad(tensor, yl_bool_arg(L, b, 3, name, name)));
@@ -104,9 +105,8 @@ static int tensor_newindex(lua_State *L)
         yoke_tensor *grad = lua_isnil(L, 3) ? NULL : yl_tensor_arg(L, b, 3, name, "grad");
         yl_check(L, b, yoke_tensor_set_grad(tensor, grad));
     } else {
-        luaL_tolstring(L, 2, NULL);
         return yl_raise(L, b, YOKE_E_VALUE, "tensor",
-                        "'%s' cannot be set; grad and requires_grad can", lua_tostring(L, -1));
+                        "'%s' cannot be set; grad and requires_grad can", name);
     }
     return 0;
 }
@@ -182,9 +182,7 @@ void yl_open_tensor(lua_State *L, Binding *b)
     yl_set_functions(L, b, events);
     set_method_event(L, b, "__index", tensor_index, methods_index);
     set_method_event(L, b, "__tostring", tensor_tostring, methods_index);
-    /* Scripts get this in place of the metatable, so that they cannot break what C relies on. */
-    lua_pushstring(L, kTensorName);
-    lua_setfield(L, -2, "__metatable");
+    yl_protect(L, kTensorName);
     lua_pushvalue(L, methods_index);
     lua_setfield(L, -2, "methods");
     b->tensor_metatable_ref = luaL_ref(L, LUA_REGISTRYINDEX);

@@ -234,10 +234,11 @@ static double norm_type_arg(lua_State *L, Binding *b, const char *call)
 {
     if (lua_isnoneornil(L, 3)) return 2;
     if (!lua_istable(L, 3)) return yl_number_arg(L, b, 3, call, "norm_type");
-    for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
-        if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), "norm_type"))
-            yl_raise(L, b, YOKE_E_VALUE, call, "unknown option '%s'; there is norm_type",
-                     luaL_tolstring(L, -2, NULL));
+    for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1)) {
+        const char *key = yl_key(L, -2);
+        if (strcmp(key, "norm_type"))
+            yl_raise(L, b, YOKE_E_VALUE, call, "unknown option '%s'; there is norm_type", key);
+    }
     const int absent = lua_getfield(L, 3, "norm_type") == LUA_TNIL;
     const double p = absent ? 2 : yl_number_arg(L, b, -1, call, "norm_type");
     lua_pop(L, 1);
@@ -309,8 +310,7 @@ void yl_open_class(lua_State *L, Binding *b, const char *name, lua_CFunction clo
     lua_newtable(L);
     yl_set_functions(L, b, methods);
     lua_setfield(L, -2, "__index");
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "__metatable");
+    yl_protect(L, name);
     lua_pop(L, 1);
 }
 

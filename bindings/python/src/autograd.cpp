@@ -1,7 +1,8 @@
-// autograd.cpp: grad modes of the thread and yoke.grad.
+// autograd.cpp: grad modes, which modes.h gives to contexts, and yoke.grad.
 #include "bind.h"
 
 #include "convert.h"
+#include "modes.h"
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
@@ -80,37 +81,6 @@ py::list grad(const py::object &outputs, const py::object &inputs, const py::obj
     return wrap_all(grads);
 }
 
-// An autocast region, or what stands for none; which is in force when, yoke/_amp.py decides.
-class AutocastRegion {
-public:
-    // Nested in the one in force.
-    AutocastRegion(const py::object &dtype, const py::object &enabled, const py::object &cache)
-    {
-        yoke_dtype number = YOKE_NONE;
-        const Place place{"autocast", "dtype"};
-        require(to_dtype(dtype.ptr(), place, &number));
-        check(yoke_autocast_create(need_bool(enabled, "autocast", "enabled"), number,
-                                   need_bool(cache, "autocast", "cache_enabled"), &region_));
-    }
-    ~AutocastRegion() { yoke_autocast_release(region_); }
-    AutocastRegion(AutocastRegion &&other) noexcept : region_(std::exchange(other.region_, nullptr))
-    {
-    }
-    AutocastRegion(const AutocastRegion &) = delete;
-    AutocastRegion &operator=(const AutocastRegion &) = delete;
-
-    // What is in force in this thread.
-    static AutocastRegion current()
-    {
-        return AutocastRegion(yoke_autocast_retain(yoke_autocast_current()));
-    }
-    void put_in_force() const { yoke_autocast_swap(region_); }
-
-private:
-    explicit AutocastRegion(yoke_autocast *region) : region_(region) {}
-    yoke_autocast *region_ = nullptr;
-};
-
 py::list saved_tensors(const py::object &tensor)
 {
     yoke_tensor *const handle = need_tensor(tensor, "saved_tensors", "tensor");
@@ -135,18 +105,26 @@ void bind_autograd(py::module_ &module)
     module.def(
         "_set_grad_enabled",
         [](const py::object &on) {
-            return yoke_set_grad_enabled(need_bool(on, "set_grad_enabled", "enabled")) == 1;
+            const bool enabled = need_bool(on, "set_grad_enabled", "enabled");
+            sync_modes();
+            const bool before = yoke_is_grad_enabled() == 1;
+            if (!override_mode("grad", py::bool_(enabled))) yoke_set_grad_enabled(enabled);
+            return before;
         },
         py::arg("enabled"));
     module.def(
-        "is_grad_enabled", [] { return yoke_is_grad_enabled() == 1; },
+        "is_grad_enabled",
+        [] {
+            sync_modes();
+            return yoke_is_grad_enabled() == 1;
+        },
         "Whether this thread records ops for gradients.");
-    py::class_<AutocastRegion>(module, "_AutocastRegion")
-        .def(py::init<const py::object &, const py::object &, const py::object &>())
-        .def_static("current", &AutocastRegion::current)
-        .def("put_in_force", &AutocastRegion::put_in_force);
     module.def(
-        "is_autocast_enabled", [] { return yoke_is_autocast_enabled() == 1; },
+        "is_autocast_enabled",
+        [] {
+            sync_modes();
+            return yoke_is_autocast_enabled() == 1;
+        },
         "Whether ops of this thread are cast to the dtype that suits them.");
     module.def(
         "get_autocast_dtype",

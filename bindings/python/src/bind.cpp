@@ -13,6 +13,40 @@ void check(yoke_status status)
     if (log_waits()) require(drain_log());
 }
 
+void refuse_unmade(PyObject *object)
+{
+    raise_error(YOKE_E_TYPE, "__init__", "this %.100s was made without it; call the class instead",
+                Py_TYPE(object)->tp_name);
+    throw py::error_already_set();
+}
+
+void refuse_copies(py::object &type)
+{
+    const auto refuse = [](const py::object &self, const py::object &) {
+        raise_error(YOKE_E_TYPE, "__reduce_ex__",
+                    "a %.100s can neither be copied nor pickled: it stands for something of this "
+                    "process; make a new one",
+                    Py_TYPE(self.ptr())->tp_name);
+        throw py::error_already_set();
+    };
+    type.attr("__reduce_ex__") =
+        py::cpp_function(refuse, py::name("__reduce_ex__"), py::is_method(type));
+}
+
+py::bytes need_path(py::handle value, const char *call, const char *argument)
+{
+    const py::object path = taken(PyOS_FSPath(value.ptr()));
+    const py::object bytes =
+        PyUnicode_Check(path.ptr()) ? taken(PyUnicode_EncodeFSDefault(path.ptr())) : path;
+    char *text = nullptr;
+    Py_ssize_t length = 0;
+    require(PyBytes_AsStringAndSize(bytes.ptr(), &text, &length) == 0);
+    if (std::strlen(text) != static_cast<size_t>(length))
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %R; a path holds no NUL",
+                            argument, value.ptr()) != nullptr);
+    return py::reinterpret_borrow<py::bytes>(bytes);
+}
+
 TensorSequence::TensorSequence(py::handle value, const char *call, const char *argument)
 {
     if (!PySequence_Check(value.ptr()) || is_tensor(value.ptr()))

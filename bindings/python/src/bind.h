@@ -6,10 +6,50 @@
 #include <pybind11/pybind11.h>
 
 #include <cstring>
+#include <type_traits>
+#include <typeinfo>
 
 namespace yoke_python {
 
 namespace py = pybind11;
+
+// Base of every class that pybind11 binds here. bound_class() makes it known, object_in() finds it in a Python object.
+struct Bound {};
+
+// What pybind11 knows of T's class.
+template <class T>
+const py::detail::type_info &bound_type()
+{
+    static const py::detail::type_info &type = *py::detail::get_type_info(typeid(T), true);
+    return type;
+}
+
+// The C++ object in an instance of T's class; null for any other object, whatever it says of its class, and for an
+// instance that __init__ never saw (T.__new__(T), a reconstruction by copyreg), in which there is none.
+template <class T>
+T *object_in(PyObject *object)
+{
+    const py::detail::type_info &type = bound_type<T>();
+    if (!PyObject_TypeCheck(object, type.type)) return nullptr;
+    auto *instance = reinterpret_cast<py::detail::instance *>(object);
+    return static_cast<T *>(instance->get_value_and_holder(&type).value_ptr());
+}
+
+// An instance without an object in it, for messages: what made it is at fault, not its type.
+[[noreturn]] void refuse_unmade(PyObject *object);
+
+// Refuses copy and pickle, of every protocol, by name: a copy would be an instance without an object in it.
+void refuse_copies(py::object &type);
+
+// py::class_ for one of our own.
+template <class T>
+py::class_<T> bound_class(py::module_ &module, const char *name, const char *doc = "")
+{
+    static_assert(std::is_base_of_v<Bound, T>);
+    py::class_<T> type(module, name, doc);
+    refuse_copies(type);
+    return type;
+}
 
 // Throws what a call left as the last error, after handing over what it logged.
 void check(yoke_status status);
@@ -77,6 +117,9 @@ inline const char *need_text(py::handle value, const char *call, const char *arg
     return text;
 }
 
+// The path of a str, bytes or os.PathLike, as bytes of the file system. ValueError for one with a NUL.
+py::bytes need_path(py::handle value, const char *call, const char *argument);
+
 // A sequence of tensors, held for as long as this lives.
 class TensorSequence {
 public:
@@ -104,5 +147,26 @@ void bind_inventory(py::module_ &module);
 void bind_streams(py::module_ &module);
 void bind_doctor(py::module_ &module);
 void bind_select(py::module_ &module);
+void bind_modes(py::module_ &module);
 
 }  // namespace yoke_python
+
+namespace pybind11::detail {
+
+// pybind11 would make up memory for an instance that has no object, and hand it over with whatever is in it. A call on
+// an object of ours is also where the modes of the running context come into force.
+template <class T>
+class type_caster<T, enable_if_t<std::is_base_of_v<yoke_python::Bound, T>>>
+    : public type_caster_base<T> {
+public:
+    bool load(handle source, bool convert)
+    {
+        if (source && PyObject_TypeCheck(source.ptr(), yoke_python::bound_type<T>().type) &&
+            !yoke_python::object_in<T>(source.ptr()))
+            yoke_python::refuse_unmade(source.ptr());
+        yoke_python::sync_modes();
+        return type_caster_base<T>::load(source, convert);
+    }
+};
+
+}  // namespace pybind11::detail

@@ -85,7 +85,8 @@ bool to_double(PyObject *value, const Place &place, double *out)
     if (!is_number(value)) return raise_type(place, "a number", value) != nullptr;
     *out = PyFloat_AsDouble(value);
     if (*out != -1.0 || !PyErr_Occurred()) return true;
-    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+    // An int too large; what a __float__ of someone else raises comes out as it is.
+    if (PyLong_Check(value) && PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
         raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which does not fit in a float",
                     place.argument, value);
@@ -108,6 +109,7 @@ bool to_text(PyObject *value, const Place &place, const char **out)
     if (!PyUnicode_Check(value)) return raise_type(place, "a str", value) != nullptr;
     *out = PyUnicode_AsUTF8AndSize(value, &length);
     if (*out && static_cast<size_t>(length) == std::strlen(*out)) return true;
+    if (!*out && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return false;
     PyErr_Clear();
     raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which is no text without NUL",
                 place.argument, value);
@@ -144,7 +146,7 @@ bool to_scalar(PyObject *value, const Place &place, yoke_arg *out)
     if (PyBool_Check(value) || is_numpy_bool(value)) {
         out->kind = YOKE_ARG_BOOL;
         out->v.i = PyObject_IsTrue(value);
-        return true;
+        return out->v.i >= 0;
     }
     if (!is_number(value)) return raise_type(place, "a number", value) != nullptr;
     if (PyIndex_Check(value)) {
@@ -188,6 +190,7 @@ bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
 bool to_device(PyObject *value, const Place &place, yoke_device **out)
 {
     *out = nullptr;
+    sync_modes();
     if (value == Py_None || device_handle(value, out)) return true;
     if (PyUnicode_Check(value)) return open_spec(value, place, out);
     if (PyLong_Check(value) && !PyBool_Check(value)) return open_index(value, place, out);

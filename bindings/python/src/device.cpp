@@ -1,5 +1,6 @@
 // device.cpp: the class Device and the functions that choose one, describe it and wait for it.
 #include "bind.h"
+#include "modes.h"
 #include "parameters.h"
 
 #include "yoke/amp.h"
@@ -13,7 +14,8 @@
 namespace yoke_python {
 namespace {
 
-struct Device {
+struct Device : Bound {
+    explicit Device(yoke_device *device) : handle(device) {}
     yoke_device *handle;  // devices live as long as the library
 };
 
@@ -34,27 +36,17 @@ py::object object_of(yoke_device *device)
     return taken(device_object(device));
 }
 
-// The devices that `with device:` replaced, of this thread, innermost last.
-constexpr int kMostNested = 64;
-thread_local yoke_device *outer_devices[kMostNested];
-thread_local int outer_count = 0;
-
 py::object enter(py::object self)
 {
-    if (outer_count == kMostNested)
-        require(raise_error(YOKE_E_STATE, "Device.__enter__",
-                            "`with device:` is nested more than %d deep", kMostNested) != nullptr);
-    yoke_device *current = nullptr;
-    check(yoke_current_device(&current));
-    yoke_device_release(current);
-    check(yoke_set_device(self.cast<Device &>().handle));
-    outer_devices[outer_count++] = current;
+    static_cast<void>(self.cast<Device &>());
+    enter_block(self, "device", self);
     return self;
 }
 
-void leave(const Device &, const py::args &)
+void leave(const py::object &self, const py::args &)
 {
-    if (outer_count > 0) check(yoke_set_device(outer_devices[--outer_count]));
+    static_cast<void>(self.cast<Device &>());
+    leave_block(self);
 }
 
 std::pair<int64_t, int64_t> memory_of(yoke_device *device)
@@ -136,10 +128,10 @@ const char *need_kind(const py::object &kind, const char *call)
 
 void bind_class(py::module_ &module)
 {
-    py::class_<Device>(
+    py::class_<Device>(  // whose copies are the device itself
         module, "Device",
         "One device: yoke.device(spec) gives it. `with device:` makes it the current "
-        "one of this thread.")
+        "one of this thread, or task.")
         .def_property_readonly(
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")
@@ -169,7 +161,7 @@ void bind_class(py::module_ &module)
              [](const Device &d) {
                  return py::str("yoke.device('{}')").format(yoke_device_spec(handle(d)));
              })
-        .def("__reduce__", [](const Device &d) {
+        .def("__reduce_ex__", [](const Device &d, const py::object &) {
             return py::make_tuple(py::module_::import("yoke").attr("device"),
                                   py::make_tuple(yoke_device_spec(handle(d))));
         });
@@ -262,9 +254,9 @@ PyObject *device_function(PyObject *, PyObject *const *args, Py_ssize_t count, P
 
 bool device_handle(PyObject *object, yoke_device **out)
 {
-    if (!py::isinstance<Device>(object)) return false;
-    *out = py::handle(object).cast<Device &>().handle;
-    return true;
+    const Device *device = object_in<Device>(object);
+    if (device) *out = device->handle;
+    return device != nullptr;
 }
 
 void bind_devices(py::module_ &module)
@@ -294,7 +286,10 @@ void bind_devices(py::module_ &module)
         "Why no device of that kind can be used, with a remedy; \"\" when one can.");
     module.def(
         "set_device",
-        [](const py::object &d) { check(yoke_set_device(need_device(d, "set_device"))); },
+        [](const py::object &d) {
+            yoke_device *device = need_device(d, "set_device");
+            if (!override_mode("device", object_of(device))) check(yoke_set_device(device));
+        },
         py::arg("device"), "Makes a device this thread's current one.");
     module.def(
         "current_device", [] { return object_of(need_device(py::none(), "current_device")); },

@@ -161,15 +161,27 @@ PyObject *export_tensor(yoke_tensor *tensor, const Request &request)
     return nullptr;
 }
 
+// A new reference, null where there is none of that name; false for what else came of asking.
+bool optional_attribute(PyObject *object, const char *name, PyObject **out)
+{
+    *out = PyObject_GetAttrString(object, name);
+    if (!*out && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return *out || !PyErr_Occurred();
+}
+
 // Where the producer orders its work behind: our current stream of its device. None for the host's memory.
 PyObject *stream_for(PyObject *source)
 {
-    PyObject *place = PyObject_CallMethod(source, "__dlpack_device__", nullptr);
+    sync_modes();
+    PyObject *place = nullptr;
+    if (!optional_attribute(source, "__dlpack_device__", &place)) return nullptr;
+    if (!place) return new_reference(Py_None);  // a producer without it is asked as one of the host
+    Py_SETREF(place, PyObject_CallNoArgs(place));
     int type = 0, index = 0;
-    const bool known =
-        place && PyTuple_Check(place) && PyArg_ParseTuple(place, "ii", &type, &index);
+    const bool known = place && PyTuple_Check(place);
+    const bool read = place && (!known || PyArg_ParseTuple(place, "ii", &type, &index));
     Py_XDECREF(place);
-    PyErr_Clear();  // a producer without it is asked as one of the host
+    if (!read) return nullptr;
     yoke_device *device = nullptr;
     yoke_stream *stream = nullptr;
     // A device that is not to be had is told of when the memory comes in.
@@ -200,12 +212,11 @@ PyObject *call_producer(PyObject *method, PyObject *stream, bool versioned)
 // The capsule of a producer: a versioned one from those that know them.
 PyObject *ask_for_capsule(PyObject *source)
 {
-    PyObject *method = PyObject_GetAttrString(source, "__dlpack__");
-    if (!method) {
-        PyErr_Clear();
+    PyObject *method = nullptr;
+    if (!optional_attribute(source, "__dlpack__", &method)) return nullptr;
+    if (!method)
         return raise_type({"from_dlpack", "x"}, "an object with __dlpack__, or a DLPack capsule",
                           source);
-    }
     PyObject *stream = stream_for(source);
     PyObject *capsule = stream ? call_producer(method, stream, true) : nullptr;
     if (stream && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // of before DLPack 1.0

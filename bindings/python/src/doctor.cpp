@@ -49,11 +49,7 @@ py::tuple examine(const py::object &probe, const py::object &redact, const py::o
 void record(const py::object &folder, const py::object &probe, const py::object &redact)
 {
     constexpr const char *call = "doctor_record";
-    const py::object path = taken(PyOS_FSPath(folder.ptr()));
-    const py::object bytes =
-        taken(PyUnicode_Check(path.ptr()) ? PyUnicode_EncodeFSDefault(path.ptr())
-                                          : new_reference(path.ptr()));
-    const std::string place = PyBytes_AsString(bytes.ptr());
+    const std::string place = need_path(folder, call, "folder");
     const uint32_t flags =
         flags_of(need_bool(probe, call, "probe"), need_bool(redact, call, "redact"));
     yoke_status status;

@@ -6,7 +6,7 @@
 namespace yoke_python {
 namespace {
 
-class Graph {
+class Graph : public Bound {
 public:
     explicit Graph(const py::object &device)
     {
@@ -39,7 +39,7 @@ private:
 
 void bind_graph(py::module_ &module)
 {
-    py::class_<Graph>(module, "_Graph")
+    bound_class<Graph>(module, "_Graph")
         .def(py::init<const py::object &>())
         .def("begin", &Graph::begin)
         .def("end", &Graph::end)

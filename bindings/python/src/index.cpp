@@ -89,8 +89,11 @@ bool Key::read_array(PyObject *self, PyObject *value, yoke_index *item)
     options.call = "Tensor.__getitem__";
     options.device = yoke_tensor_device(handle_of(self));
     // An empty list has no dtype of its own: no indices are integers too.
-    if ((PyList_Check(value) || PyTuple_Check(value)) && PySequence_Size(value) == 0)
-        options.dtype = YOKE_I64;
+    if (PyList_Check(value) || PyTuple_Check(value)) {
+        const Py_ssize_t size = PySequence_Size(value);
+        if (size < 0) return false;
+        if (size == 0) options.dtype = YOKE_I64;
+    }
     PyObject *tensor = make_tensor(value, options);
     const bool ok = tensor && read_tensor(tensor, item);
     Py_XDECREF(tensor);

@@ -167,6 +167,7 @@ PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t c
                  PyObject *keywords)
 {
     const OpSpec &spec = op_specs[op];
+    sync_modes();
     if (!keywords) {
         const Py_ssize_t all = count + (self != nullptr);
         PyObject *x = self ? self : count ? args[0] : nullptr;
@@ -183,6 +184,7 @@ PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t c
 PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
 {
     const OpSpec &spec = op_specs[op];
+    sync_modes();
     PyObject *result = invoke_small<2>(spec, x, y);
     if (result || PyErr_Occurred()) return result;
     if ((!is_tensor(x) && !is_number(x)) || (!is_tensor(y) && !is_number(y)))

@@ -101,8 +101,9 @@ bool drain_log()
 bool init_log()
 {
     static const int guarded = pthread_atfork(nullptr, nullptr, mend_after_fork);
+    static int64_t id = 0;  // one for the process, also where a host starts Python anew
     if (guarded) return PyErr_NoMemory() != nullptr;
-    return yoke_log_set_callback(receive, nullptr, nullptr) == YOKE_OK ||
+    return id || yoke_log_add_callback(receive, nullptr, nullptr, &id) == YOKE_OK ||
            raise_last_error() != nullptr;
 }
 

@@ -100,6 +100,7 @@ yoke_tensor *from_anything(PyObject *data, const MakeOptions &options)
 PyObject *make_tensor(PyObject *data, const MakeOptions &options)
 {
     yoke_tensor *out = nullptr;
+    sync_modes();
     try {
         out = from_anything(data, options);
     } catch (const std::bad_alloc &) {

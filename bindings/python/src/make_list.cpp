@@ -163,16 +163,20 @@ bool Reader::measure(PyObject *data)
     return measure_nest(data, true);
 }
 
-// An int of Python as T; false where T cannot hold it.
+// A number of Python as T; false where T cannot hold it, or with an error set where it cannot be read.
 template <class T>
 bool fits(PyObject *number, T *out)
 {
     if constexpr (std::is_floating_point_v<T>) {
         *out = static_cast<T>(PyFloat_AsDouble(number));
-        return !(*out == T(-1) && PyErr_Occurred());
+        if (!(*out == T(-1) && PyErr_Occurred())) return true;
+        // Of an int beyond a float; what another's __float__ raises comes out as it is.
+        if (PyLong_Check(number) && PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Clear();
+        return false;
     } else {
         if (!PyIndex_Check(number)) {  // a float for an integer dtype is cut off, unless it is none
             const double value = PyFloat_AsDouble(number);
+            if (value == -1 && PyErr_Occurred()) return false;
             if (!(value >= -9.2e18 && value <= 9.2e18)) return false;
             const auto cut = static_cast<int64_t>(value);
             *out = static_cast<T>(cut);
@@ -181,7 +185,7 @@ bool fits(PyObject *number, T *out)
         int overflow = 0;
         const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
         *out = static_cast<T>(value);
-        return !overflow && *out == value;
+        return !overflow && *out == value && !(value == -1 && PyErr_Occurred());
     }
 }
 
@@ -198,8 +202,7 @@ bool Reader::write_number(PyObject *data, std::vector<T> *out)
         ok = truth >= 0;
     } else {
         ok = fits(number, &value);
-        if (!ok) {
-            PyErr_Clear();
+        if (!ok && !PyErr_Occurred()) {
             complain(YOKE_E_VALUE, path_, "is out of the range of the dtype: %R", number);
         }
     }

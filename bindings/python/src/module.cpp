@@ -46,6 +46,23 @@ void require_main_interpreter()
             "yoke serves the main interpreter of a process alone, not a subinterpreter");
 }
 
+// pybind11's base of all classes throws through Python's C code, which ends the process, where somebody makes one of it:
+// yoke.Stream.__base__().
+newfunc make_instance;
+
+PyObject *make_bound(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    if (!py::detail::all_type_info(type).empty()) return make_instance(type, args, keywords);
+    return PyErr_Format(PyExc_TypeError, "%.200s has no instances", type->tp_name);
+}
+
+void guard_instances()
+{
+    auto *base = reinterpret_cast<PyTypeObject *>(py::detail::get_internals().instance_base);
+    if (base->tp_new == make_bound) return;
+    make_instance = std::exchange(base->tp_new, make_bound);
+}
+
 void add_functions(py::module_ &module)
 {
     const py::str package("yoke");
@@ -66,10 +83,12 @@ PYBIND11_MODULE(_yoke, module)
     require(init_errors(module.ptr()) && init_dtypes(module.ptr()) && init_ops() &&
             init_tensor(module.ptr()) && add_op_functions(module.ptr()));
     add_functions(module);
+    guard_instances();
     bind_devices(module);
     bind_streams(module);
     bind_runtime(module);
     bind_memory(module);
+    bind_modes(module);
     bind_autograd(module);
     bind_optimizer(module);
     bind_training(module);

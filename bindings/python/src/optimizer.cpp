@@ -35,8 +35,9 @@ yoke_adam_options adam_options(const py::dict &given, const char *call)
     options.struct_size = sizeof options;
     options.lr = number_option(given, call, "lr");
     const py::object betas = given["betas"];
-    if (!PySequence_Check(betas.ptr()) || PySequence_Size(betas.ptr()) != 2) {
-        PyErr_Clear();
+    const Py_ssize_t count = PySequence_Check(betas.ptr()) ? PySequence_Size(betas.ptr()) : 0;
+    require(count >= 0);
+    if (count != 2) {
         raise_type({call, "betas"}, "a pair of numbers", betas.ptr());
         throw py::error_already_set();
     }
@@ -46,6 +47,12 @@ yoke_adam_options adam_options(const py::dict &given, const char *call)
     options.weight_decay = number_option(given, call, "weight_decay");
     options.master_weights = bool_option(given, call, "master_weights");
     return options;
+}
+
+const char *state_name(const py::object &name)
+{
+    const char *text = need_text(name, "state", "name");
+    return text ? text : "";
 }
 
 }  // namespace
@@ -111,25 +118,26 @@ py::tuple Optimizer::state_names() const
     return py::tuple(names);
 }
 
-py::object Optimizer::get_state(int64_t group, int64_t index, const char *name) const
+py::object Optimizer::get_state(int64_t group, int64_t index, const py::object &name) const
 {
     yoke_tensor *out = nullptr;
-    check(yoke_optimizer_get_state(handle_, group, index, name, &out));
+    check(yoke_optimizer_get_state(handle_, group, index, state_name(name), &out));
     return out ? taken(wrap_tensor(out)) : py::none();
 }
 
-void Optimizer::set_state(int64_t group, int64_t index, const char *name, const py::object &value)
+void Optimizer::set_state(int64_t group, int64_t index, const py::object &name,
+                          const py::object &value)
 {
     yoke_tensor *tensor =
         value.is_none() ? nullptr : need_tensor(value, "load_state_dict", "state");
-    check(yoke_optimizer_set_state(handle_, group, index, name, tensor));
+    check(yoke_optimizer_set_state(handle_, group, index, state_name(name), tensor));
 }
 
 void bind_optimizer(py::module_ &module)
 {
     const py::arg group("group"), index("index"), name("name"), options("options");
-    py::class_<Optimizer>(module, "_Optimizer",
-                          "An optimizer of the core; see yoke.optim.Optimizer.")
+    bound_class<Optimizer>(module, "_Optimizer",
+                           "An optimizer of the core; see yoke.optim.Optimizer.")
         .def(py::init<const std::string &, const py::dict &>(), py::arg("kind"), options)
         .def("add_group", &Optimizer::add_group, py::arg("params"), options)
         .def("set_options", &Optimizer::set_options, group, options)

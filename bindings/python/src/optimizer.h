@@ -9,7 +9,7 @@
 
 namespace yoke_python {
 
-class Optimizer {
+class Optimizer : public Bound {
 public:
     Optimizer(const std::string &kind, const py::dict &defaults);  // "SGD", "Adam" or "AdamW"
     ~Optimizer();
@@ -22,8 +22,8 @@ public:
     void step();
     void zero_grad(const py::object &set_to_none);
     py::tuple state_names() const;
-    py::object get_state(int64_t group, int64_t index, const char *name) const;
-    void set_state(int64_t group, int64_t index, const char *name, const py::object &value);
+    py::object get_state(int64_t group, int64_t index, const py::object &name) const;
+    void set_state(int64_t group, int64_t index, const py::object &name, const py::object &value);
 
 private:
     std::string kind_;

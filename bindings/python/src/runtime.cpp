@@ -35,15 +35,16 @@ void shutdown(const py::object &timeout)
 uint64_t need_seed(const py::object &seed, const char *call)
 {
     const py::object number = taken(PyNumber_Index(seed.ptr()));
-    const uint64_t bits = PyLong_AsUnsignedLongLongMask(number.ptr());
-    require(!(bits == UINT64_MAX && PyErr_Occurred()));
-    const int negative = PyObject_RichCompareBool(number.ptr(), py::int_(0).ptr(), Py_LT);
-    const py::int_ limit = negative == 1 ? py::int_(INT64_MIN) : py::int_(UINT64_MAX);
-    if (PyObject_RichCompareBool(number.ptr(), limit.ptr(), negative == 1 ? Py_LT : Py_GT) == 1)
-        require(raise_error(YOKE_E_VALUE, call,
-                            "argument 'seed' is %R, which does not fit in 64 bits",
-                            number.ptr()) != nullptr);
-    return bits;
+    int overflow = 0;
+    const int64_t small = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    require(!(small == -1 && PyErr_Occurred()));
+    if (!overflow) return static_cast<uint64_t>(small);
+    const uint64_t bits = overflow > 0 ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+    if (overflow > 0 && !PyErr_Occurred()) return bits;
+    PyErr_Clear();
+    raise_error(YOKE_E_VALUE, call, "argument 'seed' is %R, which does not fit in 64 bits",
+                number.ptr());
+    throw py::error_already_set();
 }
 
 void manual_seed(const py::object &seed)
@@ -65,11 +66,9 @@ void set_rng_state(const py::object &seed, uint64_t offset)
 
 py::object read_idx(const py::object &path)
 {
-    const py::object name = taken(PyOS_FSPath(path.ptr()));
-    const py::object bytes =
-        PyUnicode_Check(name.ptr()) ? taken(PyUnicode_EncodeFSDefault(name.ptr())) : name;
-    char *text = nullptr;
-    require(PyBytes_AsStringAndSize(bytes.ptr(), &text, nullptr) == 0);  // refuses a NUL inside
+    const py::bytes bytes = need_path(path, "read_idx", "path");
+    const char *text = PyBytes_AS_STRING(bytes.ptr());
+    sync_modes();
     yoke_tensor *out = nullptr;
     yoke_status status;
     {

@@ -1,6 +1,7 @@
 // stream.cpp: the classes Stream and Event, and a thread's current stream.
 #include "stream.h"
 #include "bind.h"
+#include "modes.h"
 
 #include "yoke/device.h"
 #include "yoke/stream.h"
@@ -10,11 +11,11 @@ namespace {
 
 // One reference to a handle; null after close().
 template <class Handle, Handle *(*kRetain)(Handle *), void (*kRelease)(Handle *)>
-struct Owner {
+struct Owner : Bound {
     Handle *handle = nullptr;
 
     explicit Owner(Handle *owned) : handle(owned) {}
-    Owner(const Owner &other) : handle(kRetain(other.handle)) {}
+    Owner(const Owner &other) : Bound(), handle(kRetain(other.handle)) {}
     Owner &operator=(const Owner &) = delete;
     ~Owner() { kRelease(handle); }
     void close() { kRelease(std::exchange(handle, nullptr)); }
@@ -36,10 +37,11 @@ template <class T>
 T &need_object(py::handle value, const char *call, const char *argument)
 {
     const bool is_stream = std::is_same_v<T, Stream>;
-    if (!py::isinstance<T>(value))
+    T *object = object_in<T>(value.ptr());
+    if (!object)
         require(raise_type({call, argument}, is_stream ? "a Stream" : "an Event", value.ptr()) !=
                 nullptr);
-    return value.cast<T &>();
+    return *object;
 }
 
 yoke_stream *need_stream(py::handle value, const char *call, const char *argument)
@@ -96,6 +98,7 @@ Event make_event(const py::object &timing)
 Stream current_stream(const py::object &device)
 {
     yoke_stream *current = nullptr;
+    sync_modes();
     check(yoke_current_stream(need_device(device, "current_stream"), &current));
     return Stream(current);
 }
@@ -160,9 +163,9 @@ py::object device_of(const Stream &stream)
 
 py::object equal(const Stream &stream, const py::object &other)
 {
-    if (!py::isinstance<Stream>(other))
-        return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    const Stream &second = other.cast<Stream &>();
+    const Stream *found = object_in<Stream>(other.ptr());
+    if (!found) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    const Stream &second = *found;
     return py::bool_(
         stream.handle == second.handle ||
         (stream.handle && second.handle && yoke_stream_equal(stream.handle, second.handle) == 1));
@@ -170,9 +173,9 @@ py::object equal(const Stream &stream, const py::object &other)
 
 void bind_stream_class(py::module_ &module)
 {
-    py::class_<Stream>(module, "Stream",
-                       "An order of work on one device. `with yoke.stream(s):` gives a thread's "
-                       "work to it. Greater priorities run first.")
+    bound_class<Stream>(module, "Stream",
+                        "An order of work on one device. `with yoke.stream(s):` gives a thread's "
+                        "work to it. Greater priorities run first.")
         .def(py::init(&make_stream), py::arg("device") = py::none(), py::arg("priority") = 0)
         .def_property_readonly("handle", native_of,
                                "The device's own handle, an int; 0 for the default stream.")
@@ -209,9 +212,9 @@ void bind_stream_class(py::module_ &module)
 
 void bind_event_class(py::module_ &module)
 {
-    py::class_<Event>(module, "Event",
-                      "A point in the work of a stream. It belongs to the device on which it is "
-                      "first recorded, and counts as reached until then.")
+    bound_class<Event>(module, "Event",
+                       "A point in the work of a stream. It belongs to the device on which it is "
+                       "first recorded, and counts as reached until then.")
         .def(py::init(&make_event), py::arg("timing") = false)
         .def("record", record, py::arg("stream") = py::none(),
              "Puts it behind what a stream (the current one) was given so far.")
@@ -232,11 +235,12 @@ void bind_event_class(py::module_ &module)
 
 yoke_stream *stream_argument(PyObject *object, const Place &place)
 {
-    if (!py::isinstance<Stream>(object)) {
+    const Stream *stream = object_in<Stream>(object);
+    if (!stream) {
         raise_type(place, "a Stream", object);
         return nullptr;
     }
-    yoke_stream *handle = py::handle(object).cast<Stream &>().handle;
+    yoke_stream *handle = stream->handle;
     if (!handle)
         raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is a closed stream", place.argument);
     return handle;
@@ -246,11 +250,19 @@ void bind_streams(py::module_ &module)
 {
     bind_stream_class(module);
     bind_event_class(module);
+    module.def("_stream_again", [](const py::object &s) {
+        return Stream(yoke_stream_retain(need_stream(s, "stream", "stream")));
+    });
     module.def("current_stream", current_stream, py::arg("device") = py::none(),
                "This thread's current stream of a device.");
     module.def(
         "set_stream",
-        [](const py::object &s) { check(yoke_set_stream(need_stream(s, "set_stream", "stream"))); },
+        [](const py::object &s) {
+            yoke_stream *stream = need_stream(s, "set_stream", "stream");
+            const py::object held = py::cast(Stream(yoke_stream_retain(stream)));
+            if (!override_mode("stream", held, yoke_stream_device(stream)))
+                check(yoke_set_stream(stream));
+        },
         py::arg("stream"), "Makes a stream this thread's current one of its device.");
     module.def("wrap_stream", wrap_stream, py::arg("native"), py::arg("device") = py::none(),
                "A stream that another library made (its handle, an int; 0 for the default one, on "

@@ -167,6 +167,7 @@ PyObject *wrap_tensor(yoke_tensor *handle)
 
 yoke_tensor *tensor_argument(PyObject *object, const Place &place)
 {
+    sync_modes();
     if (!is_tensor(object)) {
         raise_type(place, "a tensor", object);
         return nullptr;

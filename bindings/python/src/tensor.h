@@ -9,6 +9,8 @@
 
 #include "yoke/tensor.h"
 
+#include <atomic>
+
 namespace yoke_python {
 
 struct TensorObject {
@@ -33,6 +35,15 @@ inline bool is_tensor(PyObject *object)
 inline yoke_tensor *handle_of(PyObject *object)
 {
     return reinterpret_cast<TensorObject *>(object)->handle;
+}
+
+// modes.h says what these are for.
+extern std::atomic<int> modes_count;  // Modes objects, and threads where one is in force
+void sync_modes_now();
+inline void sync_modes()
+{
+    if (modes_count.load(std::memory_order_relaxed)) [[unlikely]]
+        sync_modes_now();
 }
 
 // The handle of an argument; null with a TypeError or ClosedError set.

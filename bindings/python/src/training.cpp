@@ -21,7 +21,7 @@ ScalerState scaler_state(const py::tuple &values, const char *call, const char *
     return state;
 }
 
-class Scaler {
+class Scaler : public Bound {
 public:
     explicit Scaler(const py::tuple &values)
     {
@@ -87,7 +87,7 @@ private:
     yoke_grad_scaler *handle_ = nullptr;
 };
 
-class Ema {
+class Ema : public Bound {
 public:
     Ema(const py::object &params, const py::object &decay)
     {
@@ -130,7 +130,7 @@ py::object clip_grad_norm(const py::object &params, const py::object &max_norm,
 void bind_training(py::module_ &module)
 {
     const py::arg state("state"), optimizer("optimizer"), step("step"), base("base"), end("end");
-    py::class_<Scaler>(module, "_GradScaler", "The core's loss scaler; see yoke.GradScaler.")
+    bound_class<Scaler>(module, "_GradScaler", "The core's loss scaler; see yoke.GradScaler.")
         .def(py::init<const py::tuple &>(), state)
         .def("scale", &Scaler::scale, py::arg("x"))
         .def("unscale", &Scaler::unscale, optimizer)
@@ -141,7 +141,7 @@ void bind_training(py::module_ &module)
         .def("set_state", &Scaler::set_state, state)
         .def("set_rule", &Scaler::set_rule, py::arg("growth_factor"), py::arg("backoff_factor"),
              py::arg("growth_interval"));
-    py::class_<Ema>(module, "_Ema", "The core's average of parameters; see yoke.optim.EMA.")
+    bound_class<Ema>(module, "_Ema", "The core's average of parameters; see yoke.optim.EMA.")
         .def(py::init<const py::object &, const py::object &>(), py::arg("params"),
              py::arg("decay"))
         .def("update", &Ema::update)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, TypeVar
 
-from yoke import _yoke
+from yoke import _modes, _yoke
 from yoke._yoke import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,40 +15,36 @@ F = TypeVar("F", bound=Callable[..., Any])
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
-class _Outer(threading.local):
-    """What a thread found in force where it entered an object's blocks, innermost last."""
-
-    def __init__(self) -> None:
-        self.modes: list[bool] = []
-
-
 class _GradMode:
-    """A mode for the length of a `with` block or of a function's calls; may be nested and used again."""
+    """A mode for the length of a `with` block or of a function's calls; may be nested and used again.
+
+    It belongs to the context (contextvars): a task that opens a block switches nothing off for another, and hands it to the
+    tasks that it makes. A thread begins without blocks.
+    """
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._outer = _Outer()
 
     def __enter__(self) -> None:
-        self._outer.modes.append(_yoke._set_grad_enabled(self._enabled))
+        _modes.enter(self, "grad", self._enabled)
 
     def __exit__(self, *exception: object) -> None:
-        _yoke._set_grad_enabled(self._outer.modes.pop())
+        _modes.leave(self)
 
     def __call__(self, function: F) -> F:
         """Decorates a function: the mode holds while it runs, in whichever thread."""
         enabled = self._enabled
-        return wrap_in_scope(function, type(self).__name__, lambda: _Mode(enabled))
+        return wrap_in_scope(function, type(self).__name__, lambda: Scope("grad", enabled))
 
 
-class _Mode:
-    """A grad mode in force until exit()."""
+class Scope:
+    """A block that is open until exit()."""
 
-    def __init__(self, enabled: bool) -> None:
-        self._outer = _yoke._set_grad_enabled(enabled)
+    def __init__(self, kind: str, value: Any) -> None:
+        _modes.enter(self, kind, value)
 
     def exit(self) -> None:
-        _yoke._set_grad_enabled(self._outer)
+        _modes.leave(self)
 
 
 def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
@@ -85,18 +80,24 @@ class enable_grad(_GradMode):
 
 
 class set_grad_enabled(_GradMode):
-    """Turns recording on or off at once; as a `with` block it restores the mode at its end."""
+    """Turns recording on or off at once, for this thread, or until the grad mode's block around it ends; as a `with` block it
+    restores the mode at its end."""
 
     def __init__(self, enabled: bool) -> None:
         super().__init__(enabled)
-        self._before = _yoke._set_grad_enabled(enabled)
+        self._before: bool | None = _yoke._set_grad_enabled(enabled)  # None: what it did at once was taken back
+
+    def _take_back(self) -> None:
+        if self._before is not None:
+            _yoke._set_grad_enabled(self._before)
+            self._before = None
 
     def __enter__(self) -> None:
-        self._outer.modes.append(self._before)
-        self._before = _yoke._set_grad_enabled(self._enabled)
+        self._take_back()
+        super().__enter__()
 
     def __call__(self, function: F) -> F:
-        _yoke._set_grad_enabled(self._before)  # a decorator is about the function alone
+        self._take_back()  # a decorator is about the function alone
         return super().__call__(function)
 
 

@@ -106,6 +106,14 @@ class GradScaler:
 
     _STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
 
+    def __getstate__(self) -> tuple[bool, tuple[float, float, float, int, int]]:
+        return self._enabled, self._core.get_state()
+
+    def __setstate__(self, state: tuple[bool, tuple[float, float, float, int, int]]) -> None:
+        self._enabled, values = state
+        self._core = _yoke._GradScaler(values)
+        self._rule = values[1:4]
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that load_state_dict() needs, after update(); {} if disabled."""
         return dict(zip(self._STATE, self._core.get_state())) if self._enabled else {}

@@ -535,6 +535,8 @@ typedef struct yoke_api {
     yoke_status (*device_card)(yoke_device *device, yoke_card_info *card);
     yoke_status (*doctor_record_v2)(const char *folder, uint32_t flags, double deadline);
     const char *(*path_label)(int32_t path);
+    yoke_status (*log_add_callback)(yoke_log_fn fn, void *user, yoke_drop_fn drop, int64_t *id);
+    yoke_status (*log_remove_callback)(int64_t id);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -45,9 +45,22 @@ YOKE_API yoke_status yoke_config_get(const char *key, const char **value);
  * the thread that had something to say, with no lock held; it must not fail. */
 typedef void (*yoke_log_fn)(void *user, int32_t level, const char *message);
 
-/* Sends the log to `fn`; NULL silences it, as it is at first: nothing is printed unless asked. `drop`
- * (or NULL) is called once with `user` when it is replaced or at shutdown. [any-thread] */
+/* Sends the log to `fn`, the host program's own callback; NULL takes it away, as it is at first: nothing is
+ * printed unless asked. `drop` (or NULL) is called once with `user` when it is replaced or at shutdown, after
+ * its last call. [any-thread] */
 YOKE_API yoke_status yoke_log_set_callback(yoke_log_fn fn, void *user, yoke_drop_fn drop);
+
+/* One more callback beside all others, for a binding or a plugin that shares the process with hosts it does
+ * not know: each hears every line, in the order in which they were added. *id is its number, from 1, which no
+ * other will have. `drop` (or NULL) is called once with `user` after it was removed and its last call has
+ * returned; yoke_shutdown leaves it in place.
+ * Errors: VALUE where fn is NULL; nothing is dropped then. [any-thread] */
+YOKE_API yoke_status yoke_log_add_callback(yoke_log_fn fn, void *user, yoke_drop_fn drop,
+                                           int64_t *id);
+
+/* Takes one away. A line that another thread is handing to it may still arrive until `drop` is called.
+ * Errors: VALUE for a number that none has. [any-thread] */
+YOKE_API yoke_status yoke_log_remove_callback(int64_t id);
 
 /* ---- The end --------------------------------------------------------------------------------------- */
 

@@ -98,9 +98,12 @@ function Module:register_parameter(name, tensor)
 end
 
 -- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then
--- those of the modules below it, depth first.
-local function walk(module, kinds, prefix, visit)
+-- those of the modules below it, depth first. Each module is entered once; with again(full name), under every name that
+-- it has, and again is called where it would be entered from within itself.
+local function walk(module, kinds, prefix, visit, again, entered)
     local own = members[module]
+    entered = entered or {}
+    entered[module] = true
     for _, name in ipairs(own.order) do
         if own.values[name] ~= nil and kinds[own.kinds[name]] and own.kinds[name] ~= "module" then
             visit(prefix .. name, module, name, own.values[name])
@@ -110,14 +113,19 @@ local function walk(module, kinds, prefix, visit)
         local value = own.values[name]
         if own.kinds[name] == "module" and value ~= nil then
             if kinds.module then visit(prefix .. name, module, name, value) end
-            walk(value, kinds, prefix .. name .. ".", visit)
+            if not entered[value] then
+                walk(value, kinds, prefix .. name .. ".", visit, again, entered)
+            elseif again then
+                again(prefix .. name)
+            end
         end
     end
+    if again then entered[module] = nil end
 end
 
 -- The entries {name, value} of a kind, each value once.
 local function collect(module, kinds)
-    local list, seen = {}, {}
+    local list, seen = {}, { [module] = true }
     walk(module, kinds, "", function(full_name, _, _, value)
         if not seen[value] then
             seen[value] = true
@@ -167,10 +175,19 @@ function Module:children()
     return iterate(list)
 end
 
+-- `within` are those that are being applied to: a module that holds itself is not entered from within.
+local function apply(module, fn, within)
+    within[module] = true
+    for _, child in module:children() do
+        if not within[child] then apply(child, fn, within) end
+    end
+    within[module] = nil
+    fn(module)
+end
+
 --- Calls fn(module) for all modules in it and then for this one; returns it.
 function Module:apply(fn)
-    for _, module in self:children() do module:apply(fn) end
-    fn(self)
+    apply(self, fn, {})
     return self
 end
 
@@ -214,18 +231,21 @@ function Module:to(...)
 end
 
 -- The entries {name, value} of parameters and persistent buffers, under every name that they have.
-local function state(module)
+local function state(call, module)
     local list = {}
+    local function again(name)
+        core.raise("value", call, ("the module '%s' holds itself, so that its tensors have names without end"):format(name))
+    end
     walk(module, { parameter = true, buffer = true }, "", function(full_name, owner, name, value)
         if not members[owner].transient[name] then list[#list + 1] = { full_name, value } end
-    end)
+    end, again)
     return list
 end
 
 --- {name = tensor} of all parameters and persistent buffers; the tensors share the module's memory.
 function Module:state_dict()
     local dict = {}
-    for _, entry in ipairs(state(self)) do dict[entry[1]] = entry[2]:detach() end
+    for _, entry in ipairs(state("state_dict", self)) do dict[entry[1]] = entry[2]:detach() end
     return dict
 end
 
@@ -245,7 +265,7 @@ function Module:load_state_dict(dict, options)
     local strict = base.options("load_state_dict", options, { strict = true }).strict
     base.entries("load_state_dict", "dict", dict, {})
     local own, wrong, missing, unexpected = {}, {}, {}, {}
-    for _, entry in ipairs(state(self)) do
+    for _, entry in ipairs(state("load_state_dict", self)) do
         local name, value = entry[1], entry[2]
         own[name] = value
         if dict[name] == nil then
@@ -278,11 +298,22 @@ end
 
 function Module:extra() return "" end
 
-function Module:describe()
+local described = {} -- those whose text is being made
+
+local function lines_of(self)
     local lines = {}
+    described[self] = true
     for name, module in self:children() do
-        lines[#lines + 1] = "  (" .. name .. "): " .. tostring(module):gsub("\n", "\n  ")
+        local text = described[module] and module.class_name .. "(...)" or tostring(module)
+        lines[#lines + 1] = "  (" .. name .. "): " .. text:gsub("\n", "\n  ")
     end
+    return lines
+end
+
+function Module:describe()
+    local whole, lines = pcall(lines_of, self)
+    described[self] = nil
+    if not whole then error(lines, 0) end
     if #lines == 0 then return self.class_name .. "(" .. self:extra() .. ")" end
     return self.class_name .. "(" .. self:extra() .. "\n" .. table.concat(lines, "\n") .. "\n)"
 end

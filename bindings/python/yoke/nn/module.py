@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from reprlib import recursive_repr
 from typing import Any, NamedTuple, TypeVar
 
 import yoke
@@ -111,18 +112,30 @@ class Module:
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module and all below it, each once, with dotted names."""
         seen: set[int] = set()
-        for name, module in self._every_module(prefix):
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
-
-    def _every_module(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """As named_modules(), under every name that a module has."""
         stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
             name, module = stack.pop()
+            if id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+                stack += [(_joined(name, child), below) for child, below in reversed(module._modules.items())]
+
+    def _every_module(self, call: str) -> Iterator[tuple[str, Module]]:
+        """As named_modules(), under every name that a module has; ValueError for one that holds itself."""
+        within: set[int] = set()  # the ids of those on the way to where the walk is
+        stack: list[tuple[str, Module | None, int]] = [("", self, id(self))]  # no module: it has left that of this id
+        while stack:
+            name, module, number = stack.pop()
+            if module is None:
+                within.discard(number)
+                continue
+            if number in within:
+                raise _yoke.ValueError(f"{call}(): the module '{name}' holds itself, so that its tensors have names without "
+                                       "end; keep what leads back up out of the attributes, in a list for instance")
+            within.add(number)
+            stack.append((name, None, number))
             yield name, module
-            stack += [(f"{name}.{child}" if name else child, below) for child, below in reversed(module._modules.items())]
+            stack += [(_joined(name, child), below, id(below)) for child, below in reversed(module._modules.items())]
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -138,7 +151,7 @@ class Module:
             for name, value in getattr(module, table).items():
                 if value is not None and id(value) not in seen:
                     seen.add(id(value))
-                    yield (f"{prefix}.{name}" if prefix else name), value
+                    yield _joined(prefix, name), value
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """All parameters below, each once, with dotted names, in the order of their assignment."""
@@ -159,10 +172,19 @@ class Module:
     # ---- Changing all of it ----------------------------------------------------------------------------------
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
-        """Calls fn(module) for all modules below and then for this one; returns it."""
-        for child in self.children():
-            child.apply(fn)
-        fn(self)
+        """Calls fn(module) for all modules below and then for this one; returns it. One that holds itself is not entered
+        again from within."""
+        within: set[int] = set()
+
+        def walk(module: Module) -> None:
+            within.add(id(module))
+            for child in module.children():
+                if id(child) not in within:
+                    walk(child)
+            within.discard(id(module))
+            fn(module)
+
+        walk(self)
         return self
 
     def train(self: M, mode: bool = True) -> M:
@@ -207,20 +229,20 @@ class Module:
 
     # ---- State -----------------------------------------------------------------------------------------------
 
-    def _state(self) -> dict[str, Tensor]:
+    def _state(self, call: str) -> dict[str, Tensor]:
         """Parameters and persistent buffers under every name that they have, as PyTorch lists them."""
         own: dict[str, Tensor] = {}
-        for prefix, module in self._every_module():
+        for prefix, module in self._every_module(call):
             kept = {name: value for name, value in module._buffers.items() if name not in module._transient}
             for name, value in [*module._parameters.items(), *kept.items()]:
                 if value is not None:
-                    own[f"{prefix}.{name}" if prefix else name] = value
+                    own[_joined(prefix, name)] = value
         return own
 
     def state_dict(self) -> dict[str, Tensor]:
         """Parameters and persistent buffers by dotted name, as detached tensors over the same memory: clone()
         what must stay. What has two names stands under both."""
-        return {name: value.detach() for name, value in self._state().items()}
+        return {name: value.detach() for name, value in self._state("state_dict").items()}
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
         """Copies values into parameters and buffers. Nothing is changed unless all of it fits.
@@ -229,7 +251,7 @@ class Module:
         for shapes that differ; TypeError for what is no tensor, or no dict.
         """
         entries("load_state_dict", "state_dict", state_dict, ())
-        own = self._state()
+        own = self._state("load_state_dict")
         missing, unexpected = [n for n in own if n not in state_dict], [n for n in state_dict if n not in own]
         wrong = []
         if strict and (missing or unexpected):
@@ -253,12 +275,17 @@ class Module:
         """What stands between the parentheses of repr()."""
         return ""
 
+    @recursive_repr("(holds itself)")
     def __repr__(self) -> str:
         head = f"{type(self).__name__}({self.extra_repr()}"
         if not self._modules:
             return head + ")"
         rows = [f"  ({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
         return "\n".join([head, *rows, ")"])
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
 
 
 def _moved(value: Tensor, device: Any, dtype: Any) -> Tensor:

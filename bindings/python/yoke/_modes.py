@@ -1,0 +1,113 @@
+"""What `with` blocks put in force: grad mode, autocast, devices and streams, each for its own context.
+
+A context variable holds what the open blocks of a context come to, a _Modes object of the binding, which has them as
+`entries`, innermost last. Tasks start with the blocks of those that made them and open their own; a generator shares the
+context of whoever runs it, so its blocks may end in another order than they began, which takes out just the one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yoke import _yoke
+
+_variable = _yoke._modes
+
+
+class _Entry:
+    """An open block. Without an owner: what was set inside the block `below`, until that ends."""
+
+    __slots__ = ("below", "device", "ended", "kind", "owner", "token", "value")
+
+    def __init__(self, owner: object, kind: str, value: Any, below: _Entry | None = None) -> None:
+        self.owner, self.kind, self.value, self.below = owner, kind, value, below
+        self.device = value.device if kind == "stream" else None
+        self.ended = False
+        self.token: Any = None
+
+    def has_kind(self, kind: str, device: Any) -> bool:
+        """Whether it sets what an entry of that kind (and device, of a stream) sets too."""
+        if kind == "stream":
+            return self.device is device
+        return self.kind == kind or kind == "device" and self.kind == "stream" and self.owner is not None
+
+
+# The open blocks of each owner, by its id, which they keep alive: one may end in a context where it never began.
+_open: dict[int, list[_Entry]] = {}
+
+
+def _put(entries: tuple[_Entry, ...]) -> Any:
+    """Makes them the blocks of this context."""
+    grad = region = device = None
+    streams: dict[Any, Any] = {}
+    for entry in entries:
+        if entry.kind == "grad":
+            grad = entry.value
+        elif entry.kind == "autocast":
+            region = entry.value
+        elif entry.kind == "device":
+            device = entry.value
+        else:
+            streams[entry.device] = entry.value
+            if entry.owner is not None:
+                device = entry.device
+    if not entries:
+        return _variable.set(None)
+    return _variable.set(_yoke._Modes(grad, region, device, tuple(streams.values()), entries))
+
+
+def enter(owner: object, kind: str, value: Any) -> None:
+    """Opens a block: `kind` is grad (a bool), autocast (a region), device or stream, which is a device too."""
+    if kind == "stream":
+        value = _yoke._stream_again(value)  # which nobody else can close
+    entry = _Entry(owner, kind, value)
+    entry.token = _put((*_yoke._modes_entries(), entry))
+    try:
+        _yoke._modes_put_in_force()
+    except BaseException:
+        _variable.reset(entry.token)
+        _yoke._modes_put_in_force()
+        raise
+    _open.setdefault(id(owner), []).append(entry)
+
+
+def leave(owner: object) -> None:
+    """Ends the owner's innermost block of this context, or one that it opened in another."""
+    entries = _yoke._modes_entries()
+    entry = next((each for each in reversed(entries) if each.owner is owner), None)
+    opened = _open.get(id(owner), [])
+    if entry is None:
+        if not opened:
+            raise _yoke.StateError(f"{type(owner).__name__}: this block is not open in this thread or task, nor in another")
+        entry = opened[-1]
+    if entry in opened:
+        opened.remove(entry)
+        if not opened:
+            _open.pop(id(owner), None)
+    try:
+        _variable.reset(entry.token)
+    except ValueError:  # it began in another context, which has it still: so have those that were made there
+        entry.ended = True
+        _yoke._modes_ended()
+    rest = tuple(each for each in entries if each is not entry and each.below is not entry)
+    state = _variable.get()
+    if (state.entries if state is not None else ()) != rest:
+        _put(rest)
+    _yoke._modes_put_in_force()
+
+
+def override(kind: str, value: Any) -> None:
+    """Sets one thing until the innermost block of its kind ends."""
+    device = value.device if kind == "stream" else None
+    entries = _yoke._modes_entries()
+    below = next(each for each in reversed(entries) if each.owner is not None and each.has_kind(kind, device))
+    rest = tuple(each for each in entries if not (each.owner is None and each.below is below and each.kind == kind))
+    _put((*rest, _Entry(None, kind, value, below)))
+    _yoke._modes_put_in_force()
+
+
+def prune() -> None:
+    """Takes blocks out that ended in another context."""
+    state = _variable.get()
+    gone = {id(each) for each in state.entries if each.ended}
+    _put(tuple(each for each in state.entries if id(each) not in gone and id(each.below) not in gone))
