@@ -279,7 +279,7 @@ YOKE_HD To convert(From x)
     else if constexpr (std::is_same_v<From, f8_e5m2>)
         return from_f32<To>(e5m2_to_f32(x));
     else if constexpr (std::is_same_v<From, bool8>)
-        return from_integer<To>((uint8_t)(x.byte != 0));
+        return select(x.byte != 0, from_integer<To>((uint8_t)1), from_integer<To>((uint8_t)0));
     else if constexpr (std::is_same_v<From, float>)
         return from_f32<To>(x);
     else if constexpr (std::is_same_v<From, double>)
