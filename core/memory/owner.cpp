@@ -63,7 +63,7 @@ void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
     try {
         block = allocate_block(device_, bytes, lane_, &size);
         const std::lock_guard lock(mutex_);
-        blocks_.emplace(block, Block{size, 0, true});
+        blocks_.emplace(block, Block{size, 0, true, nullptr});
         const std::lock_guard all(owners.mutex);
         owners.of_block.emplace(block, this);
     } catch (...) {
@@ -79,6 +79,13 @@ void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
     thread_state().block_owner = this;
     *capacity = size | kMark;
     return block;
+}
+
+void BlockOwner::note_storage(void *block, Storage *storage) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    if (const auto found = blocks_.find(block); found != blocks_.end())
+        found->second.storage = storage;
 }
 
 void BlockOwner::take_back(void *block, uint16_t uses) noexcept
@@ -99,6 +106,7 @@ void BlockOwner::give(void *block, uint16_t uses) noexcept
         const std::lock_guard lock(mutex_);
         Block &record = blocks_.at(block);
         record.live = false;
+        record.storage = nullptr;
         record.uses |= uses;
         if (!gone_) {
             if (capturing_) free_.push_back(block);

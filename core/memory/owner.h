@@ -14,6 +14,8 @@
 
 namespace yoke {
 
+class Storage;
+
 class BlockOwner final : public RefCounted {
 public:
     BlockOwner(Device &device, uint8_t lane);
@@ -29,6 +31,16 @@ public:
     Device &device() const noexcept { return device_; }
     // As allocate_block; the capacity is marked, so that free_block finds its way back.
     void *allocate(uint64_t bytes, uint64_t *capacity);
+    // Whose memory a block is, until it is given back.
+    void note_storage(void *block, Storage *storage) noexcept;
+    // f(storage) for each that lives: a replay writes them all.
+    template <class F>
+    void each_storage(const F &f) noexcept
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto &[block, record] : blocks_)
+            if (record.storage) f(*record.storage);
+    }
     // A replay on that lane uses the blocks: its end is waited for before they serve anybody else.
     void note_use(uint8_t lane) noexcept;
     // The graph is gone: nothing names the blocks any more.
@@ -43,6 +55,7 @@ private:
         uint64_t capacity;  // as the allocator gave it
         uint16_t uses;      // by others than replays, as free_block takes them
         bool live;
+        Storage *storage;  // null until it is noted
     };
     void give(void *block, uint16_t uses) noexcept;
 

@@ -1,6 +1,7 @@
 #include "core/ops/autocast.h"
 
 #include "core/autograd/node.h"
+#include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/ops/run.h"
 
@@ -14,7 +15,7 @@ class CastCache final : public RefCounted {
 public:
     Tensor find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
     {
-        Entry &entry = entries_[&x];
+        Entry &entry = entries()[&x];
         const uint32_t version = x.storage->version.load(std::memory_order_relaxed);
         // A cast that was made under no_grad has no history, and would cut the weight off.
         const bool fits = entry.cast.present() && entry.cast->dtype == dtype &&
@@ -27,13 +28,26 @@ public:
         return entry.cast;
     }
 
+    void forget_captured() noexcept { captured_.clear(); }
+
 private:
     struct Entry {
         Tensor weight;  // held, so that its address stays its own
         Tensor cast;
         uint32_t version;
     };
-    std::unordered_map<const yoke_tensor *, Entry> entries_;
+    using Entries = std::unordered_map<const yoke_tensor *, Entry>;
+
+    Entries &entries()
+    {
+        const Graph *graph = Graph::of_thread();
+        if (!graph) return eager_;
+        if (std::exchange(capture_, graph->number()) != graph->number()) captured_.clear();
+        return captured_;
+    }
+
+    Entries eager_, captured_;
+    uint64_t capture_ = 0;  // the graph whose capture made what is in captured_
 };
 
 namespace {
@@ -87,6 +101,16 @@ yoke_dtype Autocast::dtype_on(const Device &device) const
 Tensor Autocast::low(const yoke_tensor &x, yoke_dtype dtype) const
 {
     return cache_enabled_ && is_weight(x) ? cache_->find_or_cast(x, dtype) : ops::cast(x, dtype);
+}
+
+void Autocast::forget_captured() const noexcept
+{
+    cache_->forget_captured();
+}
+
+void forget_captured_casts() noexcept
+{
+    if (const Autocast *region = current_autocast()) region->forget_captured();
 }
 
 Autocast *set_autocast(Autocast *region) noexcept

@@ -5,7 +5,9 @@
 // an op of a class, and on the way back, no region is in force: what is made of other ops casts once, at its door.
 //
 // Casts of weights are kept: f32 leaves that require grad and are no views, until the outermost region ends. A weight
-// that was changed since is cast anew.
+// that was changed since is cast anew; what is written behind Yoke's back, by address, is not seen. What is cast while
+// a graph is captured is kept apart, for that capture alone: replays cast again, and until the first of them nothing is
+// in that memory.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -26,6 +28,8 @@ public:
     yoke_dtype dtype_on(const Device &device) const;
     // The cast of an argument to the low dtype, from the cache where that may be.
     Tensor low(const yoke_tensor &x, yoke_dtype dtype) const;
+    // Lets go of the casts of a capture that is over.
+    void forget_captured() const noexcept;
 
 private:
     Autocast(bool enabled, yoke_dtype dtype, bool cache_enabled, Ref<CastCache> cache);
@@ -43,6 +47,8 @@ yoke_dtype default_autocast_dtype(const Device &device);
 // lives on only if someone else holds it.
 Autocast *set_autocast(Autocast *region) noexcept;
 Autocast *current_autocast() noexcept;
+// The calling thread's capture is over: its casts serve nobody any more.
+void forget_captured_casts() noexcept;
 
 // Whether a call of this op is to be cast; every call of every op asks.
 inline bool autocasts(const OpDef &op) noexcept

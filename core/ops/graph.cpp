@@ -1,6 +1,7 @@
 #include "core/ops/graph.h"
 
 #include "core/base/thread_state.h"
+#include "core/ops/autocast.h"
 #include "core/ops/ops.h"
 
 #include <cstring>
@@ -79,7 +80,12 @@ void RecordedLaunch::run(const Device &device, int64_t random_base)
 
 // ---- capture ------------------------------------------------------------------------------------------------------
 
-Graph::Graph(Device &device) : device_(device) {}
+static std::atomic<uint64_t> graphs_made{0};
+
+Graph::Graph(Device &device)
+    : number_(graphs_made.fetch_add(1, std::memory_order_relaxed) + 1), device_(device)
+{
+}
 
 Graph::~Graph()
 {
@@ -142,6 +148,7 @@ Ref<Graph> Graph::leave_thread() noexcept
     thread_state().random = random_before_;
     thread_state().graph = nullptr;
     blocks_->stop_serving_thread();
+    forget_captured_casts();
     return Ref<Graph>::adopt(this);
 }
 
@@ -249,6 +256,10 @@ void Graph::replay()
     }
     for (const auto &recorded : launches_) recorded->run(device_, base);
     for (Storage *storage : written_) storage->version.fetch_add(1, std::memory_order_relaxed);
+    blocks_->each_storage([](Storage &storage) {
+        storage.last_writer.store("a replay of its graph", std::memory_order_relaxed);
+        storage.version.fetch_add(1, std::memory_order_relaxed);
+    });
 }
 
 }  // namespace yoke

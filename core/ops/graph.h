@@ -40,6 +40,9 @@ public:
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
               std::span<yoke_tensor *const> tensors, std::span<const Tensor> results);
 
+    // From 1 on, and never another graph's.
+    uint64_t number() const noexcept { return number_; }
+
     // The graph that the calling thread captures, or nullptr.
     static Graph *of_thread() noexcept { return static_cast<Graph *>(thread_state().graph); }
 
@@ -55,6 +58,7 @@ private:
     void hold(const yoke_tensor *x, bool written);
     void note_replay();
 
+    const uint64_t number_;
     Device &device_;
     State state_ = State::kEmpty;
     void *native_ = nullptr;

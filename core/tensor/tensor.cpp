@@ -92,7 +92,10 @@ Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
         pool_free(place, sizeof(Storage));
         throw;
     }
-    return Ref<Storage>::adopt(new (place) Storage(device, data, bytes, lane, capacity));
+    auto *storage = new (place) Storage(device, data, bytes, lane, capacity);
+    if (storage->is_graph_owned()) [[unlikely]]
+        BlockOwner::of_thread()->note_storage(data, storage);
+    return Ref<Storage>::adopt(storage);
 }
 
 Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,

@@ -12,15 +12,6 @@ template <class T>
 using wrapping_type = std::conditional_t<sizeof(T) == 1, uint8_t,
                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
 
-template <class T>
-YOKE_HD T from_wrapped(wrapping_type<T> x)
-{
-    if constexpr (std::is_same_v<T, bool>)
-        return x != 0;
-    else
-        return (T)x;
-}
-
 struct Add {
     template <class T>
     YOKE_HD T operator()(T a, T b) const
@@ -29,9 +20,20 @@ struct Add {
         if constexpr (is_float<T>)
             return a + b;
         else
-            return from_wrapped<T>((U)((U)a + (U)b));
+            return (T)((U)((U)a + (U)b));
     }
 };
+
+// What sums of elements are kept in from one addition to the next: halves as float, so that a sum is
+// rounded once, all else as it is stored.
+template <class T>
+using sum_kept = std::conditional_t<is_half<T>, float, T>;
+
+template <class K>
+YOKE_HD K added(K a, K b)
+{
+    return store<K>(Add()(load<K>(a), load<K>(b)));
+}
 
 struct Sub {
     template <class T>
@@ -41,7 +43,7 @@ struct Sub {
         if constexpr (is_float<T>)
             return a - b;
         else
-            return from_wrapped<T>((U)((U)a - (U)b));
+            return (T)((U)((U)a - (U)b));
     }
 };
 
@@ -53,7 +55,7 @@ struct Mul {
         if constexpr (is_float<T>)
             return a * b;
         else
-            return from_wrapped<T>((U)((U)a * (U)b));
+            return (T)((U)((U)a * (U)b));
     }
 };
 
@@ -75,7 +77,7 @@ struct Neg {
         if constexpr (is_float<T>)
             return -x;
         else
-            return from_wrapped<T>((U)((U)0 - (U)x));
+            return (T)((U)((U)0 - (U)x));
     }
 };
 
@@ -334,8 +336,7 @@ struct Pow {
         if constexpr (is_float<T>)
             return kernels::pow(x, y);
         else
-            return from_wrapped<T>(
-                kernels::integer_power((wrapping_type<T>)x, (wrapping_type<T>)y));
+            return (T)kernels::integer_power((wrapping_type<T>)x, (wrapping_type<T>)y);
     }
 };
 

@@ -25,7 +25,11 @@ YOKE_HD int64_t resolved(int64_t index, int64_t length)
 template <class T>
 struct MaskedFill {
     T value;
-    YOKE_HD T operator()(T x, bool mask) const { return mask ? value : x; }
+    template <class M>
+    YOKE_HD T operator()(T x, M mask) const
+    {
+        return load<M>(mask) ? value : x;
+    }
 };
 
 // Not 0: NaN is, -0.0 is not.

@@ -5,8 +5,11 @@
 //    one after another: the bits do not depend on the ISA, and four vectors of 16 hide the latency of an addition.
 //  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
 //    digits.
+//  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more, every
+//    value shrunk; Normal takes large deviations so too.
 #pragma once
 
+#include "kernels/common/math.h"
 #include "kernels/common/numeric.h"
 
 YOKE_KERNELS_BEGIN
@@ -107,6 +110,63 @@ YOKE_HD double inverse_root(double x, double eps)
     return 1.0 / __builtin_sqrt(x + eps);
 }
 
+// ---- rows whose sums overflow -------------------------------------------------------------------
+
+// A power of two. The squares of values that are so much smaller never overflow, and those of values that made the sums
+// overflow do not vanish either.
+template <class C>
+inline constexpr C kShrink = (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-800);
+
+// What squares amount to is lost: it is infinite, or NaN since the mean was.
+template <class C>
+YOKE_HD bool overflowed(C squares)
+{
+    return !(squares < (C)kInfinity);
+}
+
+// So is what they amount to beside a mean whose own rounding may be all of it.
+template <class C>
+YOKE_HD bool is_doubtful(C mean, C variance)
+{
+    constexpr C kRounding = (C)(sizeof(C) == 4 ? 0x1p-30 : 0x1p-88);  // of a mean, squared
+    return overflowed(variance) | (variance < mean * mean * kRounding);
+}
+
+// 1 / sqrt(variance + eps) of values whose variance is `shrunk` times kShrink squared; without eps where that vanishes
+// beside it.
+template <class C>
+YOKE_HD C inverse_root_of_shrunk(C shrunk, C eps)
+{
+    constexpr C kGrow = 1 / kShrink<C>;
+    C variance = shrunk * kGrow * kGrow;
+    if (!overflowed(variance)) return inverse_root(variance, eps);
+    return kShrink<C> * inverse_root(shrunk, (C)0);
+}
+
+// The same of a variance that C may not hold.
+template <class C>
+YOKE_HD C inverse_root_of(double variance, C eps)
+{
+    C held = (C)variance;
+    return overflowed(held) ? (C)inverse_root(variance, (double)eps) : inverse_root(held, eps);
+}
+
+// The normalised x, (x - mean) rstd. Where deviations are large, x - mean might overflow and rstd be too small for all its
+// digits; then both are taken shrunk.
+template <class C>
+struct Normal {
+    C scale, mean, rstd;
+
+    YOKE_HD Normal(C of_mean, C of_rstd)
+    {
+        bool large = of_rstd < (C)0x1p-60;
+        scale = large ? kShrink<C> : (C)1;
+        mean = of_mean * scale;
+        rstd = of_rstd * (large ? 1 / kShrink<C> : (C)1);
+    }
+    YOKE_HD C operator()(C x) const { return (x * scale - mean) * rstd; }
+};
+
 // The sums that a gradient needs over one set of values: of g, and of g times the normalised x.
 template <class C>
 struct GradientSums {
@@ -121,12 +181,6 @@ struct GradientSums {
 };
 
 // ---- one element --------------------------------------------------------------------------------
-
-template <class C>
-YOKE_HD C normalized(C x, C mean, C rstd)
-{
-    return (x - mean) * rstd;
-}
 
 // dx = rstd (g - mean(g) - normal mean(g normal)), where g already has the weight in it.
 template <class C>

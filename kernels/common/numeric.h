@@ -7,7 +7,7 @@
 //  * integer to float: one rounding as well. Integer to integer: modulo 2^bits, as in C and NumPy.
 //  * float to integer: truncation toward zero; what lies outside saturates; NaN gives 0. C leaves
 //    these undefined, and hardware differs, so we define them.
-//  * to bool: x != 0, so NaN is true. bool is 0 or 1.
+//  * to bool: x != 0, so NaN is true; what is written is 0 or 1. From bool: any byte but 0 is 1.
 //
 // Why integer arithmetic: it is the same everywhere and vectorises inside a larger loop, which
 // gcc's _Float16 does not below AVX512-FP16. Where whole runs are converted, span.h uses F16C.
@@ -33,6 +33,13 @@ struct f8_e4m3 {
 
 struct f8_e5m2 {
     uint8_t bits;
+};
+
+// An element of a bool tensor. Masks of 0 and 255 come as views from outside, and NumPy and PyTorch
+// take any byte for true. C++'s bool must hold no such byte, so it is no type for what is in memory;
+// a struct, so that nothing computes with an element that was not loaded.
+struct bool8 {
+    uint8_t byte;
 };
 
 // ---- f16 and bf16 to and from float -------------------------------------------------------------
@@ -167,7 +174,13 @@ struct ComputeType<f8_e5m2> {
     using type = float;
 };
 
-// f8, f16, bf16 and f32 compute in float; f64, the integers and bool in themselves.
+// 0 or 1 in 8 bits: comparisons of C++'s bool seldom become vectors.
+template <>
+struct ComputeType<bool8> {
+    using type = uint8_t;
+};
+
+// f8, f16, bf16 and f32 compute in float; f64 and the integers in themselves, bool as 0 or 1.
 template <class T>
 using compute_type = typename ComputeType<T>::type;
 
@@ -215,8 +228,8 @@ YOKE_HD To from_f32(float x)
         return f32_to_e4m3(x);
     else if constexpr (std::is_same_v<To, f8_e5m2>)
         return f32_to_e5m2(x);
-    else if constexpr (std::is_same_v<To, bool>)
-        return x != 0.0f;
+    else if constexpr (std::is_same_v<To, bool8>)
+        return bool8{x != 0.0f};
     else if constexpr (std::is_integral_v<To>)
         return truncate_saturating<To>(x);
     else
@@ -228,8 +241,8 @@ YOKE_HD To from_f64(double x)
 {
     if constexpr (is_narrow<To>)
         return from_f32<To>(f64_to_f32_odd(x));
-    else if constexpr (std::is_same_v<To, bool>)
-        return x != 0.0;
+    else if constexpr (std::is_same_v<To, bool8>)
+        return bool8{x != 0.0};
     else if constexpr (std::is_integral_v<To>)
         return truncate_saturating<To>(x);
     else
@@ -239,8 +252,8 @@ YOKE_HD To from_f64(double x)
 template <class To, class Int>
 YOKE_HD To from_integer(Int x)
 {
-    if constexpr (std::is_same_v<To, bool>)
-        return x != 0;
+    if constexpr (std::is_same_v<To, bool8>)
+        return bool8{x != 0};
     else if constexpr (!is_narrow<To>)
         return (To)x;
     else if constexpr (sizeof(Int) == 8)
@@ -265,6 +278,8 @@ YOKE_HD To convert(From x)
         return from_f32<To>(e4m3_to_f32(x));
     else if constexpr (std::is_same_v<From, f8_e5m2>)
         return from_f32<To>(e5m2_to_f32(x));
+    else if constexpr (std::is_same_v<From, bool8>)
+        return select(x.byte != 0, from_integer<To>((uint8_t)1), from_integer<To>((uint8_t)0));
     else if constexpr (std::is_same_v<From, float>)
         return from_f32<To>(x);
     else if constexpr (std::is_same_v<From, double>)

@@ -168,7 +168,7 @@ struct Argmax {
 inline constexpr int kReduceLanes = 16;
 inline constexpr int64_t kReduceChunk = 1024;
 
-// At most one chunk of loaded elements: element i goes to lane i % 16.
+// At most one chunk of elements that need no buffer: element i goes to lane i % 16.
 template <class Op, class C>
 YOKE_HD typename Op::State reduce_lanes(const Op &op, const C *x, int64_t stride, int64_t first,
                                         int64_t n)
@@ -179,17 +179,17 @@ YOKE_HD typename Op::State reduce_lanes(const Op &op, const C *x, int64_t stride
     for (int64_t i = 0; i < whole; i += kReduceLanes) {
         YOKE_LANES
         for (int lane = 0; lane < kReduceLanes; ++lane)
-            lanes[lane] = op.reduce(lanes[lane], x[(i + lane) * stride], first + i + lane);
+            lanes[lane] = op.reduce(lanes[lane], load<C>(x[(i + lane) * stride]), first + i + lane);
     }
     for (int64_t i = whole; i < n; ++i)
-        lanes[i - whole] = op.reduce(lanes[i - whole], x[i * stride], first + i);
+        lanes[i - whole] = op.reduce(lanes[i - whole], load<C>(x[i * stride]), first + i);
     for (int half = kReduceLanes / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; ++lane)
             lanes[lane] = op.combine(lanes[lane], lanes[lane + half]);
     return lanes[0];
 }
 
-// f16 and bf16 pass through a buffer of floats; what is computed in itself is read where it lies.
+// f16 and bf16 pass through a buffer of floats; everything else is read where it lies.
 template <class Op, class T>
 YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride, int64_t first,
                                         int64_t n)

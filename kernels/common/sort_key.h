@@ -55,6 +55,8 @@ YOKE_HD sort_key_type<T> sort_key(T x)
         K negative = (K)select(size == 0, kSign, (K)~bits);
         K key = select((bits & kSign) != 0, negative, (K)(bits | kSign));
         return select(size > infinity_bits<T>(), (K) ~(K)0, key);
+    } else if constexpr (std::is_same_v<T, bool8>) {
+        return load<T>(x);  // all that is true is equal
     } else if constexpr (std::is_signed_v<T>) {
         return (K)(bits ^ kSign);
     } else {

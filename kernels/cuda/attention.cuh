@@ -143,7 +143,7 @@ struct HeadMask {
     __device__ C at(int64_t query, int64_t key) const
     {
         const int64_t i = query * step.row_step + key * step.column_step;
-        if (is_bool) return ((const bool *)data)[i] ? (C)0 : -(C)kernels::kInfinity;
+        if (is_bool) return load(((const bool8 *)data)[i]) ? (C)0 : -(C)kernels::kInfinity;
         return value_at<In>(data + i * step.size, step.dtype, step.size);
     }
 };

@@ -4,7 +4,8 @@
 //  * A kernel is compiled once for each computing type, not for each dtype. A format, below, is the dtypes that one
 //    such kernel reads or writes: with(dtype, f) calls f.operator()<T>() for the stored type. All threads of a launch
 //    go the same way: a few instructions a pack, where a kernel waits for memory.
-//  * Integers are computed in int64, which modulo 2^bits gives what their own type gives; bool is "not 0" of it.
+//  * Integers are computed in int64, which modulo 2^bits gives what their own type gives; bool is "not 0" of
+//    it, and 0 or 1 whatever byte stands for true.
 //  * Stored and put_packs move kAtOnce elements of a run, each half of them at once: a thread's two halves lie side
 //    by side where that is 16 bytes, else `apart`, so that a warp's are.
 #pragma once
@@ -48,8 +49,8 @@ YOKE_FORMAT(Halves, float, 2, YOKE_BF16_CASE, f16)
 YOKE_FORMAT(Singles, float, 4, YOKE_NO_CASES, float)
 YOKE_FORMAT(StoredFloats, float, 4 + 2 + 1, YOKE_NARROW_CASES, float)  // with what is only cast
 YOKE_FORMAT(Doubles, double, 8, YOKE_NO_CASES, double)
-YOKE_FORMAT(Integers, int64_t, 8 + 4 + 1, YOKE_INTEGER_CASES, bool)
-YOKE_FORMAT(Bools, bool, 1, YOKE_NO_CASES, bool)
+YOKE_FORMAT(Integers, int64_t, 8 + 4 + 1, YOKE_INTEGER_CASES, bool8)
+YOKE_FORMAT(Bools, bool, 1, YOKE_NO_CASES, bool8)
 YOKE_FORMAT(Words, uint64_t, 8 + 4 + 2 + 1, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
 YOKE_FORMAT(Anything, void, 0, YOKE_STORED_TYPES, float)               // what a cast writes
 

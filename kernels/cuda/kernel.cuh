@@ -42,16 +42,19 @@
     T *const name = reinterpret_cast<T *>(yoke_dynamic)
 #endif
 
-// Before a loop of constant length whose arrays are to stay in registers.
+// Before a loop of constant length whose arrays are to stay in registers, and before one whose body is to stand once.
 #if defined(__CUDACC__)
 #define YOKE_UNROLL _Pragma("unroll")
+#define YOKE_NO_UNROLL _Pragma("unroll 1")
 #else
 #define YOKE_UNROLL
+#define YOKE_NO_UNROLL
 #endif
 
 YOKE_CUDA_BEGIN
 
 using kernels::bf16;
+using kernels::bool8;
 using kernels::compute_type;
 using kernels::convert;
 using kernels::data_of;

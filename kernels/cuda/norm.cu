@@ -9,8 +9,10 @@ YOKE_CUDA_BEGIN
 
 using kernels::GradientSums;
 using kernels::inverse_root;
+using kernels::kShrink;
 using kernels::Moments;
-using kernels::normalized;
+using kernels::Normal;
+using kernels::overflowed;
 
 // Operands of a row: x, weight, bias, out.
 template <class C>
@@ -24,7 +26,7 @@ struct Normalization {
 template <bool kPacked, class In, int E, class C>
 __device__ inline void finish_chunk(const Normalization<C> &to, const Rows<4> &rows,
                                     const Place<4> &place, const Member &member, int64_t first,
-                                    const C (&x)[E], C mean, C rstd)
+                                    const C (&x)[E], const Normal<C> &normal)
 {
     constexpr int V = kRowPack<In>;
     const Chunk<In, E, kPacked> weight(rows, 1, place.data[1], first),
@@ -37,7 +39,7 @@ __device__ inline void finish_chunk(const Normalization<C> &to, const Rows<4> &r
         if (to.has_bias) bias.take(at, (C)0, b);
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
-            y[k] = normalized(x[p * V + k], mean, rstd);
+            y[k] = normal(x[p * V + k]);
             if (to.has_weight) y[k] *= w[k];
             if (to.has_bias) y[k] += b[k];
         }
@@ -56,18 +58,18 @@ __device__ inline void take_chunk(const Rows<4> &rows, const Place<4> &place, co
 }
 
 template <class C, int E>
-__device__ inline C sum_values(const C (&x)[E])
+__device__ inline C sum_values(const C (&x)[E], C scale)
 {
     C sum = 0;
     YOKE_UNROLL
-    for (int i = 0; i < E; i++) sum += x[i];
+    for (int i = 0; i < E; i++) sum += x[i] * scale;
     return sum;
 }
 
-// Deviations from what is nearly the mean, and their squares, of the elements that the row has.
+// Deviations of x scale from what is nearly the mean, and their squares, of the elements that the row has.
 template <class In, bool kPacked, int E, class C>
-__device__ inline GradientSums<C> deviations_from(const C (&x)[E], C mean, const Member &member,
-                                                  int64_t left)
+__device__ inline GradientSums<C> deviations_from(const C (&x)[E], C scale, C mean,
+                                                  const Member &member, int64_t left)
 {
     constexpr int V = kRowPack<In>;
     const int end = (int)min(left, 1 << 30);
@@ -75,11 +77,42 @@ __device__ inline GradientSums<C> deviations_from(const C (&x)[E], C mean, const
     YOKE_UNROLL
     for (int i = 0; i < E; i++) {
         const int at = member.pack<V>(i / V) + (kPacked ? 0 : i % V);  // a pack is there whole
-        const C deviation = at < end ? x[i] - mean : (C)0;
+        const C deviation = at < end ? x[i] * scale - mean : (C)0;
         sum += deviation;
         squares += deviation * deviation;
     }
     return {sum, squares};
+}
+
+// What the row of a group comes to. Where sums of some row overflow, all rows of the warp are looked at once more, for
+// shuffles are of whole warps, and that row takes what it then finds of values that are smaller.
+template <class In, bool kPacked, int E, class C>
+__device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[E], int64_t length,
+                                       const Member &member, C &mean, C &rstd)
+{
+    const auto add = [](const GradientSums<C> &a, const GradientSums<C> &b) {
+        return GradientSums<C>::combine(a, b);
+    };
+    bool lost = true;
+    C scale = (C)1;
+    YOKE_NO_UNROLL
+    for (int pass = 0; pass < 2; pass++, scale = kShrink<C>) {
+        C centre = 0;
+        if (to.means) centre = sum_group(sum_values(x, scale), member.group) / (C)length;
+        const GradientSums<C> sums =
+            reduce_group(deviations_from<In, kPacked>(x, scale, centre, member, length),
+                         member.group, GradientSums<C>::init(), add);
+        // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
+        const C rest = to.means ? sums.g / (C)length : (C)0;
+        const C variance = sums.g_normal / (C)length - rest * rest;
+        if (lost) {
+            mean = (centre + rest) / scale;
+            rstd = pass ? kernels::inverse_root_of_shrunk(variance, to.eps)
+                        : inverse_root(variance, to.eps);
+        }
+        lost = lost && overflowed(sums.g_normal);
+        if (!__any_sync(kAllLanes, lost)) break;
+    }
 }
 
 template <class C>
@@ -99,20 +132,11 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / group;
         const Place<4> place = rows.outer.at(min(row, rows.count - 1));
-        C x[E], mean = 0;
+        C x[E], mean, rstd;
         take_chunk<In, kPacked>(rows, place, member, 0, x);
-        if (to.means) mean = sum_group(sum_values(x), group) / (C)rows.length;
-        const GradientSums<C> sums = reduce_group(
-            deviations_from<In, kPacked>(x, mean, member, rows.length), group,
-            GradientSums<C>::init(), [](const GradientSums<C> &a, const GradientSums<C> &b) {
-                return GradientSums<C>::combine(a, b);
-            });
-        // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
-        const C rest = to.means ? sums.g / (C)rows.length : (C)0;
-        mean += rest;
-        const C rstd = inverse_root(sums.g_normal / (C)rows.length - rest * rest, to.eps);
+        find_statistics<In, kPacked>(to, x, rows.length, member, mean, rstd);
         if (row >= rows.count) continue;
-        finish_chunk<kPacked, In>(to, rows, place, member, 0, x, mean, rstd);
+        finish_chunk<kPacked, In>(to, rows, place, member, 0, x, Normal<C>(mean, rstd));
         if (member.lane == 0) keep_statistics(to, row, mean, rstd);
     }
 }
@@ -129,26 +153,38 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
         const Place<4> place = rows.outer.at(row);
-        C x[E];
+        C x[E], scale = (C)1;
         State state = State::init();
+        YOKE_NO_UNROLL
+        for (int pass = 0; pass < 2; pass++) {
+            state = State::init();
+            for (int64_t first = 0; first < rows.length; first += chunk) {
+                take_chunk<In, false>(rows, place, member, first, x);
+                int count = 0;
+                for (int i = 0; i < E; i++)
+                    count += member.pack<V>(i / V) + i % V < rows.length - first;
+                if (count == 0) continue;
+                const C mean = to.means ? sum_values(x, scale) / (C)count : (C)0;
+                const GradientSums<C> sums =
+                    deviations_from<In, false>(x, scale, mean, member, rows.length - first);
+                const C rest = to.means ? sums.g / (C)count : (C)0;  // as above
+                state =
+                    State::combine(state, {(C)count, mean + rest, sums.g_normal - sums.g * rest});
+            }
+            state = reduce_block(state, State::init(), combine);
+            // Once more, of values that are smaller, where squares have overflowed.
+            if (pass || !overflowed(state.squares)) break;
+            scale = kShrink<C>;
+        }
+        const C mean = state.mean / scale;
+        const C rstd = scale < (C)1 ? kernels::inverse_root_of_shrunk(state.variance(), to.eps)
+                                    : inverse_root(state.variance(), to.eps);
+        const Normal<C> normal(mean, rstd);
         for (int64_t first = 0; first < rows.length; first += chunk) {
             take_chunk<In, false>(rows, place, member, first, x);
-            int count = 0;
-            for (int i = 0; i < E; i++)
-                count += member.pack<V>(i / V) + i % V < rows.length - first;
-            if (count == 0) continue;
-            const C mean = to.means ? sum_values(x) / (C)count : (C)0;
-            const C squares =
-                deviations_from<In, false>(x, mean, member, rows.length - first).g_normal;
-            state = State::combine(state, {(C)count, mean, squares});
+            finish_chunk<false, In>(to, rows, place, member, first, x, normal);
         }
-        state = reduce_block(state, State::init(), combine);
-        const C rstd = inverse_root(state.variance(), to.eps);
-        for (int64_t first = 0; first < rows.length; first += chunk) {
-            take_chunk<In, false>(rows, place, member, first, x);
-            finish_chunk<false, In>(to, rows, place, member, first, x, state.mean, rstd);
-        }
-        if (threadIdx.x == 0) keep_statistics(to, row, state.mean, rstd);
+        if (threadIdx.x == 0) keep_statistics(to, row, mean, rstd);
     }
 }
 

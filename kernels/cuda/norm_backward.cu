@@ -10,7 +10,7 @@ YOKE_CUDA_BEGIN
 
 using kernels::GradientSums;
 using kernels::norm_backward;
-using kernels::normalized;
+using kernels::Normal;
 
 // Operands of a row: g, x, weight, dx.
 template <class C>
@@ -23,10 +23,13 @@ struct NormGradient {
 template <class C>
 struct RowStatistics {
     C mean, rstd;
+    Normal<C> normal;
 
     // Rows that are not there have zeros, so that they add nothing.
     __device__ RowStatistics(const NormGradient<C> &of, int64_t row, bool is_row)
-        : mean(is_row && of.means ? of.means[row] : (C)0), rstd(is_row ? of.rstds[row] : (C)0)
+        : mean(is_row && of.means ? of.means[row] : (C)0),
+          rstd(is_row ? of.rstds[row] : (C)0),
+          normal(mean, rstd)
     {
     }
 };
@@ -45,12 +48,13 @@ template <class C, int V>
 struct GradientPack {
     C g[V], normal[V], weighted[V];
 
-    // Made of x and the weights, which stand in `normal` and `weighted`.
+    // Made of x and the weights, which stand in `normal` and `weighted`. The mean stands for what lies behind the end: its
+    // normal is 0, where that of 0 may be infinite.
     __device__ void finish(bool has_weight, const RowStatistics<C> &row)
     {
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
-            normal[k] = normalized(normal[k], row.mean, row.rstd);
+            normal[k] = row.normal(normal[k]);
             weighted[k] = has_weight ? g[k] * weighted[k] : g[k];
         }
     }
@@ -133,7 +137,7 @@ __global__ void __launch_bounds__(kMostThreads)
                 x.load(at, held_x.packs[0]);
             }
             g.take(at, held_g.packs[p * kHolds], (C)0, pack.g);
-            x.take(at, held_x.packs[p * kHolds], (C)0, pack.normal);
+            x.take(at, held_x.packs[p * kHolds], statistics.mean, pack.normal);
             if (of.has_weight) weight.take(at, (C)0, pack.weighted);
             pack.finish(of.has_weight, statistics);
             return pack;
@@ -195,7 +199,7 @@ __global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<4> rows,
                 const int at = member.pack<V>(0);
                 GradientPack<C, V> pack;
                 g.take(at, (C)0, pack.g);
-                x.take(at, (C)0, pack.normal);
+                x.take(at, statistics.mean, pack.normal);
                 if (of.has_weight) weight.take(at, (C)0, pack.weighted);
                 pack.finish(of.has_weight, statistics);
                 if (pass == 0) {
@@ -228,7 +232,7 @@ __global__ void __launch_bounds__(kThreads)
         const C g = value_at<In>(rows.at(place.data[0], 0, column), rows.dtype, rows.size);
         const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype, rows.size);
         sums.g += g;
-        sums.g_normal += g * normalized(x, statistics.mean, statistics.rstd);
+        sums.g_normal += g * statistics.normal(x);
     }
     strips[threadIdx.x] = sums;
     __syncthreads();

@@ -16,19 +16,31 @@ struct PlaneMoments {
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
+    // Of values whose squares only double holds.
+    template <int V>
+    __device__ static State wide(const C (&x)[V], int count)
+    {
+        double sum = 0, squares = 0;
+        for (int k = 0; k < count; k++) sum += (double)x[k];
+        const double mean = sum / count;
+        for (int k = 0; k < count; k++) squares += ((double)x[k] - mean) * ((double)x[k] - mean);
+        return {(double)count, mean, squares};
+    }
     template <int V>
     __device__ State push(const State &state, int64_t, const C (&x)[1][V], int count) const
     {
+        constexpr C kPart = (C)1 / V;  // of V values' parts the sum does not overflow
         C sum = (C)0, rest = (C)0, squares = (C)0;
         YOKE_UNROLL
-        for (int k = 0; k < V; k++) sum += x[0][k];  // zeros behind the end
-        const C mean = sum / (C)count;
+        for (int k = 0; k < V; k++) sum += x[0][k] * kPart;  // zeros behind the end
+        const C mean = sum / ((C)count * kPart);
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
             const C deviation = k < count ? x[0][k] - mean : (C)0;
             rest += deviation;
             squares += deviation * deviation;
         }
+        if (kernels::overflowed(squares)) return State::combine(state, wide(x[0], count));
         const double shift = (double)rest / count;
         return State::combine(
             state, {(double)count, (double)mean + shift, (double)squares - (double)rest * shift});
@@ -117,7 +129,7 @@ struct GroupNumbers {
         Moments<double> total = Moments<double>::init();
         for (int64_t i = 0; i < size; i++)
             total = Moments<double>::combine(total, sums[group * size + i]);
-        const C rstd = inverse_root((C)total.variance(), eps);
+        const C rstd = kernels::inverse_root_of(total.variance(), eps);
         means[group] = (C)total.mean;
         rstds[group] = rstd;
         for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {

@@ -8,7 +8,6 @@ YOKE_CUDA_BEGIN
 
 using kernels::GradientSums;
 using kernels::inverse_root;
-using kernels::normalized;
 
 // Of g, and of g times the normalised x (inputs: x, g). `size` planes share a mean and a statistic, from which `rstd`
 // follows: itself, or a variance with eps.
@@ -29,25 +28,26 @@ struct PlaneGradients {
         return is_variance ? inverse_root(statistic, eps) : statistic;
     }
     template <int V>
-    __device__ State push(State state, int64_t plane, const C (&x)[2][V], int) const
+    __device__ State push(State state, int64_t plane, const C (&x)[2][V], int count) const
     {
         const C m = mean(plane), r = rstd(plane);
         State part = init();
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
-            part.g += x[1][k];  // zeros behind the end
-            part.g_normal += x[1][k] * normalized(x[0][k], m, r);
+            part.g += x[1][k];  // zeros behind the end, where (0 - m) r may be infinite
+            part.g_normal += k < count ? x[1][k] * ((x[0][k] - m) * r) : (C)0;
         }
         return combine(state, part);
     }
 };
 
-// g scale + (x - mean) slope + shift.
+// g scale + (x - mean) rstd slope + shift. The product of rstd and slope may be less than C has.
 struct GradientMap {
     template <class C>
     __device__ C operator()(const C (&x)[2], const C *mean, int64_t planes) const
     {
-        return x[0] * mean[planes] + (x[1] - mean[0]) * mean[2 * planes] + mean[3 * planes];
+        return x[0] * mean[planes] + (x[1] - mean[0]) * mean[4 * planes] * mean[2 * planes] +
+               mean[3 * planes];
     }
 };
 
@@ -71,8 +71,9 @@ struct BatchGradientNumbers {
         dbias[c] = s.g;
         numbers[c] = of.mean(c);
         numbers[channels + c] = scale;
-        numbers[2 * channels + c] = of_batch ? -scale * rstd * (s.g_normal / count) : (C)0;
+        numbers[2 * channels + c] = of_batch ? -scale * (s.g_normal / count) : (C)0;
         numbers[3 * channels + c] = of_batch ? -scale * (s.g / count) : (C)0;
+        numbers[4 * channels + c] = rstd;
     }
 };
 
@@ -85,7 +86,7 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch)
     const int64_t channels = x.shape[1];
     const Planes<2> planes = planes_of<2>({&x, &g}, false);
     Room<GradientSums<C>, C> room(launch);
-    if (const yoke_status status = room.reserve(planes.partials(), channels, 4)) return status;
+    if (const yoke_status status = room.reserve(planes.partials(), channels, 5)) return status;
     const PlaneGradients<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
                                (C)float_param(launch->params[0]), true};
     if (const yoke_status status =
@@ -135,8 +136,9 @@ struct GroupGradientNumbers {
         for (int64_t plane = first; plane < last; plane++) {
             numbers[plane] = of.mean(plane);
             numbers[planes + plane] = weight[plane % channels] * rstd;
-            numbers[2 * planes + plane] = -rstd * rstd * (total.g_normal / values);
+            numbers[2 * planes + plane] = -rstd * (total.g_normal / values);
             numbers[3 * planes + plane] = -rstd * (total.g / values);
+            numbers[4 * planes + plane] = rstd;
         }
     }
 };
@@ -168,7 +170,7 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
                   count = x.shape[0] * channels;
     const Planes<2> planes = planes_of<2>({&x, &g}, true);
     Room<GradientSums<C>, C> room(launch);
-    if (const yoke_status status = room.reserve(planes.partials(), count, 4)) return status;
+    if (const yoke_status status = room.reserve(planes.partials(), count, 5)) return status;
     const PlaneGradients<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0, false};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))

@@ -161,10 +161,4 @@ struct OfValues : F {
     __device__ Element element(C x) const { return x; }
 };
 
-// bool is stored as 0 or 1, which uint8 tells as well: a type less to compile.
-inline yoke_dtype without_bool(yoke_dtype dtype)
-{
-    return dtype == YOKE_BOOL ? (yoke_dtype)YOKE_U8 : dtype;
-}
-
 YOKE_CUDA_END

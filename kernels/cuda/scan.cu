@@ -14,11 +14,14 @@ using scan_type = std::conditional_t<is_float<T>, double, uint64_t>;
 template <class T>
 using scan_result = std::conditional_t<is_float<T>, T, int64_t>;
 
+// `of_bools`: T is uint8_t and x a bool, of which any byte but 0 counts 1.
 template <class T>
-__device__ inline scan_type<T> scan_term(T x)
+__device__ inline scan_type<T> scan_term(T x, bool of_bools)
 {
     if constexpr (is_float<T>)
         return (double)load<T>(x);
+    else if constexpr (std::is_same_v<T, uint8_t>)
+        return of_bools ? (uint64_t)(x != 0) : (uint64_t)x;
     else
         return (uint64_t)convert<int64_t>(x);
 }
@@ -42,6 +45,7 @@ struct ScanJob {
     int64_t items, item;  // of one row, and their length
     int group;            // threads of an item: a power of two up to the warp, or the block
     bool packed;          // x goes a thread's elements at a time, and out where it is as wide
+    bool of_bools;        // see scan_term
 };
 
 // What one thread of a row takes at a time: N elements, of which `count` are there.
@@ -63,11 +67,11 @@ struct ScanReader {
             loaded.at[k] = k < count ? *(const T *)(x + (i + k) * job.step[1]) : T{};
     }
 
-    __device__ S total() const
+    __device__ S total(const ScanJob &job) const
     {
         S sum = 0;
         YOKE_UNROLL
-        for (int k = 0; k < N; k++) sum = sum + scan_term(loaded.at[k]);
+        for (int k = 0; k < N; k++) sum = sum + scan_term(loaded.at[k], job.of_bools);
         return sum;
     }
 
@@ -77,7 +81,7 @@ struct ScanReader {
         Pack<R, N> scanned;
         YOKE_UNROLL
         for (int k = 0; k < N; k++)
-            scanned.at[k] = scan_sum<T>(sum = sum + scan_term(loaded.at[k]));
+            scanned.at[k] = scan_sum<T>(sum = sum + scan_term(loaded.at[k], job.of_bools));
         if constexpr (sizeof(R) == sizeof(T)) {
             if (count == N && job.packed) {
                 store_pack<N>((R *)out + i, scanned);
@@ -116,7 +120,7 @@ __global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
             now = next;
             next.read(job, place.data[1], i + tile, end);  // while this one is added up
             S all;
-            const S before = sum_before(now.total(), job.group, all);
+            const S before = sum_before(now.total(job), job.group, all);
             if (!totals_only) now.write(job, place.data[0], i, sum + before);
             sum = sum + all;
         }
@@ -152,7 +156,7 @@ __global__ void scan_columns(ScanJob job, scan_type<T> *totals, bool totals_only
                 loaded[u] = i + u < end ? *(const T *)(place.data[1] + (i + u) * job.step[1]) : T{};
             YOKE_UNROLL
             for (int u = 0; u < kUnroll; u++) {
-                sum = sum + scan_term(loaded[u]);
+                sum = sum + scan_term(loaded[u], job.of_bools);
                 if (!totals_only && i + u < end)
                     *(scan_result<T> *)(place.data[0] + (i + u) * job.step[0]) = scan_sum<T>(sum);
             }
@@ -166,8 +170,10 @@ __global__ void scan_columns(ScanJob job, scan_type<T> *totals, bool totals_only
 struct Scan {
     Loop<2> rows;
     int64_t length = 1, step[2] = {};
+    bool of_bools;
 
     Scan(const yoke_operand &out, const yoke_operand &x, int axis, bool reverse)
+        : of_bools(x.dtype == YOKE_BOOL)
     {
         rows.ndim = 0;
         rows.numel = 1;
@@ -216,7 +222,8 @@ template <class T>
 static ScanJob plan_scan(const Scan &scan, int threads, bool by_columns)
 {
     ScanJob job{
-        Walk<2>(scan.rows), scan.length, {scan.step[0], scan.step[1]}, 1, scan.length, 1, false};
+        Walk<2>(scan.rows), scan.length, {scan.step[0], scan.step[1]}, 1, scan.length, 1, false,
+        scan.of_bools};
     const int64_t rows = scan.rows.numel;
     if (by_columns) {
         job.items = max(1, min(kScanThreads / rows, scan.length / 64));
@@ -264,7 +271,8 @@ static yoke_status scan_axis(const yoke_launch *launch, bool reverse)
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     if (out.numel == 0) return YOKE_OK;
     const Scan scan(out, x, (int)launch->params[0].v.i, reverse);
-    return for_number(launch, "x", without_bool(x.dtype),
+    // A bool is read as uint8: a type less to compile.
+    return for_number(launch, "x", scan.of_bools ? (yoke_dtype)YOKE_U8 : x.dtype,
                       [&]<class T>() { return scan_all<T>(launch, scan); });
 }
 

@@ -82,7 +82,7 @@ struct Partials {
 // From: what is read here, elements of the operand (T) or the sums of an earlier pass.
 template <class From, class T, int N>
 struct Summer {
-    using C = compute_type<T>;
+    using C = kernels::sum_kept<T>;
     Keys keys;
     Rows rows;
     Partials source, target;  // source.data is null in the first pass, target.data in the last
@@ -114,8 +114,8 @@ struct Summer {
                 if (!there[k]) continue;
                 YOKE_UNROLL
                 for (int c = 0; c < N; c++) {
-                    const C x = (C)load<From>(row[k].at[c]);
-                    sum.at[c] = any ? kernels::Add()(sum.at[c], x) : x;
+                    const C x = convert<C>(row[k].at[c]);
+                    sum.at[c] = any ? kernels::added(sum.at[c], x) : x;
                 }
                 any = true;
             }
@@ -129,8 +129,8 @@ struct Summer {
         Pack<T, N> result = rows.adds ? load_pack<N>((const T *)to) : Pack<T, N>{};
         YOKE_UNROLL
         for (int c = 0; c < N; c++)
-            result.at[c] = store<T>(rows.adds ? kernels::Add()((C)load<T>(result.at[c]), sum.at[c])
-                                              : sum.at[c]);
+            result.at[c] = convert<T>(
+                rows.adds ? kernels::added(convert<C>(result.at[c]), sum.at[c]) : sum.at[c]);
         store_pack<N>(to, result);
     }
 
@@ -223,7 +223,7 @@ static yoke_status start_pass(const yoke_launch *launch, const Rows &rows, const
 template <class T, int N>
 static yoke_status sum_by(const yoke_launch *launch, const Keys &keys, const Addition &addition)
 {
-    using C = compute_type<T>;
+    using C = kernels::sum_kept<T>;
     const int64_t packs = addition.columns.numel / N;
     const Rows rows{Walk<2>(addition.columns), Walk<1>(addition.own), Walk<1>(addition.middle),
                     addition.adds, Split(packs, keys.count * packs)};
@@ -257,7 +257,7 @@ yoke_status sum_entries(const yoke_launch *launch, const EntryList &entries,
     const Keys &keys = entries.keys();
     if (keys.count == 0 || addition.columns.numel == 0) return YOKE_OK;
     return for_any(launch, "x", dtype, [&]<class T>() {
-        constexpr int N = is_float<T> ? 16 / (int)sizeof(compute_type<T>) : 1;
+        constexpr int N = is_float<T> ? 16 / (int)sizeof(kernels::sum_kept<T>) : 1;
         return is_packed<T, N>(addition) ? sum_by<T, N>(launch, keys, addition)
                                          : sum_by<T, 1>(launch, keys, addition);
     });

@@ -63,6 +63,37 @@ static void kept_casts_leave_with_the_last_region(void)
     yoke_tensor_release(weight);
 }
 
+static double total_of_product(yoke_tensor *x, yoke_tensor *weight)
+{
+    yoke_tensor *product = NULL, *total = NULL;
+    double value = 0;
+    OK(yoke_matmul(x, weight, &product));
+    OK(yoke_sum(product, NULL, 0, 0, YOKE_NONE, &total));
+    OK(yoke_tensor_item_f64(total, &value));
+    yoke_tensor_release(total);
+    yoke_tensor_release(product);
+    return value;
+}
+
+static void bytes_of_the_host_make_a_kept_cast_stale(void)
+{
+    static const float threes[4] = {3.0f, 3.0f, 3.0f, 3.0f};
+    yoke_tensor *x = floats(ones, square, 2), *weight = floats(ones, square, 2);
+    OK(yoke_tensor_set_requires_grad(weight, 1));
+    yoke_autocast *region = NULL;
+    OK(yoke_autocast_create(1, YOKE_BF16, 1, &region));
+    yoke_autocast_swap(region);
+    CHECK(total_of_product(x, weight) == 8);
+    const int32_t records = yoke_set_grad_enabled(0);
+    OK(yoke_tensor_copy_from_host(weight, threes, sizeof threes));
+    yoke_set_grad_enabled(records);
+    CHECK(total_of_product(x, weight) == 24);
+    yoke_autocast_swap(NULL);
+    yoke_autocast_release(region);
+    yoke_tensor_release(weight);
+    yoke_tensor_release(x);
+}
+
 static void a_dtype_that_is_no_half_is_refused(void)
 {
     yoke_autocast *region = (yoke_autocast *)&ones;
@@ -97,6 +128,7 @@ int main(void)
     RUN(a_region_is_in_force_between_two_swaps);
     RUN(regions_nest_and_may_be_released_in_any_order);
     RUN(kept_casts_leave_with_the_last_region);
+    RUN(bytes_of_the_host_make_a_kept_cast_stale);
     RUN(a_dtype_that_is_no_half_is_refused);
     RUN(what_the_tape_saves_is_told);
     return report();

@@ -13,6 +13,7 @@ extern "C" yoke_status yoke_cpu_backend_get(const yoke_host *host, const yoke_ba
 namespace cpu_test {
 
 using yoke::kernels::bf16;
+using yoke::kernels::bool8;
 using yoke::kernels::convert;
 using yoke::kernels::f16;
 
@@ -111,7 +112,7 @@ static auto with_type(yoke_dtype dtype, F f)
         case YOKE_U8:
             return f.template operator()<uint8_t>();
         default:
-            return f.template operator()<bool>();
+            return f.template operator()<bool8>();
     }
 }
 
@@ -198,10 +199,16 @@ std::vector<double> Array::values() const
     return list;
 }
 
+// Any byte but 0 is true, and masks from outside have such.
 void Array::set(const std::vector<double> &values)
 {
+    static constexpr uint8_t kTrue[] = {1, 255, 2, 128, 127};
     with_type(dtype, [&]<class T>() {
-        visit(*this, [&](int64_t i, char *p) { *(T *)p = convert<T>(values[i]); });
+        visit(*this, [&](int64_t i, char *p) {
+            T x = convert<T>(values[i]);
+            if constexpr (std::is_same_v<T, bool8>) x.byte = x.byte ? kTrue[i % 5] : 0;
+            *(T *)p = x;
+        });
     });
 }
 

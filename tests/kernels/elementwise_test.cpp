@@ -50,9 +50,11 @@ TEST(Elementwise, BoolAddsAsOrAndMultipliesAsAnd)
 {
     for (bool a : {false, true}) {
         for (bool b : {false, true}) {
-            EXPECT_EQ(Add()(a, b), a || b);
-            EXPECT_EQ(Mul()(a, b), a && b);
-            EXPECT_EQ(Sub()(a, b), a != b);
+            // Any byte but 0 is true.
+            uint8_t x = load(bool8{(uint8_t)(a ? 254 : 0)}), y = load(bool8{(uint8_t)(b ? 2 : 0)});
+            EXPECT_EQ(store<bool8>(Add()(x, y)).byte, a || b);
+            EXPECT_EQ(store<bool8>(Mul()(x, y)).byte, a && b);
+            EXPECT_EQ(store<bool8>(Sub()(x, y)).byte, a != b);
         }
     }
 }

@@ -139,7 +139,6 @@ TEST(Truth, EmptySpansGiveTheIdentities)
     EXPECT_EQ(Amin<int8_t>().init(), 127);
     EXPECT_EQ(Amin<uint8_t>().init(), 255);
     EXPECT_EQ(Amin<int64_t>().init(), INT64_MAX);
-    EXPECT_EQ(Amin<bool>().init(), true);
 }
 
 TEST(Truth, AnythingButZeroIsTrue)

@@ -72,14 +72,14 @@ TEST(Norm, BackwardIsTheSlopeOfForward)
     auto forward = [&](const std::vector<double> &row) {
         auto m = Moments<double>::of(row.data(), n);
         double rstd = inverse_root(m.variance(), eps), sum = 0;
-        for (size_t i = 0; i < row.size(); ++i) sum += g[i] * normalized(row[i], m.mean, rstd);
+        for (size_t i = 0; i < row.size(); ++i) sum += g[i] * Normal<double>(m.mean, rstd)(row[i]);
         return sum;
     };
     auto m = Moments<double>::of(x.data(), n);
     double rstd = inverse_root(m.variance(), eps), mean_g = 0, mean_g_normal = 0;
     for (size_t i = 0; i < x.size(); ++i) {
         mean_g += g[i] / (double)n;
-        mean_g_normal += g[i] * normalized(x[i], m.mean, rstd) / (double)n;
+        mean_g_normal += g[i] * Normal<double>(m.mean, rstd)(x[i]) / (double)n;
     }
     for (size_t i = 0; i < x.size(); ++i) {
         std::vector<double> above = x, below = x;
@@ -87,7 +87,7 @@ TEST(Norm, BackwardIsTheSlopeOfForward)
         below[i] -= 1e-6;
         double slope = (forward(above) - forward(below)) / 2e-6;
         EXPECT_NEAR(
-            norm_backward(g[i], normalized(x[i], m.mean, rstd), rstd, mean_g, mean_g_normal), slope,
-            1e-7);
+            norm_backward(g[i], Normal<double>(m.mean, rstd)(x[i]), rstd, mean_g, mean_g_normal),
+            slope, 1e-7);
     }
 }

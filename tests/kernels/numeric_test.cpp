@@ -213,14 +213,20 @@ TEST(Numeric, FloatsTruncateAndSaturateToEveryInteger)
 
 TEST(Numeric, BoolIsTrueForWhatIsNotZero)
 {
-    EXPECT_FALSE(convert<bool>(-0.0f));
-    EXPECT_FALSE(convert<bool>(f16{0x8000}));
-    EXPECT_TRUE(convert<bool>(std::nan("")));
-    EXPECT_TRUE(convert<bool>(bf16{1}));
-    EXPECT_TRUE(convert<bool>((int64_t)1 << 40));
-    EXPECT_TRUE(convert<bool>(5e-324));
-    EXPECT_EQ(convert<float>(true), 1.0f);
-    EXPECT_EQ(convert<f16>(true).bits, 0x3c00);
+    EXPECT_FALSE(convert<bool8>(-0.0f).byte);
+    EXPECT_FALSE(convert<bool8>(f16{0x8000}).byte);
+    EXPECT_EQ(convert<bool8>(std::nan("")).byte, 1);
+    EXPECT_EQ(convert<bool8>(bf16{1}).byte, 1);
+    EXPECT_EQ(convert<bool8>((int64_t)1 << 40).byte, 1);
+    EXPECT_EQ(convert<bool8>(5e-324).byte, 1);
+    for (uint8_t byte : {1, 2, 127, 128, 255}) {
+        EXPECT_EQ(load(bool8{byte}), 1);
+        EXPECT_EQ(convert<int64_t>(bool8{byte}), 1);
+        EXPECT_EQ(convert<float>(bool8{byte}), 1.0f);
+        EXPECT_EQ(convert<f16>(bool8{byte}).bits, 0x3c00);
+        EXPECT_EQ(convert<bool8>(bool8{byte}).byte, byte);
+    }
+    EXPECT_EQ(convert<double>(bool8{0}), 0.0);
 }
 
 TEST(Numeric, IntegersNarrowModuloTheirRange)

@@ -72,8 +72,8 @@ TEST(Reduce, EveryDtypeAndSizeAgreesWithAPlainLoop)
 
 TEST(Reduce, BoolsAreCountedAndIntegerSumsWrapInSixtyFourBits)
 {
-    bool flags[] = {true, false, true, true};
-    EXPECT_EQ(reduce_span(Sum<bool>(), flags, 1, 4), 3);
+    bool8 flags[] = {{1}, {0}, {255}, {2}};
+    EXPECT_EQ(reduce_span(Sum<bool8>(), flags, 1, 4), 3);
     EXPECT_EQ(argmax_span(flags + 1, 1, 3), 1);
     int8_t small[300];
     for (int8_t &v : small) v = 127;

@@ -4,7 +4,11 @@
  * While an autocast region is in force in a thread, each op runs in the dtype that suits it: matrix
  * products in a half, what needs range or precision in float32. Which is which stands in docs/ops.md;
  * arguments are cast as needed, float64 and integers never, and casts are recorded for yoke_backward.
- * Casts of float32 weights (leaves that require grad) are kept until the outermost region is released.
+ * Casts of float32 weights (leaves that require grad) are kept until the outermost region is released, or the
+ * weight is written: by an op, an optimizer, a replay of a graph, yoke_tensor_copy_from_host. What writes it by
+ * address (yoke_tensor_data, a NumPy array or a DLPack consumer that shares its memory) is not seen: do it outside
+ * of regions, follow it by any write of Yoke's own, or give `cache_enabled` 0. A capture shares no kept cast with
+ * what runs outside of it: each replay casts the weights that it finds.
  */
 #ifndef YOKE_AMP_H
 #define YOKE_AMP_H

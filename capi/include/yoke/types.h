@@ -73,7 +73,7 @@ typedef int32_t yoke_dtype;
 #define YOKE_I32 6
 #define YOKE_I8 7
 #define YOKE_U8 8
-#define YOKE_BOOL 9 /* one byte, 0 or 1 */
+#define YOKE_BOOL 9 /* one byte: 0 is false, any other is true */
 #define YOKE_F8_E4M3 \
     10 /* 4 bits of exponent, 3 of fraction, no infinity: beyond 448 is NaN; stored and cast alone */
 #define YOKE_F8_E5M2 11     /* the upper half of a binary16; stored and cast alone */

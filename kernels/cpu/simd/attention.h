@@ -151,8 +151,8 @@ struct Dealer {
 template <class C, class M>
 inline C mask_term(M value)
 {
-    if constexpr (std::is_same_v<M, bool>)
-        return value ? (C)0 : -(C)kernels::kInfinity;
+    if constexpr (std::is_same_v<M, bool8>)
+        return load<M>(value) ? (C)0 : -(C)kernels::kInfinity;
     else
         return load<M>(value);
 }
@@ -171,7 +171,7 @@ template <class T, class F>
 inline void for_mask(const yoke_operand &mask, const F &f)
 {
     if (mask.dtype == YOKE_BOOL)
-        f.template operator()<bool>();
+        f.template operator()<bool8>();
     else
         f.template operator()<T>();
 }

@@ -95,7 +95,7 @@ struct BeforeNarrow {
         else if constexpr (std::is_same_v<From, int32_t>)
             return kernels::f64_to_f32_odd((double)x);
         else
-            return (float)x;
+            return convert<float>(x);
     }
 };
 

@@ -3,7 +3,6 @@
 // Two elements of scatter_add meet only where all their other coordinates agree: along a line of the axis. Lines are
 // shared out among the team, or, where there are too few, the places of a line; either way what meets in one place is
 // added in the order of the index, whatever the number of threads.
-#include "kernels/common/elementwise.h"
 #include "kernels/cpu/simd/indices.h"
 
 YOKE_SIMD_BEGIN
@@ -62,19 +61,14 @@ YOKE_KERNEL(gather)
     });
 }
 
-// What is added along lines: operands are sum (C), index (I) and src (T).
-template <class T, class C, class I>
+// What is added along lines: operands are sum, index (I) and src (T).
+template <class T, class I>
 struct Adder {
     Loop<3> lines;     // all axes but the one of the index
     int64_t count;     // elements of a line
     int64_t length;    // places of a line
     int64_t sum_step;  // bytes from one place to the next
     int64_t steps[3];  // bytes from one element of a line to the next; of sum 0
-
-    static void add(char *sum, const char *src)
-    {
-        *(C *)sum = kernels::Add()(*(const C *)sum, (C)load<T>(*(const T *)src));
-    }
 
     // Lines [begin, end), element by element: for lines whose own elements are neighbours.
     void by_lines(int64_t begin, int64_t end) const
@@ -83,7 +77,7 @@ struct Adder {
         for (; begin < end; begin++, line.advance(lines, 0, 1))
             for (int64_t i = 0; i < count; i++) {
                 int64_t at = *(const I *)(line.data[1] + i * steps[1]);
-                add(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+                add_to<T>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
             }
     }
 
@@ -96,7 +90,7 @@ struct Adder {
             walk<3>(plane, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
                 for (int64_t j = 0; j < n; j++) {
                     int64_t at = *(const I *)(data[1] + j * stride[1]);
-                    add(data[0] + j * stride[0] + at * sum_step, data[2] + j * stride[2]);
+                    add_to<T>(data[0] + j * stride[0] + at * sum_step, data[2] + j * stride[2]);
                 }
             });
         }
@@ -109,7 +103,7 @@ struct Adder {
         for (int64_t i = 0; i < count; i++) {
             int64_t at = *(const I *)(line.data[1] + i * steps[1]);
             if (at < first || at >= last) continue;
-            add(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+            add_to<T>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
         }
     }
 
@@ -148,11 +142,11 @@ YOKE_KERNEL(scatter_add)
     const Walk walk_of = {{&sum.operand(), &index, &src}, axis};
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
         return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
-            Adder<T, compute_type<T>, I>{walk_of.loop(0, true),
-                                         axis_length(index, axis),
-                                         length,
-                                         axis_step(sum.operand(), axis),
-                                         {0, axis_step(index, axis), axis_step(src, axis)}}
+            Adder<T, I>{walk_of.loop(0, true),
+                        axis_length(index, axis),
+                        length,
+                        axis_step(sum.operand(), axis),
+                        {0, axis_step(index, axis), axis_step(src, axis)}}
                 .run();
             return (yoke_status)YOKE_OK;
         });

@@ -3,7 +3,6 @@
 // The axes of x are [before…, indexed…, behind…]; the index tensors, all of one shape, name `places` in the middle, each
 // a block of the axes behind. Places that are named twice are written, or added to, in the order of the indices: the
 // work is shared out so that no two threads ever reach the same element.
-#include "kernels/common/elementwise.h"
 #include "kernels/cpu/simd/indices.h"
 #include "kernels/cpu/simd/run.h"
 
@@ -163,14 +162,11 @@ struct Write {
     }
 };
 
-template <class T, class C>
+template <class T>
 struct AddTo {
     void operator()(char *const *data, const int64_t *stride, int64_t n) const
     {
-        for (int64_t i = 0; i < n; i++) {
-            C &sum = *(C *)(data[0] + i * stride[0]);
-            sum = kernels::Add()(sum, (C)load<T>(*(const T *)(data[1] + i * stride[1])));
-        }
+        for (int64_t i = 0; i < n; i++) add_to<T>(data[0] + i * stride[0], data[1] + i * stride[1]);
     }
 };
 
@@ -287,7 +283,7 @@ YOKE_KERNEL(_index_put)
     if (yoke_status status = sum.start(x)) return status;
     if (yoke_status status = places.find(sum.operand(), indices, middle)) return status;
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
-        Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T, compute_type<T>>());
+        Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T>());
         return (yoke_status)YOKE_OK;
     });
     return status ? status : sum.finish();

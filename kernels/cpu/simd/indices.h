@@ -2,6 +2,7 @@
 // anything is read or written.
 #pragma once
 
+#include "kernels/common/elementwise.h"
 #include "kernels/common/index.h"
 #include "kernels/cpu/simd/copy.h"
 
@@ -38,6 +39,14 @@ inline int64_t axis_step(const yoke_operand &operand, int axis)
 // An operand that lies row-major in `data` with another dtype.
 yoke_operand row_major(const yoke_operand &shape, void *data, yoke_dtype dtype,
                        int64_t (&strides)[YOKE_MAX_NDIM]);
+
+// sum += x, of sums as Sum, below, keeps them.
+template <class T>
+inline void add_to(char *sum, const char *x)
+{
+    using K = kernels::sum_kept<T>;
+    *(K *)sum = kernels::added(*(const K *)sum, convert<K>(*(const T *)x));
+}
 
 // What an op that adds into a copy of x adds into: the result itself, which gets x's values unless it is x; for
 // halves a float32 copy, so that a sum is rounded once. finish() brings that into the result.

@@ -15,7 +15,7 @@ YOKE_KERNEL(masked_fill)
     uint64_t bits = 0;
     if (yoke_status status = element_bits(launch, x.dtype, value, &bits)) return status;
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
-        return map<T, T, bool>(kernels::MaskedFill<T>{(T)bits}, kGrain, out, x, mask);
+        return map<T, T, bool8>(kernels::MaskedFill<T>{(T)bits}, kGrain, out, x, mask);
     });
 }
 

@@ -21,21 +21,16 @@ using Accumulator = std::conditional_t<is_float<T>, compute_type<T>,
 template <class C, class T>
 static C widen(T x)
 {
-    if constexpr (is_float<T>)
-        return load<T>(x);
-    else
-        return (C)x;
+    return (C)load<T>(x);
 }
 
 template <class T, class C>
 static T narrow(C x)
 {
-    if constexpr (is_float<T>)
-        return store<T>(x);
-    else if constexpr (std::is_same_v<T, bool>)
-        return x != 0;
+    if constexpr (std::is_same_v<T, bool8>)
+        return convert<T>(x);
     else
-        return (T)x;
+        return store<T>((compute_type<T>)x);
 }
 
 template <class C, class T>

@@ -28,19 +28,18 @@ static void gather_parameter(const yoke_operand &p, int64_t n, compute_type<T> v
 }
 
 template <class C>
-static void apply_row(const C *x, C mean, C rstd, const C *weight, const C *bias, C *out, int64_t n,
-                      bool far)
+static void apply_row(const C *x, kernels::Normal<C> normal, const C *weight, const C *bias, C *out,
+                      int64_t n, bool far)
 {
     if (weight)
         finish_row(
             out, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
-                out[i] = kernels::normalized(x[i], mean, rstd) * weight[i] + bias[i];
+                out[i] = normal(x[i]) * weight[i] + bias[i];
             });
     else
         finish_row(
-            out, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
-                out[i] = kernels::normalized(x[i], mean, rstd);
-            });
+            out, x, n,
+            far, [=](int64_t i) __attribute__((always_inline)) { out[i] = normal(x[i]); });
 }
 
 // Rows [begin, end) of the team's share, told of a buffer that could not be had.
@@ -75,11 +74,41 @@ static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &
             C mean[kNormRows], rstd[kNormRows];
             statistics(block, mean, rstd);
             for (int r = 0; r < block.count; r++)
-                apply_row(block.in[0][r], mean[r], rstd[r], w, b, block.in[1][r], n, far);
+                apply_row<C>(block.in[0][r], {mean[r], rstd[r]}, w, b, block.in[1][r], n, far);
         });
         if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     });
     return row_status(launch, failed, n);
+}
+
+// The mean and 1 / sqrt(variance + eps) of a row of which the plain sums do not tell them.
+template <class C>
+[[gnu::noinline]] static void find_carefully(const C *x, int64_t n, bool centred, C eps, bool lost,
+                                             C *mean, C *rstd)
+{
+    const C s = lost ? kernels::kShrink<C> : (C)1;
+    C centre = (C)0;
+    if (centred) {
+        // What the deviations add up to corrects a mean whose sum has been rounded.
+        C first = kernels::sum_of<C>(n, [=](int64_t i) { return x[i] * s; }) / (C)n;
+        centre = first + kernels::sum_of<C>(n, [=](int64_t i) { return x[i] * s - first; }) / (C)n;
+    }
+    C squares =
+        kernels::sum_of<C>(n, [=](int64_t i) { return (x[i] * s - centre) * (x[i] * s - centre); });
+    *mean = centre / s;
+    *rstd = lost ? kernels::inverse_root_of_shrunk(squares / (C)n, eps)
+                 : kernels::inverse_root(squares / (C)n, eps);
+}
+
+// What a row's statistics are, whose squares (of deviations from the mean, where it is centred) add up to `*rstd`.
+template <class C>
+static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mean, C *rstd)
+{
+    C variance = *rstd / (C)n;
+    if (kernels::is_doubtful(*mean, variance)) [[unlikely]]
+        find_carefully(x, n, centred, eps, kernels::overflowed(variance), mean, rstd);
+    else
+        *rstd = kernels::inverse_root(variance, eps);
 }
 
 YOKE_KERNEL(layer_norm)
@@ -97,8 +126,9 @@ YOKE_KERNEL(layer_norm)
             for (int r = 0; r < block.count; r++)
                 rstd[r] = kernels::squared_deviations(block.in[0][r], mean[r], n);
             for (int r = 0; r < block.count; r++) {
+                finish_statistics(block.in[0][r], n, true, eps, &mean[r], &rstd[r]);
                 means[block.first + r] = mean[r];
-                rstds[block.first + r] = rstd[r] = kernels::inverse_root(rstd[r] / (C)n, eps);
+                rstds[block.first + r] = rstd[r];
             }
         };
         return normalize_rows<T>(launch, rows, o[1], &o[2], statistics);
@@ -123,8 +153,10 @@ YOKE_KERNEL(rms_norm)
                 mean[r] = (C)0;
                 rstd[r] = kernels::sum_of<C>(n, [=](int64_t i) { return in[i] * in[i]; });
             }
-            for (int r = 0; r < block.count; r++)
-                rstds[block.first + r] = rstd[r] = kernels::inverse_root(rstd[r] / (C)n, eps);
+            for (int r = 0; r < block.count; r++) {
+                finish_statistics(block.in[0][r], n, false, eps, &mean[r], &rstd[r]);
+                rstds[block.first + r] = rstd[r];
+            }
         };
         return normalize_rows<T>(launch, rows, o[1], nullptr, statistics);
     });
@@ -146,25 +178,24 @@ static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, b
 {
     const C *w = row.weight;
     int64_t n = row.n;
-    C mean = row.mean, rstd = row.rstd;
-    C mean_g = (C)0;
+    const kernels::Normal<C> normal(row.mean, row.rstd);
+    C rstd = row.rstd, mean_g = (C)0;
     if (row.centred) mean_g = kernels::sum_of<C>(n, [=](int64_t i) { return g[i] * w[i]; }) / (C)n;
-    auto product = [=](int64_t i) { return g[i] * w[i] * kernels::normalized(x[i], mean, rstd); };
+    auto product = [=](int64_t i) { return g[i] * w[i] * normal(x[i]); };
     C mean_g_normal = kernels::sum_of<C>(n, product) / (C)n;
     finish_row(
         dx, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
-            dx[i] = kernels::norm_backward(g[i] * w[i], kernels::normalized(x[i], mean, rstd), rstd,
-                                           mean_g, mean_g_normal);
+            dx[i] = kernels::norm_backward(g[i] * w[i], normal(x[i]), rstd, mean_g, mean_g_normal);
         });
 }
 
 template <class C>
 static void add_to_weight(const NormRow<C> &row, const C *g, const C *x, C *dweight, C *dbias)
 {
-    C mean = row.mean, rstd = row.rstd;
+    const kernels::Normal<C> normal(row.mean, row.rstd);
 #pragma omp simd
     for (int64_t i = 0; i < row.n; i++) {
-        dweight[i] += g[i] * kernels::normalized(x[i], mean, rstd);
+        dweight[i] += g[i] * normal(x[i]);
         dbias[i] += g[i];
     }
 }

@@ -1,54 +1,9 @@
 // batch_norm and group_norm, and their gradients: the moments of each plane, then one map over x by channel.
-#include "kernels/common/norm.h"
-
-#include "kernels/cpu/simd/channels.h"
+#include "kernels/cpu/simd/plane_moments.h"
 
 YOKE_SIMD_BEGIN
 
 // ---- sums of planes ---------------------------------------------------------------------------------------------
-
-template <class C>
-static kernels::Moments<C> plane_moments(const C *const (&in)[1], int64_t n)
-{
-    return kernels::Moments<C>::of(in[0], n);
-}
-
-// The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
-// The second corrects the mean by that of the deviations from it, which the plain sum of the first may owe it.
-template <class C>
-static void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
-                           kernels::Moments<C> *states)
-{
-    C mean[kPlaneColumns] = {}, squares[kPlaneColumns] = {}, rest[kPlaneColumns] = {};
-    for (int64_t r = 0; r < count; r++) {
-        const C *x = in[0][r];
-#pragma omp simd
-        for (int64_t j = 0; j < columns; j++) mean[j] += x[j];
-    }
-    for (int64_t j = 0; j < columns; j++) mean[j] /= (C)count;
-    for (int64_t r = 0; r < count; r++) {
-        const C *x = in[0][r];
-#pragma omp simd
-        for (int64_t j = 0; j < columns; j++) {
-            C deviation = x[j] - mean[j];
-            rest[j] += deviation;
-            squares[j] += deviation * deviation;
-        }
-    }
-    for (int64_t j = 0; j < columns; j++)
-        states[j] = {(C)count, mean[j] + rest[j] / (C)count,
-                     squares[j] - rest[j] * rest[j] / (C)count};
-}
-
-template <class T>
-static void all_moments(const Planes<1> &planes, kernels::Moments<compute_type<T>> *partial,
-                        kernels::Moments<compute_type<T>> *out)
-{
-    using C = compute_type<T>;
-    sum_planes<T>(
-        planes, partial, out, [](int64_t) { return plane_moments<C>; },
-        [](int64_t) { return column_moments<C>; });
-}
 
 // Sums of g and of g times the normalised x (operands: x, g), by each plane's mean and rstd.
 template <class T>
@@ -63,10 +18,9 @@ static void all_gradient_sums(const Planes<2> &planes, const compute_type<T> *me
         C mean = means[plane], rstd = rstds[plane];
         return [=](const C *const(&in)[2], int64_t n) {
             const C *x = in[0], *g = in[1];
-            return Sums{kernels::sum_of<C>(n, [=](int64_t i) { return g[i]; }),
-                        kernels::sum_of<C>(n, [=](int64_t i) {
-                            return g[i] * kernels::normalized(x[i], mean, rstd);
-                        })};
+            return Sums{
+                kernels::sum_of<C>(n, [=](int64_t i) { return g[i]; }),
+                kernels::sum_of<C>(n, [=](int64_t i) { return g[i] * ((x[i] - mean) * rstd); })};
         };
     };
     auto by_column = [=](int64_t first) {
@@ -79,7 +33,7 @@ static void all_gradient_sums(const Planes<2> &planes, const compute_type<T> *me
 #pragma omp simd
                     for (int64_t j = 0; j < columns; j++) {
                         sum[j] += g[j];
-                        product[j] += g[j] * kernels::normalized(x[j], mean[j], rstd[j]);
+                        product[j] += g[j] * ((x[j] - mean[j]) * rstd[j]);
                     }
                 }
                 for (int64_t j = 0; j < columns; j++) states[j] = {sum[j], product[j]};
@@ -124,7 +78,7 @@ static void affine_map(const yoke_operand &out, const yoke_operand &x, const yok
     });
 }
 
-// dx = g * scale + (x - mean) * slope + shift.
+// dx = g * scale + (x - mean) * rstd * slope + shift. The product of rstd and slope may be less than C has.
 template <class T>
 static void gradient_map(const yoke_operand &dx, const yoke_operand &g, const yoke_operand &x,
                          const yoke_operand &numbers, int64_t planes)
@@ -135,27 +89,27 @@ static void gradient_map(const yoke_operand &dx, const yoke_operand &g, const yo
     parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
         walk<4>(loop, begin, end, [=](char *const *data, const int64_t *stride, int64_t n) {
             const C *mean = (const C *)data[3], *scale = mean + planes, *slope = scale + planes;
-            const C *shift = slope + planes;
+            const C *shift = slope + planes, *rstd = shift + planes;
             bool dense = stride[0] == sizeof(T) && stride[1] == sizeof(T) && stride[2] == sizeof(T);
             T *to = (T *)data[0];
             const T *gs = (const T *)data[1], *xs = (const T *)data[2];
             if (dense && stride[3] == 0) {
-                C m = *mean, a = *scale, k = *slope, b = *shift;
+                C m = *mean, a = *scale, k = *slope, b = *shift, s = *rstd;
 #pragma omp simd
                 for (int64_t i = 0; i < n; i++)
-                    to[i] = store<T>(load<T>(gs[i]) * a + (load<T>(xs[i]) - m) * k + b);
+                    to[i] = store<T>(load<T>(gs[i]) * a + (load<T>(xs[i]) - m) * s * k + b);
             } else if (dense && stride[3] == sizeof(C)) {
 #pragma omp simd
                 for (int64_t i = 0; i < n; i++)
                     to[i] = store<T>(load<T>(gs[i]) * scale[i] +
-                                     (load<T>(xs[i]) - mean[i]) * slope[i] + shift[i]);
+                                     (load<T>(xs[i]) - mean[i]) * rstd[i] * slope[i] + shift[i]);
             } else {
                 for (int64_t i = 0; i < n; i++) {
                     int64_t at = i * stride[3] / (int64_t)sizeof(C);
                     C value = load<T>(*(const T *)(data[2] + i * stride[2]));
                     *(T *)(data[0] + i * stride[0]) =
                         store<T>(load<T>(*(const T *)(data[1] + i * stride[1])) * scale[at] +
-                                 (value - mean[at]) * slope[at] + shift[at]);
+                                 (value - mean[at]) * rstd[at] * slope[at] + shift[at]);
                 }
             }
         });
@@ -227,15 +181,15 @@ static yoke_status normalize_batch(const yoke_launch *launch)
     ByChannel<C> bias{o[4], (C)0};
     int64_t channels = x.shape[1];
     Planes<1> planes({&x}, false);
-    Room<kernels::Moments<C>, C> room(launch);
+    Room<MomentsState, C> room(launch);
     bool of_batch = !is_present(o[1]);
     if (yoke_status status = room.reserve(of_batch ? partial_count(planes) : 0, channels, 3))
         return status;
     if (of_batch) all_moments<T>(planes, room.partial, room.sums);
     C *mean = room.numbers, *scale = mean + channels, *shift = scale + channels;
     for (int64_t c = 0; c < channels; c++) {
-        means[c] = mean[c] = of_batch ? room.sums[c].mean : given_mean[c];
-        variances[c] = of_batch ? room.sums[c].variance() : given_variance[c];
+        means[c] = mean[c] = of_batch ? (C)room.sums[c].mean : given_mean[c];
+        variances[c] = of_batch ? (C)room.sums[c].variance() : given_variance[c];
         scale[c] = weight[c] * kernels::inverse_root(variances[c], eps);
         shift[c] = bias[c];
     }
@@ -277,7 +231,7 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch)
         put<C>(o[6], c, sums.g_normal);
         put<C>(o[7], c, sums.g);
         scale[c] = weight[c] * rstd[c];
-        slope[c] = of_batch ? -scale[c] * rstd[c] * (sums.g_normal / count) : (C)0;
+        slope[c] = of_batch ? -scale[c] * (sums.g_normal / count) : (C)0;
         shift[c] = of_batch ? -scale[c] * (sums.g / count) : (C)0;
     }
     PerPlane numbers(x, false, mean, o[3].dtype);
@@ -304,19 +258,19 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     int64_t groups = launch->params[0].v.i, channels = x.shape[1], size = channels / groups;
     Planes<1> planes({&x}, true);
     int64_t count = x.shape[0] * channels;
-    Room<kernels::Moments<C>, C> room(launch);
+    Room<MomentsState, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 3)) return status;
     all_moments<T>(planes, room.partial, room.sums);
     C *mean = room.numbers, *scale = mean + count, *shift = scale + count;
     for (int64_t group = 0; group < x.shape[0] * groups; group++) {
-        auto total = kernels::Moments<C>::init();
+        auto total = MomentsState::init();
         for (int64_t i = 0; i < size; i++)
-            total = kernels::Moments<C>::combine(total, room.sums[group * size + i]);
-        means[group] = total.mean;
-        rstds[group] = kernels::inverse_root(total.variance(), eps);
+            total = MomentsState::combine(total, room.sums[group * size + i]);
+        means[group] = (C)total.mean;
+        rstds[group] = kernels::inverse_root_of(total.variance(), eps);
         for (int64_t i = 0; i < size; i++) {
             int64_t plane = group * size + i;
-            mean[plane] = total.mean;
+            mean[plane] = means[group];
             scale[plane] = weight[plane % channels] * rstds[group];
             shift[plane] = bias[plane % channels];
         }
@@ -363,7 +317,7 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
         }
         for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
             scale[plane] = weight[plane % channels] * rstd[plane];
-            slope[plane] = -rstd[plane] * rstd[plane] * (total.g_normal / values);
+            slope[plane] = -rstd[plane] * (total.g_normal / values);
             shift[plane] = -rstd[plane] * (total.g / values);
         }
     }

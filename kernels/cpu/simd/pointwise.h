@@ -33,10 +33,7 @@ inline yoke_status ternary(const yoke_launch *launch, int64_t grain, F f = F())
     return map<T, T, T, T>(Stored<T, F>{f}, grain, x[3], x[0], x[1], x[2]);
 }
 
-// A functor that tells something of stored values. Of a bool it is what it tells of 0 or 1.
-template <class T>
-using told_type = std::conditional_t<std::is_same_v<T, bool>, uint8_t, loop_type<T>>;
-
+// A functor that tells something of stored values.
 template <class L, class F>
 struct ToldAs {
     F f;
@@ -50,14 +47,14 @@ struct ToldAs {
 template <class T, class F>
 inline yoke_status test(const yoke_launch *launch)
 {
-    using L = told_type<T>;
+    using L = loop_type<T>;
     return map<bool, L>(ToldAs<L, F>{}, kGrain, launch->operands[1], launch->operands[0]);
 }
 
 template <class T, class F>
 inline yoke_status comparison(const yoke_launch *launch)
 {
-    using L = told_type<T>;
+    using L = loop_type<T>;
     const yoke_operand *x = launch->operands;
     return map<bool, L, L>(ToldAs<L, F>{}, kGrain, x[2], x[0], x[1]);
 }

@@ -14,7 +14,11 @@ using kernels::mark_axes;
 
 // ---- rows: each result from its own run of elements ------------------------------------------------------------
 
-// At most one chunk of dense elements. Compiled once for an op and the type it computes in.
+// What load_elements gives of elements of T.
+template <class T>
+using run_type = std::conditional_t<kernels::is_narrow<T>, float, T>;
+
+// At most one chunk of dense elements. Compiled once for an op and the type of a run.
 template <class Op, class C>
 [[gnu::noinline]] inline typename Op::State reduce_dense(const Op &op, const C *x, int64_t n)
 {
@@ -45,8 +49,7 @@ inline typename Op::State reduce_row(const Op &op, const Loop<1> &reduced, const
                                      int64_t begin, int64_t end)
 {
     auto run = [&](const char *from, int64_t n) {
-        return reduce_run<Op, compute_type<T>>(op, kernels::dtype_of<T>, from, reduced.stride[0][0],
-                                               n);
+        return reduce_run<Op, run_type<T>>(op, kernels::dtype_of<T>, from, reduced.stride[0][0], n);
     };
     if (reduced.ndim == 1) return run(x + begin * reduced.stride[0][0], end - begin);
     Loop<1> row = reduced;

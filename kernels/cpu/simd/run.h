@@ -37,10 +37,10 @@ inline void convert_run(const From *from, int64_t n, To *to)
 
 constexpr int64_t kMostElements = 1024;  // of the next two
 
-// Elements of a dtype as a dense run of the type they are computed in: where they lie, or in the buffer.
+// Elements of a dtype as a dense run: where they lie, or in the buffer; narrow floats as floats, all else as stored.
 const void *load_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,
                           void *buffer);
-// The way back, from a dense run of the type they are computed in.
+// The way back.
 void store_elements(yoke_dtype dtype, const void *from, char *to, int64_t stride, int64_t n);
 
 YOKE_SIMD_END

@@ -20,6 +20,7 @@
 YOKE_SIMD_BEGIN
 
 using kernels::bf16;
+using kernels::bool8;
 using kernels::compute_type;
 using kernels::convert;
 using kernels::data_of;
