@@ -34,7 +34,8 @@ yoke_status yoke_autocast_create(int32_t enabled, yoke_dtype dtype, int32_t cach
 
 yoke_autocast *yoke_autocast_swap(yoke_autocast *region)
 {
-    return to_handle(set_autocast(from_handle(region)));
+    return guard_value("yoke_autocast_swap", static_cast<yoke_autocast *>(nullptr),
+                       [&] { return to_handle(set_autocast(from_handle(region))); });
 }
 
 yoke_autocast *yoke_autocast_current(void)

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/shape.h"
+#include "core/base/thread_state.h"
 #include "core/device/device.h"
 
 namespace yoke::capi {
@@ -17,6 +18,7 @@ template <class Body>
 yoke_status guard(const char *call, Body &&body) noexcept
 {
     try {
+        thread_state();  // first of all: what follows may ask for it where nothing can be raised
         body();
         return YOKE_OK;
     } catch (...) {
@@ -29,6 +31,7 @@ template <class T, class Body>
 T guard_value(const char *call, T missing, Body &&body) noexcept
 {
     try {
+        thread_state();
         return body();
     } catch (...) {
         keep_exception(call);

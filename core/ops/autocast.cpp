@@ -89,18 +89,18 @@ Tensor Autocast::low(const yoke_tensor &x, yoke_dtype dtype) const
     return cache_enabled_ && is_weight(x) ? cache_->find_or_cast(x, dtype) : ops::cast(x, dtype);
 }
 
-Autocast *set_autocast(Autocast *region) noexcept
+Autocast *set_autocast(Autocast *region)
 {
+    void *&place = thread_state().autocast;
     if (region) region->retain();
-    auto *before = static_cast<Autocast *>(std::exchange(thread_state().autocast, region));
+    auto *before = static_cast<Autocast *>(std::exchange(place, region));
     if (before) before->release();
     return before;
 }
 
-Autocast *current_autocast() noexcept
-{
-    return static_cast<Autocast *>(thread_state().autocast);
-}
+// A thread that ends inside a region.
+[[maybe_unused]] static const bool hooked = (
+    detail::drop_autocast = [](void *region) { static_cast<Autocast *>(region)->release(); }, true);
 
 // ---- Calls -----------------------------------------------------------------------------------------------
 

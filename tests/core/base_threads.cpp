@@ -70,7 +70,8 @@ TEST(Tally, IsTheSumOfWhatAllThreadsAdd)
     for (int i = 0; i < 20000; ++i) tally.add(-1);
     for (std::thread &thread : threads) thread.join();
     EXPECT_EQ(tally.sum(), 5 - 20000 + 2 * 20000 * 3 - 2 * 20000 * 2);
-    EXPECT_EQ(tally.add_shared(1), tally.sum());
+    const int64_t after = tally.add_shared(1);
+    EXPECT_EQ(after, tally.sum());
 }
 
 TEST(Tally, StaysExactAfterItsFirstThreadHasEnded)
