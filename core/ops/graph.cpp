@@ -175,6 +175,10 @@ void Graph::abort() noexcept
     forget();
 }
 
+// A thread that ends while it captures: nobody else can end that.
+[[maybe_unused]] static const bool hooked = (
+    detail::drop_graph = [](void *graph) { static_cast<Graph *>(graph)->abort(); }, true);
+
 void Graph::release_handle() noexcept
 {
     // The thread's own reference and the handle's: nobody is left who could end the capture.
@@ -213,8 +217,7 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
     return true;
 }
 
-Uncaptured::Uncaptured() noexcept
-    : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
+Uncaptured::Uncaptured() : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
 {
     thread_state().graph = thread_state().block_owner = nullptr;
 }
