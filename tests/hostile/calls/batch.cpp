@@ -56,13 +56,6 @@ const Function &chosen(uint64_t seed, int64_t number, World &world)
     _exit(kDefect);
 }
 
-// A sanitizer's shadow is beyond all limits: there the largest block is limited (ASAN_OPTIONS).
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 void limit_memory(int64_t mebibytes)
 {
     if (kSanitized) return;

@@ -47,6 +47,13 @@ HOSTILE_HANDLES(HOSTILE_PLACES)
 HOSTILE_HANDLES(HOSTILE_RELEASE)
 #undef HOSTILE_RELEASE
 
+// A sanitizer's shadow is beyond all limits of memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // Behind the last place that starts with a tensor: what calls make goes anywhere, what they start from comes back.
 inline constexpr int kPalette = 26;
 // Results with more elements are released at once, and no call takes long.
