@@ -72,7 +72,10 @@ const int64_t *RecordedLaunch::keep(const int64_t *list, int32_t count)
 
 void RecordedLaunch::run(const Device &device, int64_t random_base)
 {
-    if (offset_param >= 0) params[static_cast<size_t>(offset_param)].v.i = offset + random_base;
+    // Offsets are 64 bits that go round: yoke_set_rng_state takes any.
+    if (offset_param >= 0)
+        params[static_cast<size_t>(offset_param)].v.i = static_cast<int64_t>(
+            static_cast<uint64_t>(offset) + static_cast<uint64_t>(random_base));
     const auto start = device.backend->launch;
     check_backend(start ? start(&launch, kernel) : kernel(&launch), kOps[launch.op].name,
                   device.name.c_str());
