@@ -76,6 +76,7 @@ void prepare_onednn()
         bool done = false;
         compute_alone(p, &done);
     }
+    end_preparation();
 }
 
 }  // namespace yoke::cpu

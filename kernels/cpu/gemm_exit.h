@@ -6,6 +6,10 @@
 //   waits for the threads that are inside, kPatience seconds at most.
 // Handlers of exit() run from the last that was registered to the first, and statics are among them: each is registered when
 // it is made. So the handler is registered anew behind whatever may have made one.
+//
+// Until the first products are done, what is in the making stands before the handler. exit() ends the thread-local objects of
+// its thread before anything else, so one of ours waits there, and first products after it wait to see whether that thread is
+// at its end alone. Each thread that loaded the library or used oneDNN has one; exit() in another is not guarded then.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -36,6 +40,9 @@ bool watches_exit();
 
 // Call, inside, after what may have made a static: the first run of a primitive.
 void stay_before_statics();
+
+// The first products of each kind are done: what oneDNN makes once for all is there.
+void end_preparation();
 
 // In a forked child, which has none of the other threads.
 void exit_after_fork();
