@@ -106,11 +106,6 @@ static void on_thread_leaves(void *)
     wait_for_others();
 }
 
-static void watch_thread()
-{
-    __cxa_thread_atexit_impl(on_thread_leaves, nullptr, &g_names[0]);
-}
-
 void end_preparation()
 {
     g_prepared.store(true);
@@ -120,10 +115,7 @@ void end_preparation()
 
 Inside::Inside() : status_(dnnl_success)
 {
-    if (!t_record) {
-        t_record = find_record();
-        if (!g_prepared.load()) watch_thread();
-    }
+    if (!t_record) t_record = find_record();
     if (!t_record) {
         status_ = dnnl_out_of_memory;
         return;
@@ -172,7 +164,8 @@ static void on_exit_begins(void *)
 // While the library is loaded, after oneDNN was: so a process that ends before its first product is known to end.
 static bool watch()
 {
-    watch_thread();
+    // Not for every thread: glibc ends the process where it has no memory for that.
+    __cxa_thread_atexit_impl(on_thread_leaves, nullptr, &g_names[0]);
     return __cxa_atexit(on_exit_begins, nullptr, &g_names[0]) == 0;
 }
 static const bool g_watched = watch();

@@ -9,7 +9,7 @@
 //
 // Until the first products are done, what is in the making stands before the handler. exit() ends the thread-local objects of
 // its thread before anything else, so one of ours waits there, and first products after it wait to see whether that thread is
-// at its end alone. Each thread that loaded the library or used oneDNN has one; exit() in another is not guarded then.
+// at its end alone. The thread that loaded the library has one; exit() in another is not guarded then.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>

@@ -4,19 +4,14 @@
 
 namespace hostile::special {
 
-namespace {
-
-constexpr int64_t kBuffer = sizeof(World::memory);
-
 void give_back(void *world)
 {
     --static_cast<World *>(world)->borrowed;
 }
 
-void ignore_line(void *, int32_t, const char *text)
-{
-    (void)std::strlen(text);
-}
+namespace {
+
+constexpr int64_t kBuffer = sizeof(World::memory);
 
 // Whether a shape with these strides stays within the buffer when it starts in the middle of it.
 bool fits(const int64_t *shape, const int64_t *strides, int64_t ndim, int64_t itemsize)
@@ -262,42 +257,6 @@ void yoke_free(Draw &d)
     d.show("%p", pointer);
     d.announce();
     d.finish(::yoke_free(pointer));
-}
-
-void yoke_log_set_callback(Draw &d)
-{
-    const bool some = d.one_in(2), drops = d.one_in(2);
-    d.show("%s, world, %s", some ? "ignore" : "NULL", drops ? "drop" : "NULL");
-    d.announce();
-    d.world().borrowed += drops;
-    d.finish(::yoke_log_set_callback(some ? ignore_line : nullptr, &d.world(),
-                                     drops ? give_back : nullptr));
-}
-
-void yoke_log_add_callback(Draw &d)
-{
-    int64_t &place = d.world().hearers[d.below(d.world().hearers.size())];
-    const bool some = !d.one_in(8), drops = d.one_in(2);
-    int64_t made = -1, *id = d.one_in(16) ? nullptr : &made;
-    d.show("%s, world, %s, %s", some ? "ignore" : "NULL", drops ? "drop" : "NULL",
-           id ? "&id" : "NULL");
-    d.announce();
-    d.world().borrowed += drops;
-    const yoke_status status = ::yoke_log_add_callback(some ? ignore_line : nullptr, &d.world(),
-                                                       drops ? give_back : nullptr, id);
-    d.finish(status);
-    if (status != YOKE_OK) d.world().borrowed -= drops;
-    if (status != YOKE_OK && made != -1) throw Defect("failed and changed its number");
-    if (status == YOKE_OK) ::yoke_log_remove_callback(std::exchange(place, made));
-}
-
-void yoke_log_remove_callback(Draw &d)
-{
-    int64_t &place = d.world().hearers[d.below(d.world().hearers.size())];
-    const int64_t id = d.one_in(4) ? d.int64() : std::exchange(place, 0);
-    d.show("%lld", static_cast<long long>(id));
-    d.announce();
-    d.finish(::yoke_log_remove_callback(id));
 }
 
 void yoke_op_invoke(Draw &d)

@@ -16,6 +16,9 @@ void yoke_tensor_shape(Draw &d);
 void yoke_tensor_strides(Draw &d);
 void yoke_alloc(Draw &d);
 void yoke_free(Draw &d);
+// What is lent to the library is given back: of the World that lent it.
+void give_back(void *world);
+
 void yoke_log_set_callback(Draw &d);
 void yoke_log_add_callback(Draw &d);
 void yoke_log_remove_callback(Draw &d);
