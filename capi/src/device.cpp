@@ -4,6 +4,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/dtype.h"
+#include "core/device/room.h"
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -120,10 +121,10 @@ yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes, int64_t
         need(total_bytes, call, "total_bytes");
         const Device &asked = device_or_current(device);
         check_usable(asked);
-        uint64_t free_now = 0, total = 0;
-        check_backend(asked.backend->mem_info(asked.handle, &free_now, &total), short_name(call));
-        *free_bytes = static_cast<int64_t>(free_now);
-        *total_bytes = static_cast<int64_t>(total);
+        Room room;
+        check_backend(room_on(asked, &room), short_name(call));
+        *free_bytes = static_cast<int64_t>(room.free);
+        *total_bytes = static_cast<int64_t>(room.total);
     });
 }
 

@@ -50,10 +50,6 @@ int32_t num_threads();
 void set_num_threads(int32_t threads);
 
 namespace detail {
-// CPUs that the cgroups of the process may use, 0 if there is no limit. `proc` is the text of
-// /proc/self/cgroup, `mount` the place of the cgroup file system. Both versions 1 and 2.
-double cgroup_quota(const std::string &proc, const std::string &mount);
-
 // The first number of OMP_NUM_THREADS ("4,2"), 0 if there is none.
 int32_t leading_count(const char *text) noexcept;
 }  // namespace detail

@@ -1,4 +1,5 @@
 // How many threads CPU work may use.
+#include "core/base/cgroup.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/thread_state.h"
@@ -8,8 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 namespace yoke {
 
@@ -18,43 +17,6 @@ namespace {
 constexpr int32_t kMaxThreads = 1024;
 
 std::atomic<int32_t> process_threads{0};  // 0: not known yet
-
-std::string file_text(const std::string &path)
-{
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-// "200000 100000" or "max 100000".
-double quota_v2(const std::string &folder)
-{
-    double quota = 0, period = 0;
-    const std::string text = file_text(folder + "/cpu.max");
-    return sscanf(text.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : 0;
-}
-
-double quota_v1(const std::string &folder)
-{
-    const double quota = atof(file_text(folder + "/cpu.cfs_quota_us").c_str());
-    const double period = atof(file_text(folder + "/cpu.cfs_period_us").c_str());
-    return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-// The least quota of a cgroup and all above it. Inside a container the path that the kernel names
-// may not exist below the mount, whose root is then the container's own cgroup.
-double least_quota(const std::string &mount, std::string path,
-                   double (*quota_of)(const std::string &))
-{
-    double least = 0;
-    for (;;) {
-        const double quota = quota_of(mount + path);
-        if (quota > 0 && (least == 0 || quota < least)) least = quota;
-        if (path.empty()) return least;
-        path.erase(path.rfind('/'));
-    }
-}
 
 int32_t allowed_cores()
 {
@@ -67,7 +29,7 @@ int32_t default_threads()
 {
     if (const char *text = config("YOKE_NUM_THREADS")) return atoi(text);
     if (const int32_t threads = detail::leading_count(getenv("OMP_NUM_THREADS"))) return threads;
-    const double quota = detail::cgroup_quota(file_text("/proc/self/cgroup"), "/sys/fs/cgroup");
+    const double quota = Groups::of_process().processors();
     const int32_t cores = allowed_cores();
     return quota > 0 ? std::clamp(static_cast<int32_t>(std::floor(quota)), 1, cores) : cores;
 }
@@ -75,28 +37,6 @@ int32_t default_threads()
 }  // namespace
 
 namespace detail {
-
-double cgroup_quota(const std::string &proc, const std::string &mount)
-{
-    std::istringstream lines(proc);
-    double least = 0;
-    for (std::string line; std::getline(lines, line);) {
-        const size_t first = line.find(':'), second = line.find(':', first + 1);
-        if (first == std::string::npos || second == std::string::npos) continue;
-        const std::vector<std::string> controllers =
-            split_list(std::string_view(line).substr(first + 1, second - first - 1));
-        std::string path = line.substr(second + 1);
-        if (path.empty() || path.front() != '/') continue;
-        while (!path.empty() && path.back() == '/') path.pop_back();
-        double quota = 0;
-        if (line.compare(0, 3, "0::") == 0)
-            quota = least_quota(mount, path, quota_v2);
-        else if (std::find(controllers.begin(), controllers.end(), "cpu") != controllers.end())
-            quota = least_quota(mount + "/cpu", path, quota_v1);
-        if (quota > 0 && (least == 0 || quota < least)) least = quota;
-    }
-    return least;
-}
 
 int32_t leading_count(const char *text) noexcept
 {

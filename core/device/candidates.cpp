@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/device/kinds.h"
 #include "core/device/lease.h"
+#include "core/device/room.h"
 #include "core/device/visibility.h"
 
 #include <unistd.h>
@@ -55,10 +56,10 @@ void ask_free_memory(Card &card, Seat &seat, Device &device, bool needed)
     yoke_card_info &info = card.info;
     if (info.memory_free >= 0 || *info.reason || device.disabled.load()) return;
     if (!needed && !device.memory.load()) return;
-    uint64_t free_now = 0, total = 0;
-    const yoke_status status = device.backend->mem_info(device.handle, &free_now, &total);
+    Room room;
+    const yoke_status status = room_on(device, &room);
     if (status == YOKE_OK)
-        info.memory_free = static_cast<int64_t>(free_now);
+        info.memory_free = static_cast<int64_t>(room.free);
     else
         seat.problem = "it does not tell its memory: " + take_backend_error(status, "mem_info");
 }
@@ -236,10 +237,10 @@ void look_at_cpu(Candidates &all)
     situation.cpu_first = platforms().kinds.front() == kHostKind;
     if (!situation.cpu_problem.empty()) return;
     for (Device *cpu : opened_devices_of(kHostKind)) {
-        uint64_t free_now = 0, total = 0;
-        if (cpu->backend->mem_info(cpu->handle, &free_now, &total) != YOKE_OK) continue;
-        situation.cpu_free = static_cast<int64_t>(free_now);
-        situation.cpu_total = static_cast<int64_t>(total);
+        Room room;
+        if (room_on(*cpu, &room) != YOKE_OK) continue;
+        situation.cpu_free = static_cast<int64_t>(room.free);
+        situation.cpu_total = static_cast<int64_t>(room.total);
     }
 }
 

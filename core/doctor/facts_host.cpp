@@ -1,4 +1,5 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
+#include "core/base/cgroup.h"
 #include "core/base/config.h"
 #include "core/device/files.h"
 #include "core/device/kinds.h"
@@ -78,8 +79,9 @@ void read_limits(Root &root, Facts &facts)
 
 void read_processors(Root &root, Facts &facts)
 {
-    facts.quota = yoke::detail::cgroup_quota(root.text("/proc/self/cgroup").value_or(""),
-                                             under_sysroot("/sys/fs/cgroup"));
+    const Groups groups{root.text("/proc/self/cgroup").value_or(""),
+                        under_sysroot("/sys/fs/cgroup")};
+    facts.quota = groups.processors();
     const std::string online = root.line("/sys/devices/system/cpu/online");
     const size_t dash = online.rfind('-');
     facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;

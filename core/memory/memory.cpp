@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/kinds.h"
+#include "core/device/room.h"
 #include "core/memory/blocks.h"
 #include "core/memory/owner.h"
 #include "core/memory/pinned.h"
@@ -68,29 +69,44 @@ std::string human(int64_t bytes)
 {
     const Device &device = memory.device();
     const MemoryStats stats = MemoryStatistics::read(memory);
-    uint64_t free_bytes = 0, total = device.info.total_memory;
-    std::string room = "how much is free is not known";
-    if (device.backend->mem_info(device.handle, &free_bytes, &total) == YOKE_OK)
-        room = human(free_bytes) + " of " + human(total) + " are free";
+    Room room;
+    std::string left = "how much is free is not known";
+    if (room_on(device, &room) == YOKE_OK)
+        left = human(room.free) + " of " + human(room.total) + " are free" +
+               (room.limit.empty() ? "" : " within " + room.limit);
     throw Error(
         YOKE_E_OOM,
         format(
             "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s "
-            "reserved there, %s; drop tensors that are no longer needed or use a smaller batch "
-            "(%s)",
+            "reserved there, %s; drop tensors that are no longer needed, use a smaller batch, or "
+            "let autocast keep activations in halves (%s)",
             device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
-            human(stats.allocated).c_str(), human(stats.reserved).c_str(), room.c_str(),
+            human(stats.allocated).c_str(), human(stats.reserved).c_str(), left.c_str(),
             backend_message.c_str()),
         0, device.name);
+}
+
+// Of the host's memory the kernel gives more than there is, and ends the process that goes beyond its control group's limit
+// by touching it. So what the group has no room for is refused before: of blocks that are worth a look at files.
+yoke_status ask_group(const DeviceMemory &memory, uint64_t size)
+{
+    constexpr uint64_t kWorthALook = uint64_t{16} << 20;
+    const Device &device = memory.device();
+    Room room;
+    if (!device.host || size < kWorthALook || room_on(device, &room) != YOKE_OK) return YOKE_OK;
+    return room.kills && size > room.free ? YOKE_E_OOM : YOKE_OK;
 }
 
 // From the backend; when it has none left, what waits is given back and it is asked once more.
 __attribute__((noinline)) void *obtain(DeviceMemory &memory, uint64_t bytes, uint64_t size)
 {
     void *block = nullptr;
-    yoke_status status = memory.obtain(size, &block);
+    yoke_status status = ask_group(memory, size);
+    if (status == YOKE_OK) status = memory.obtain(size, &block);
     if (status == YOKE_E_OOM) {
         empty_cache(&memory.device());
+        if (ask_group(memory, size) == YOKE_E_OOM)
+            fail_oom(memory, bytes, "the kernel would end the process that touches it");
         status = memory.obtain(size, &block);
     }
     const std::string where = "alloc on " + memory.device().name;

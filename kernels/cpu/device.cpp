@@ -71,19 +71,7 @@ static uint64_t read_kib(const char *key)
                                                                 : 0;
 }
 
-// One number of the control group that limits this process; `missing` where there is none ("max").
-static uint64_t read_cgroup(const char *file, uint64_t missing)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", file);
-    FILE *stream = fopen(path, "re");
-    if (!stream) return missing;
-    unsigned long long value = 0;
-    bool number = fscanf(stream, "%llu", &value) == 1;
-    fclose(stream);
-    return number ? value : missing;
-}
-
+// The machine's; the core knows what the process may have of it.
 yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     if (yoke_status status = check_device(device, "mem_info")) return status;
@@ -91,13 +79,6 @@ yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
     if (!total) total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     if (!available)
         available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t limit = read_cgroup("memory.max", UINT64_MAX);
-    if (limit < total) {
-        uint64_t used = read_cgroup("memory.current", 0);
-        uint64_t left = used < limit ? limit - used : 0;
-        total = limit;
-        if (left < available) available = left;
-    }
     *free_bytes = available < total ? available : total;
     *total_bytes = total;
     return YOKE_OK;

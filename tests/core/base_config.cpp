@@ -1,4 +1,5 @@
 // Values that are set, read from the environment, or refused; threads; quotas; the log.
+#include "core/base/cgroup.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
@@ -182,7 +183,7 @@ protected:
         std::filesystem::create_directories((root_ / file).parent_path());
         std::ofstream(root_ / file) << text << "\n";
     }
-    double quota(const std::string &proc) { return detail::cgroup_quota(proc, root_); }
+    double quota(const std::string &proc) { return Groups{proc, root_}.processors(); }
 
 private:
     std::filesystem::path root_;

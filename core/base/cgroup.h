@@ -1,0 +1,40 @@
+// cgroup.h: the control groups of this process, of version 1 and 2, and what they grant.
+//
+// A group's limits hold for all below it, so the least on the way to the root counts. Inside a container the path that the
+// kernel names may not exist below the mount, whose root is then the container's own group.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace yoke {
+
+struct Groups {
+    std::string proc;   // the text of /proc/self/cgroup
+    std::string mount;  // the place of the cgroup file system
+
+    // Those of this process.
+    static Groups of_process();
+
+    // Processors that may be used, 0 if there is no limit.
+    double processors() const;
+
+    // The group that leaves the least memory. `used` counts nothing that the kernel can take back, such as files it has read.
+    struct Memory {
+        uint64_t limit = 0, used = 0;  // limit 0: there is none
+        std::string file;              // in which the limit stands
+        uint64_t left() const { return used < limit ? limit - used : 0; }
+    };
+    Memory memory() const;
+
+private:
+    // Every group that counts for a controller, from the process's own to the root.
+    void each(const char *controller,
+              const std::function<void(const std::string &folder, bool version2)> &visit) const;
+};
+
+// The whole of a file, "" if there is none.
+std::string file_text(const std::string &path);
+
+}  // namespace yoke
