@@ -22,7 +22,9 @@ end
 
 local function refuse_unknown(call, name, names)
     local known = #names > 0 and "there " .. (#names > 1 and "are " or "is ") .. table.concat(names, ", ") or "it takes none"
-    core.raise("value", call, ("unknown option '%s'; %s"):format(tostring(name), known))
+    local meant = core.meant(tostring(name), names)
+    core.raise("value", call, ("unknown option '%s'; %s%s"):format(tostring(name),
+        meant and ("did you mean '%s'? "):format(meant) or "", known))
 end
 
 --- The options that a caller gave over the defaults in `known`, a table {name = default}.
