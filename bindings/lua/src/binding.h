@@ -65,6 +65,8 @@ int yl_raise_last(lua_State *L, Binding *b);
  * `names`. */
 int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
                      const char *const *names, int count, const char *signature);
+/* "; did you mean 'axis'?", pushed, or "" where none of `names` is near to `key`. */
+const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count);
 /* Raises a misuse; `format` as in lua_pushfstring. `call` names the function as scripts spell it. */
 int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const char *format, ...);
 /* Pushes nil and the last failure, for functions that deal with the world. Returns 2. */

@@ -103,13 +103,18 @@ int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const
     return lua_error(L);
 }
 
+const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count)
+{
+    const char *meant = yoke_meant_word(key, names, count);
+    luaL_checkstack(L, 4, "no room for an error");
+    return meant ? lua_pushfstring(L, "; did you mean '%s'?", meant) : "";
+}
+
 int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
                      const char *const *names, int count, const char *signature)
 {
-    const char *meant = yoke_meant_word(key, names, count);
-    return yl_raise(L, b, YOKE_E_VALUE, call, "there is no argument '%s'%s%s%s: %s", key,
-                    meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "",
-                    signature);
+    return yl_raise(L, b, YOKE_E_VALUE, call, "there is no argument '%s'%s: %s", key,
+                    yl_meant(L, key, names, count), signature);
 }
 
 /* "script.lua:12: message": an error object that nobody caught reads like any other Lua error. */
