@@ -86,6 +86,17 @@ describe("PyTorch's spellings", function()
         end
     end)
 
+    it("cast and move modules", function()
+        local net = yoke.nn.Sequential(yoke.nn.Linear(2, 2), yoke.nn.BatchNorm1d(2))
+        for method, dtype in pairs { half = "float16", bfloat16 = "bfloat16", double = "float64", float = "float32" } do
+            assert.equal(net, net[method](net))
+            for _, parameter in ipairs(net:parameters()) do assert.equal(dtype, parameter.dtype) end
+        end
+        assert.equal(net, net:cpu())
+        if not yoke.is_available "cuda" then fails("unavailable", "cuda", net.cuda, net) end
+        net:close()
+    end)
+
     it("tell sizes and transpose", function()
         local y = yoke.zeros(2, 3, 4)
         assert.same({ 2, 3, 4 }, y:size())
