@@ -18,6 +18,7 @@ build = {
         ["yoke.backends"] = "bindings/lua/yoke/backends.lua",
         ["yoke.data"] = "bindings/lua/yoke/data.lua",
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
+        ["yoke.habits"] = "bindings/lua/yoke/habits.lua",
         ["yoke.nn"] = "bindings/lua/yoke/nn/init.lua",
         ["yoke.nn.activation"] = "bindings/lua/yoke/nn/activation.lua",
         ["yoke.nn.attention"] = "bindings/lua/yoke/nn/attention.lua",

@@ -68,6 +68,21 @@ static void check_least(const char *name, long value, long least)
     exit(1);
 }
 
+static void show_help(void)
+{
+    puts(
+        "usage: fashion_mnist [option value]... [--losses]\n\n"
+        "  --device auto    where to train: \"cpu\", \"cuda:1\" or any other spec of a device\n"
+        "  --amp off        mixed precision: off, bf16 or f16\n"
+        "  --epochs 3       times that every picture is seen\n"
+        "  --threads 0      CPU threads; 0: as many as there are\n"
+        "  --seed 0         of the weights and the order of pictures\n"
+        "  --limit N        pictures to train and test with; all of them if it is not given\n"
+        "  --data FOLDER    where the data set lies\n"
+        "  --losses         prints every loss to its last bit");
+    exit(0);
+}
+
 static Options read_options(int argc, char **argv)
 {
     Options o = {"auto", "/usr/share/datasets/fashion-mnist", "off", 3, 0, 0, LONG_MAX, 0};
@@ -85,6 +100,7 @@ static Options read_options(int argc, char **argv)
             o.losses = 1;
             continue;
         }
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) show_help();
         while (k < KNOWN && strcmp(argv[i], known[k].name)) k++;
         if (k == KNOWN || ++i == argc)
             fail("options are --device --epochs --threads --seed --limit --data --amp --losses");

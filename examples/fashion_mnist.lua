@@ -11,6 +11,19 @@ local BATCH = 128
 local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
 local on_terminal = os.execute "test -t 2"
 
+local HELP = [[
+usage: lua5.4 fashion_mnist.lua [option value]... [--losses]
+
+  --device auto    where to train: "cpu", "cuda:1" or any other spec of a device
+  --amp off        mixed precision: off, bf16 or f16
+  --epochs 3       times that every picture is seen
+  --threads 0      CPU threads; 0: as many as there are
+  --seed 0         of the weights and the order of pictures
+  --limit N        pictures to train and test with; all of them if it is not given
+  --data FOLDER    where the data set lies, /usr/share/datasets/fashion-mnist if it is not given
+  --losses         prints every loss to its last bit
+]]
+
 local function fail(message)
     io.stderr:write(tostring(message), "\n")
     os.exit(1)
@@ -21,6 +34,10 @@ local function read_options()
         data = "/usr/share/datasets/fashion-mnist", amp = "off", losses = false }
     local i = 1
     while arg[i] do
+        if arg[i] == "--help" or arg[i] == "-h" then
+            io.write(HELP)
+            os.exit(0)
+        end
         local name = arg[i]:match "^%-%-(%a+)$" or ""
         local default, value = options[name], arg[i + 1]
         if name == "losses" then i, value = i - 1, true end

@@ -28,12 +28,30 @@ local function check_range(name, value, range)
     error(("--%s is %s; it must be %s"):format(name, value, allowed), 0)
 end
 
+local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "CPU threads; 0: as many as there are",
+    seed = "of the weights and of what is written", layers = "blocks of attention", width = "numbers that stand for a byte",
+    heads = "of attention; they divide the width", context = "bytes that it sees at once", batch = "parts of the text in a step",
+    steps = "of training", lr = "learning rate at its highest", sample = "bytes to write in the end",
+    temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "what it goes on from",
+    text = "the file to learn", amp = "mixed precision: off, bf16 or f16" }
+
+local function show_help(options)
+    local names = {}
+    for name in pairs(HELP) do names[#names + 1] = name end
+    table.sort(names)
+    print "usage: lua5.4 gpt.lua [option value]... [--losses]\n"
+    for _, name in ipairs(names) do print(("  --%-12s %s (%s)"):format(name, HELP[name], options[name])) end
+    print(("  --%-12s prints every loss to its last bit"):format "losses")
+    os.exit(0)
+end
+
 local function read_options()
     local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
         steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20, prompt = "You may ",
         text = "/usr/share/common-licenses/GPL-3", amp = "off", losses = false }
     local i = 1
     while arg[i] do
+        if arg[i] == "--help" or arg[i] == "-h" then show_help(options) end
         local name, value = arg[i]:match "^%-%-([%a-]+)$" or "", arg[i + 1]
         local default = options[name]
         if name == "losses" then i, value = i - 1, true end

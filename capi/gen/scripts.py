@@ -48,6 +48,33 @@ def creates(args):
     return any(a.type == "device" for a in args)
 
 
+def spread(args):
+    """The list of ints that may stand one by one, randn(2, 3), or -1: the last required argument, unless a number may follow.
+
+    The bindings find it by the same rule in yoke_op_info."""
+    last = max((i for i, a in enumerate(args) if a.default is None and not a.type.endswith("?")), default=-1)
+    if last < 0 or args[last].type != "ints":
+        return -1
+    words = ("tensor", "tensor?", "mut", "tensors", "muts", "dtype", "str")
+    return last if last + 1 == len(args) or args[last + 1].type in words else -1
+
+
+def python_spread(args):
+    """The parameters of the other form: reshape(x, *shape), after which the rest has names."""
+    i = spread(args)
+    rest = python_params(args[i + 1:])
+    return python_params(args[:i])[:i] + [f"*{args[i].name}: int"] + [p for p in rest if p != "*"] + (
+        ["requires_grad: bool = False"] if creates(args) and "requires_grad: bool = False" not in rest else [])
+
+
+def python_function(op, args, own, indent=""):
+    """The stub of a function, or of a method: two where a list may stand one by one."""
+    first = ["self"] if indent else []
+    forms = [python_params(args)] + ([python_spread(args)] if spread(args) >= 0 else [])
+    lines = [f"{indent}def {op.name}({', '.join(first + form)}) -> {python_result(op, own)}: ..." for form in forms]
+    return lines if len(lines) == 1 else [line for each in lines for line in (f"{indent}@overload", each)]
+
+
 def python_result(op, own):
     n = len(op.returned)
     if op.mut >= 0:
@@ -71,16 +98,15 @@ def bind(macro, ops, with_doc):
 
 
 def stubs(ops):
-    out = ["from collections.abc import Sequence", "from typing import Self", "",
+    out = ["from collections.abc import Sequence", "from typing import Self, overload", "",
            "from yoke._yoke import Device, Tensor", "from yoke._yoke import dtype as DType", "",
            "_Scalar = bool | int | float", ""]
     for op in ops:
-        out.append(f"def {op.name}({', '.join(python_params(op.args))}) -> {python_result(op, 'Tensor')}: ...")
+        out += python_function(op, op.args, "Tensor")
     out += ["", "class _TensorOps:", '    """Every op whose first argument is a tensor, as a method of it."""', ""]
     for op in ops:
         if is_method(op):
-            params = ", ".join(["self"] + python_params(op.args[1:]))
-            out.append(f"    def {op.name}({params}) -> {python_result(op, 'Self')}: ...")
+            out += python_function(op, op.args[1:], "Self", "    ")
     return "\n".join(out) + "\n"
 
 
@@ -89,6 +115,7 @@ def lua_function(op, owner, args, dot):
     result = "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
     required = [f"{a.name}: {LUA[a.type]}" for a in args if a.default is None]
     options = [f"{a.name}?: {LUA[a.type].removesuffix('|nil')}" for a in args if a.default is not None]
+    options += ["requires_grad?: boolean"] if creates(args) else []
     out = [f"---{op.doc}"]
     out += [f"---@param {a.name}{'?' if a.default else ''} {LUA[a.type].removesuffix('|nil')}" for a in args]
     out.append(f"---@return {result}")
@@ -96,6 +123,10 @@ def lua_function(op, owner, args, dot):
         own = [f"self: {owner}"] if dot == ":" else []
         params = own + required + [f"options: {{ {', '.join(options)} }}"]
         out.append(f"---@overload fun({', '.join(params)}): {result}")
+    i = spread(args)
+    if i >= 0:
+        before = ([f"self: {owner}"] if dot == ":" else []) + required[:i]
+        out.append(f"---@overload fun({', '.join([*before, '...: integer'])}): {result}")
     name = "yoke" if dot == "." else "Tensor"
     return out + [f"function {name}{dot}{op.name}({', '.join(a.name for a in args)}) end", ""]
 
@@ -114,7 +145,11 @@ def reference(ops, prototype):
            "One entry for each op, from `core/ops/ops.def`. In Python and Lua an op is a function of `yoke` and, where its",
            "first argument is a tensor, a method of it. Broadcasting, negative axes and indexing are NumPy's. A script scalar",
            "is weak in promotion: it takes the dtype of the tensors beside it unless it is of a higher kind. Arguments of type",
-           "`operand` take a tensor or a script scalar. Results that are not differentiable are marked.", ""]
+           "`operand` take a tensor or a script scalar. Results that are not differentiable are marked.",
+           "",
+           "In scripts a list of ints that is the last required argument may stand one by one, `randn(2, 3)`,",
+           "`x.reshape(2, -1)`, unless a number may follow it: `x.split(2, 1)` is of size 2 along axis 1. What makes its",
+           "result anew takes `requires_grad` too.", ""]
     family = None
     for op in ops:
         if op.family != family:

@@ -16,10 +16,37 @@ int32_t count_of(const char *kind)
     return *why_unavailable(kind) ? 0 : static_cast<int32_t>(devices_of(kind).size());
 }
 
+// The first kind but the CPU that has devices, or "".
+std::string first_accelerator()
+{
+    for (const std::string &kind : platforms().kinds)
+        if (kind != kHostKind && count_of(kind.c_str()) > 0) return kind;
+    return "";
+}
+
+[[noreturn]] void fail_without_accelerator(int32_t index)
+{
+    std::string reasons;
+    for (const std::string &kind : platforms().kinds)
+        if (kind != kHostKind) reasons += "; " + kind + ": " + why_unavailable(kind);
+    fail(YOKE_E_UNAVAILABLE,
+         "there is no accelerator for the index %d to name; \"cpu\" names the processor%s", index,
+         reasons.c_str());
+}
+
 yoke_device *retained(Device &device)
 {
     device.retain();
     return &device;
+}
+
+Device &device_at(const char *kind, int32_t index, const char *call)
+{
+    const auto &devices = devices_of(kind);
+    if (index < 0 || static_cast<size_t>(index) >= devices.size())
+        fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but there are %zu devices of kind %s",
+             short_name(call), index, devices.size(), kind);
+    return *devices[static_cast<size_t>(index)];
 }
 
 }  // namespace
@@ -39,11 +66,19 @@ yoke_status yoke_device_get(const char *kind, int32_t index, yoke_device **out)
     return guard(call, [&] {
         yoke_device *&place = need_out(out, call);
         need(kind, call, "kind");
-        const auto &devices = devices_of(kind);
-        if (index < 0 || static_cast<size_t>(index) >= devices.size())
-            fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but there are %zu devices of kind %s",
-                 short_name(call), index, devices.size(), kind);
-        place = retained(*devices[static_cast<size_t>(index)]);
+        place = retained(device_at(kind, index, call));
+    });
+}
+
+yoke_status yoke_accelerator_get(int32_t index, yoke_device **out)
+{
+    constexpr const char *call = "yoke_accelerator_get";
+    return guard(call, [&] {
+        yoke_device *&place = need_out(out, call);
+        std::string kind = current_device().kind();
+        if (kind == kHostKind) kind = first_accelerator();
+        if (kind.empty()) fail_without_accelerator(index);
+        place = retained(device_at(kind.c_str(), index, call));
     });
 }
 
@@ -74,7 +109,7 @@ yoke_status yoke_device_count(const char *kind, int32_t *count)
 int32_t yoke_is_available(const char *kind)
 {
     return guard_value("yoke_is_available", 0, [&] {
-        return *why_unavailable(&need(kind, "yoke_is_available", "kind")) ? 0 : 1;
+        return kind ? *why_unavailable(kind) == '\0' : !first_accelerator().empty();
     });
 }
 

@@ -135,6 +135,26 @@ int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor)
                 [](yoke_tensor &x) { return static_cast<int64_t>(x.storage->bytes); });
 }
 
+int64_t yoke_tensor_storage_offset(yoke_tensor *tensor)
+{
+    return read("yoke_tensor_storage_offset", tensor, int64_t{-1}, [](yoke_tensor &x) -> int64_t {
+        return x.data ? x.data - static_cast<char *>(x.storage->data) : 0;
+    });
+}
+
+yoke_status yoke_tensor_view_storage(yoke_tensor *tensor, yoke_dtype dtype, const int64_t *shape,
+                                     const int64_t *strides, int64_t ndim, int64_t offset,
+                                     yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_tensor_view_storage";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        place = hand_out(view_storage(need(tensor, call, "tensor"), dtype,
+                                      need_shape(shape, ndim, call), strides, offset,
+                                      short_name(call)));
+    });
+}
+
 int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b)
 {
     constexpr const char *call = "yoke_shares_memory";

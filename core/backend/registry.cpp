@@ -80,13 +80,24 @@ void register_backend(const char *kind, yoke_backend_get_fn get)
     add(kind, get);
 }
 
+// "; did you mean 'cuda'?", or "". A "gpu" is one letter from "cpu", and means another thing.
+static std::string meant_kind(std::string_view text)
+{
+    const std::vector<std::string> kinds = known_kinds();
+    std::vector<const char *> words;
+    for (const std::string &kind : kinds) words.push_back(kind.c_str());
+    const char *meant = nearest_word(text, {"gpu", "cpu"});
+    meant = meant && *meant == 'g' ? "cuda" : nearest_word(text, words);
+    return meant ? format("; did you mean '%s'?", meant) : "";
+}
+
 const Backend &backend_of(std::string_view kind)
 {
     add_modules();
     Entry *entry = find(kind);
     if (!entry)
-        fail(YOKE_E_VALUE, "there is no device kind '%s'; the kinds are %s",
-             std::string(kind).c_str(), join(known_kinds()).c_str());
+        fail(YOKE_E_VALUE, "there is no device kind '%s'; the kinds are %s%s",
+             std::string(kind).c_str(), join(known_kinds()).c_str(), meant_kind(kind).c_str());
     mark_process_used();  // before the turn is taken: a child must not wait for a thread it lacks
     entry->once.run(entry->kind, [&] { open(*entry); });
     return entry->backend;

@@ -211,14 +211,16 @@ Tensor pad_axis(const Tensor &x, int axis, int64_t before, int64_t after, const 
     if (before < 0 || after < 0)  // less, not more
         middle = ops::slice(x, axis, std::max<int64_t>(-before, 0),
                             length + std::min<int64_t>(after, 0));
+    // A circle is closed behind what is taken away; a mirror and an edge stand where x ends.
+    const Tensor &source = a.mode() == "circular" ? middle : x;
     std::vector<Tensor> parts;
     const auto add = [&](int64_t count, bool is_after) {
         if (count <= 0) return;
         Dims shape{x->shape()};
         shape[axis] = count;
-        if (a.mode() != "constant") check_reach(*x, axis, count, a.mode());
+        if (a.mode() != "constant") check_reach(*source, axis, count, a.mode());
         parts.push_back(a.mode() == "constant" ? ops::full(shape, a.value(), x->dtype, x->device)
-                                               : beyond(x, axis, count, is_after, a.mode()));
+                                               : beyond(source, axis, count, is_after, a.mode()));
     };
     add(before, false);
     parts.push_back(middle);

@@ -112,9 +112,12 @@ struct Attention {
     Tensor query, key, value, mask;
     bool causal;
     double scale, dropout;
+    bool shared = false;  // the axis of heads is split: each of key and value serves several
 
     explicit Attention(ScaledDotProductAttentionArgs a);
     void check_mask(const yoke_tensor &given) const;
+    Dims common_lead() const;
+    Dims scores_lead() const;
     void share_heads();
     int64_t draws() const;
 };
@@ -137,13 +140,32 @@ Attention::Attention(ScaledDotProductAttentionArgs a)
         check_groups(*query, *key, *value);
     else
         check_lead(*query, *key, "key"), check_lead(*query, *value, "value");
+    shared = a.enable_gqa() && size_of(*query, 3) != size_of(*key, 3);
     if (mask.present()) check_mask(*mask);
-    if (a.enable_gqa() && size_of(*query, 3) != size_of(*key, 3)) share_heads();
-    const Dims lead =
-        broadcast(broadcast(leading(*query), leading(*key), kCall), leading(*value), kCall);
+    if (shared) share_heads();
+    const Dims lead = common_lead();
     query = expand_leading(*query, lead);
     key = expand_leading(*key, lead);
     value = expand_leading(*value, lead);
+}
+
+// The leading axes of query, key and value, broadcast.
+Dims Attention::common_lead() const
+{
+    return broadcast(broadcast(leading(*query), leading(*key), kCall), leading(*value), kCall);
+}
+
+// Those of the scores, where the heads are still the query's.
+Dims Attention::scores_lead() const
+{
+    if (!shared) return common_lead();
+    const auto without_heads = [](const yoke_tensor &x) {
+        Dims lead{leading(x)};
+        lead[lead.size() - 1] = 1;
+        return lead;
+    };
+    return broadcast(broadcast(leading(*query), without_heads(*key), kCall), without_heads(*value),
+                     kCall);
 }
 
 void Attention::check_mask(const yoke_tensor &given) const
@@ -153,7 +175,7 @@ void Attention::check_mask(const yoke_tensor &given) const
              "%s: 'mask' is given and 'is_causal' is true; put the causal part into the mask",
              kCall);
     if (given.dtype != YOKE_BOOL) check_floating(given, kCall, "mask");
-    Dims scores{leading(*query)};
+    Dims scores = scores_lead();
     scores.push_back(query->shape_[query->ndim - 2]);
     scores.push_back(key->shape_[key->ndim - 2]);
     if (given.ndim < 2)
@@ -253,7 +275,7 @@ Tensor compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs a)
                              call.dropout, static_cast<int64_t>(at.seed),
                              static_cast<int64_t>(at.offset));
     }
-    if (out->ndim <= a.query().ndim || !a.enable_gqa()) return out;
+    if (!call.shared) return out;
     Dims shape{out->shape()};  // groups and heads of each: the query's heads again
     const int heads = shape.size() - 4;
     shape[heads] *= shape[heads + 1];

@@ -34,6 +34,18 @@ yoke_dtype dtype_of_scalar(const yoke_arg &value)
                                          : YOKE_I64;
 }
 
+// Whether steps from start come to stop, or there is nothing between them. Integers are compared as such: beyond 2^53 two of
+// them may be one double.
+bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
+{
+    const double from = scalar_f64(start), to = scalar_f64(stop), pace = scalar_f64(step);
+    if (!std::isfinite(to - from) || !std::isfinite(pace) || pace == 0) return false;
+    const bool floating = start.kind == YOKE_ARG_FLOAT || stop.kind == YOKE_ARG_FLOAT;
+    const bool up = floating ? from < to : start.v.i < stop.v.i,
+               down = floating ? from > to : start.v.i > stop.v.i;
+    return pace > 0 ? !down : !up;
+}
+
 // Integers beyond 2^53 are counted exactly; the caller has seen that the steps lead from start to stop.
 int64_t exact_count(int64_t start, int64_t stop, int64_t step)
 {
@@ -97,16 +109,14 @@ Tensor compose_arange(ArangeArgs a)
                    stop = a.stop() ? *a.stop() : a.start();
     const bool floating = start.kind == YOKE_ARG_FLOAT || stop.kind == YOKE_ARG_FLOAT ||
                           a.step().kind == YOKE_ARG_FLOAT;
-    const double step = scalar_f64(a.step()), span = scalar_f64(stop) - scalar_f64(start);
-    if (!(std::isfinite(span) && std::isfinite(step)) || step == 0 ||
-        (span != 0 && (span > 0) != (step > 0)))
-        fail(YOKE_E_VALUE, "arange: from %g to %g in steps of %g leads nowhere", scalar_f64(start),
-             scalar_f64(stop), step);
-    const double length = std::ceil(span / step);
+    if (!leads_somewhere(start, stop, a.step()))
+        fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s leads nowhere",
+             text_of(start).c_str(), text_of(stop).c_str(), text_of(a.step()).c_str());
+    const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(a.step()));
     if (length >= 0x1p62)
         fail(YOKE_E_VALUE,
-             "arange: from %g in steps of %g to %g takes %g elements, more than memory can address",
-             scalar_f64(start), step, scalar_f64(stop), length);
+             "arange: from %s in steps of %s to %s takes %g elements, more than memory can address",
+             text_of(start).c_str(), text_of(a.step()).c_str(), text_of(stop).c_str(), length);
     const int64_t count =
         floating ? static_cast<int64_t>(length) : exact_count(start.v.i, stop.v.i, a.step().v.i);
     const yoke_dtype dtype = a.dtype() != YOKE_NONE ? a.dtype() : floating ? YOKE_F32 : YOKE_I64;

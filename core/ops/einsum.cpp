@@ -74,7 +74,8 @@ void sum_rest(Term &term, const Labels &wanted)
             axes.push_back(static_cast<int64_t>(i));
     if (axes.size() == 0) return;
     const yoke_dtype dtype = term.x->dtype;
-    term.x = ops::cast(ops::sum(term.x, IntList(axes)), dtype);
+    const Tensor sum = ops::sum(term.x, IntList(axes));  // of integers: int64
+    term.x = is_floating(dtype) ? ops::cast(sum, dtype) : sum;
     term.labels = kept;
 }
 
@@ -145,7 +146,11 @@ Tensor multiply(const Pair &p)
 
 Term contract(const Term &x, const Term &y, const Labels &wanted, const Sizes &sizes)
 {
-    const Pair p = pair_up(x, y, wanted, sizes);
+    Pair p = pair_up(x, y, wanted, sizes);
+    if (p.a->dtype != p.b->dtype) {  // one of them is a sum of integers
+        p.a = ops::cast(p.a, YOKE_I64);
+        p.b = ops::cast(p.b, YOKE_I64);
+    }
     Labels labels = p.batch;
     labels.insert(labels.end(), p.first.begin(), p.first.end());
     labels.insert(labels.end(), p.second.begin(), p.second.end());

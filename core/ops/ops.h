@@ -114,7 +114,7 @@ struct GeluArgs : Args {
 void infer_gelu(GeluArgs a, Plan &plan);
 void vjp_gelu(GeluArgs a, Backward &b);
 
-// cast: x with another dtype; a copy, unless it has that dtype already.
+// cast: x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
 struct CastArgs : Args {
     using Args::Args;
     enum : int { kX, kDtype };
@@ -300,7 +300,7 @@ struct RoundArgs : Args {
 void infer_round(RoundArgs a, Plan &plan);
 void vjp_round(RoundArgs a, Backward &b);
 
-// clamp: x held between min and max; one of them may be absent.
+// clamp: x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
 struct ClampArgs : Args {
     using Args::Args;
     enum : int { kX, kMin, kMax };
@@ -1171,7 +1171,7 @@ struct OuterArgs : Args {
 };
 Tensor compose_outer(OuterArgs a);
 
-// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named.
+// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.
 struct EinsumArgs : Args {
     using Args::Args;
     enum : int { kEquation, kTensors };
@@ -1476,7 +1476,7 @@ struct MaskedFillArgs : Args {
 void infer_masked_fill(MaskedFillArgs a, Plan &plan);
 void vjp_masked_fill(MaskedFillArgs a, Backward &b);
 
-// pad: x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular".
+// pad: x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps what is left.
 struct PadArgs : Args {
     using Args::Args;
     enum : int { kX, kPadding, kMode, kValue };
@@ -1619,7 +1619,7 @@ struct FullArgs : Args {
 };
 Tensor compose_full(FullArgs a);
 
-// arange: start, start + step, … below stop; with one bound, from 0 to it.
+// arange: start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each value towards 0, after start + i * step.
 struct ArangeArgs : Args {
     using Args::Args;
     enum : int { kStart, kStop, kStep, kDtype, kDevice };

@@ -5,6 +5,7 @@
 #include "core/ops/args.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -134,18 +135,23 @@ bool scalar_fits(const yoke_arg &value, yoke_dtype dtype)
            std::trunc(f) < static_cast<double>(bounds.high) + (dtype == YOKE_I64 ? 0 : 1);
 }
 
+std::string text_of(const yoke_arg &value)
+{
+    char text[32];
+    const auto end = value.kind == YOKE_ARG_FLOAT ? std::to_chars(text, text + 32, value.v.f)
+                                                  : std::to_chars(text, text + 32, value.v.i);
+    return {text, end.ptr};
+}
+
 void check_scalar_fits(const yoke_arg &value, yoke_dtype dtype, const char *call, const char *arg)
 {
     if (is_floating(dtype) || scalar_fits(value, dtype)) return;
     const Bounds bounds = bounds_of(dtype);
-    const std::string text = value.kind == YOKE_ARG_FLOAT
-                                 ? format("%.17g", value.v.f)
-                                 : format("%lld", static_cast<long long>(value.v.i));
     fail(YOKE_E_VALUE,
          "%s: argument '%s' is %s, which does not fit into %s (%lld to %lld); use another number, "
          "or "
          "a tensor of a wider dtype",
-         call, arg, text.c_str(), name(dtype), static_cast<long long>(bounds.low),
+         call, arg, text_of(value).c_str(), name(dtype), static_cast<long long>(bounds.low),
          static_cast<long long>(bounds.high));
 }
 

@@ -1342,7 +1342,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "cast",
         .signature = "cast(x: tensor, dtype: dtype) -> tensor",
-        .doc = "x with another dtype; a copy, unless it has that dtype already.",
+        .doc = "x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.",
         .family = "pointwise",
         .args = kCastArgs,
         .arg_count = 2,
@@ -1720,7 +1720,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "clamp",
         .signature = "clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor",
-        .doc = "x held between min and max; one of them may be absent.",
+        .doc = "x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.",
         .family = "pointwise",
         .args = kClampArgs,
         .arg_count = 3,
@@ -3442,7 +3442,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "einsum",
         .signature = "einsum(equation: str, tensors: tensors) -> tensor",
-        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named.",
+        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.",
         .family = "matmul",
         .args = kEinsumArgs,
         .arg_count = 2,
@@ -3946,7 +3946,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "pad",
         .signature = "pad(x: tensor, padding: ints, mode: str = \"constant\", value: scalar = 0) -> tensor",
-        .doc = "x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is \"constant\", \"reflect\", \"replicate\" or \"circular\".",
+        .doc = "x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is \"constant\", \"reflect\", \"replicate\" or \"circular\"; negative numbers take elements away, before \"circular\" wraps what is left.",
         .family = "shape",
         .args = kPadArgs,
         .arg_count = 4,
@@ -4198,7 +4198,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "arange",
         .signature = "arange(start: scalar, stop: scalar? = none, step: scalar = 1, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "start, start + step, … below stop; with one bound, from 0 to it.",
+        .doc = "start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each value towards 0, after start + i * step.",
         .family = "create",
         .args = kArangeArgs,
         .arg_count = 5,

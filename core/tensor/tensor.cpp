@@ -64,7 +64,7 @@ void checked_reach(const void *data, IntList shape, const int64_t *strides, int6
         overflow |= __builtin_mul_overflow(strides[i], shape[i] - 1, &step) ||
                     __builtin_add_overflow(end, step, &end);
     }
-    int64_t first, last, address;
+    int64_t first = 0, last = 0, address = 0;
     overflow |= __builtin_mul_overflow(*lowest, size, &first) ||
                 __builtin_mul_overflow(*highest, size, &last) ||
                 __builtin_add_overflow(last, size, &last) ||
@@ -179,6 +179,32 @@ Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, in
     Tensor t = with_layout(*x.device, x.dtype, shape, strides, numel);
     t->storage = x.storage;
     t->data = x.data ? x.data + offset * static_cast<int64_t>(item_size(x.dtype)) : nullptr;
+    return t;
+}
+
+Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const int64_t *strides,
+                    int64_t offset, const char *call)
+{
+    check_dtype(dtype, call);
+    const int64_t numel = checked_numel(shape, call);
+    Tensor t = with_layout(*x.device, dtype, shape, numel ? strides : nullptr, numel);
+    const auto size = static_cast<int64_t>(item_size(dtype));
+    const auto bytes = static_cast<int64_t>(x.storage->bytes);
+    int64_t lowest = 0, highest = -1;
+    if (numel) checked_reach(x.storage->data, shape, t->strides_, size, &lowest, &highest, call);
+    if (offset % size)
+        fail(YOKE_E_VALUE,
+             "%s: argument 'offset' is %lld, which is no multiple of the %lld bytes of a %s", call,
+             static_cast<long long>(offset), static_cast<long long>(size), name(dtype));
+    if (offset < 0 || offset > bytes || lowest * size < -offset ||
+        (highest + 1) * size > bytes - offset)
+        fail(YOKE_E_VALUE,
+             "%s: shape %s with strides %s from byte %lld on does not lie within the %lld bytes of "
+             "the storage",
+             call, to_string(shape).c_str(), to_string(t->strides()).c_str(),
+             static_cast<long long>(offset), static_cast<long long>(bytes));
+    t->storage = x.storage;
+    t->data = bytes ? static_cast<char *>(x.storage->data) + offset : nullptr;
     return t;
 }
 

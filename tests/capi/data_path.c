@@ -317,6 +317,46 @@ static void raw_blocks_come_and_go(void)
     CHECK(block == NULL);
 }
 
+static void a_storage_is_seen_whole_and_in_other_layouts(void)
+{
+    const float values[6] = {0, 1, 2, 3, 4, 5};
+    const int64_t shape[2] = {2, 3}, turned[2] = {3, 2}, strides[2] = {1, 3}, back[1] = {3},
+                  less[1] = {-1}, bytes[1] = {24};
+    const int64_t far[1] = {INT64_MAX / 8};
+    yoke_tensor *x = NULL, *row = NULL, *whole = NULL, *view = NULL;
+    float got[6];
+    OK(yoke_tensor_from_data(values, sizeof values, shape, 2, YOKE_F32, NULL, &x));
+    OK(yoke_slice(x, 0, &(int64_t){1}, NULL, 1, &row));
+    CHECK(yoke_tensor_storage_offset(x) == 0 && yoke_tensor_storage_offset(row) == 12);
+    CHECK(yoke_tensor_storage_offset(NULL) == -1);
+    OK(yoke_tensor_view_storage(row, YOKE_U8, bytes, NULL, 1, 0, &whole));
+    CHECK(yoke_tensor_storage_id(whole) == yoke_tensor_storage_id(x) &&
+          yoke_tensor_nbytes(whole) == 24);
+    OK(yoke_tensor_view_storage(whole, YOKE_F32, turned, strides, 2, 0, &view));
+    OK(yoke_tensor_copy_to_host(view, got, sizeof got));
+    CHECK(got[1] == 3 && got[2] == 1);
+    yoke_tensor_release(view);
+    OK(yoke_tensor_view_storage(row, YOKE_F32, back, less, 1, 8, &view));
+    OK(yoke_tensor_copy_to_host(view, got, 12));
+    CHECK(got[0] == 2 && got[2] == 0);
+    yoke_tensor_release(view);
+    OK(yoke_tensor_view_storage(x, YOKE_F32, (const int64_t[]){0}, NULL, 1, 24, &view));
+    yoke_tensor_release(view);
+    FAILS(yoke_tensor_view_storage(x, YOKE_F32, shape, NULL, 2, 4, &view), YOKE_E_VALUE,
+          "the 24 bytes of the storage");
+    FAILS(yoke_tensor_view_storage(x, YOKE_F32, back, less, 1, 4, &view), YOKE_E_VALUE,
+          "does not lie within");
+    FAILS(yoke_tensor_view_storage(x, YOKE_F32, shape, NULL, 2, 2, &view), YOKE_E_VALUE,
+          "no multiple of the 4 bytes");
+    FAILS(yoke_tensor_view_storage(x, YOKE_F32, shape, NULL, 2, -4, &view), YOKE_E_VALUE,
+          "does not lie within");
+    FAILS(yoke_tensor_view_storage(x, YOKE_F32, back, far, 1, 0, &view), YOKE_E_VALUE, "");
+    CHECK(view == NULL);
+    yoke_tensor_release(whole);
+    yoke_tensor_release(row);
+    yoke_tensor_release(x);
+}
+
 int main(void)
 {
     RUN(borrowed_memory_is_dropped_once_after_its_last_view);
@@ -332,5 +372,6 @@ int main(void)
     RUN(dlpack_goes_both_ways_without_a_copy);
     RUN(dtypes_have_names_and_sizes);
     RUN(raw_blocks_come_and_go);
+    RUN(a_storage_is_seen_whole_and_in_other_layouts);
     return report();
 }

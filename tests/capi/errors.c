@@ -183,6 +183,30 @@ static void callbacks_of_several_hosts_are_dropped_once_each(void)
     FAILS(yoke_log_remove_callback(b), YOKE_E_VALUE, "argument 'id' is");
 }
 
+static void a_wrong_word_finds_the_one_that_was_meant(void)
+{
+    const char *const words[] = {"x", "axis", "keepdim", "dtype"};
+    CHECK(!strcmp(yoke_meant_word("dim", words, 4), "axis"));
+    CHECK(!strcmp(yoke_meant_word("keepdims", words, 4), "keepdim"));
+    CHECK(!strcmp(yoke_meant_word("dtpe", words, 4), "dtype"));
+    CHECK(yoke_meant_word("colour", words, 4) == NULL && yoke_meant_word("dim", words, 1) == NULL);
+    CHECK(yoke_meant_word("dim", NULL, 0) == NULL && yoke_meant_word(NULL, words, 4) == NULL);
+}
+
+static void a_bare_index_is_never_the_cpu(void)
+{
+    yoke_device *device = NULL;
+    if (yoke_is_available(NULL)) {
+        OK(yoke_accelerator_get(0, &device));
+        CHECK(strcmp(yoke_device_kind(device), "cpu"));
+        yoke_device_release(device);
+        FAILS(yoke_accelerator_get(1000, &device), YOKE_E_INDEX, "1000");
+    } else {
+        FAILS(yoke_accelerator_get(0, &device), YOKE_E_UNAVAILABLE, "no accelerator");
+    }
+    CHECK(device == NULL);
+}
+
 int main(void)
 {
     RUN(a_thread_without_failure_has_an_empty_last_error);
@@ -197,5 +221,7 @@ int main(void)
     RUN(outputs_of_a_failed_call_are_null_or_as_they_were);
     RUN(every_status_has_a_short_name);
     RUN(callbacks_of_several_hosts_are_dropped_once_each);
+    RUN(a_wrong_word_finds_the_one_that_was_meant);
+    RUN(a_bare_index_is_never_the_cpu);
     return report();
 }

@@ -111,6 +111,37 @@ describe("memory", function()
         assert.is_true(yoke.max_memory_allocated("cpu") - before < (megabytes << 20) // 2)
     end)
 
+    -- What only the record keeps until backward(), and then nothing does, must not wait for a later cycle. In a process of its
+    -- own: how often the collector runs goes with the size of the Lua heap.
+    local function peak_of_training(heap_megabytes)
+        local script = support.temporary_file(([[
+            local yoke = require "yoke"
+            local heap = {}
+            for i = 1, %d << 10 do heap[i] = ("x"):rep(1000) .. i end
+            local leaf = yoke.ones({ 1 << 18 }, { requires_grad = true })
+            local function step()
+                local y = leaf
+                for _ = 1, 128 do y = (y * y):relu() + y end
+                y:sum():backward()
+            end
+            for _ = 1, 3 do step() end
+            io.write(yoke.max_memory_allocated("cpu") >> 20)
+        ]]):format(heap_megabytes))
+        local pipe = assert(io.popen("lua5.4 " .. script .. " 2>&1"))
+        local output = pipe:read "a"
+        pipe:close()
+        os.remove(script)
+        return assert(tonumber(output), output)
+    end
+
+    it("of one step of training is given back before the next needs it", function()
+        local needed = 2 * 128 -- a MiB for each of y and relu's result, which the record keeps
+        for _, heap_megabytes in ipairs { 0, 8 } do
+            local peak = peak_of_training(heap_megabytes)
+            assert.is_true(peak <= needed + needed // 2, heap_megabytes .. " MiB of heap: " .. peak)
+        end
+    end)
+
     it("that runs out is an error, and the program goes on", function()
         local err = fails("oom", "", yoke.empty, { 1 << 40, 1 << 10 }, "uint8", "cpu")
         assert.is_true(#err.message > 0)

@@ -36,7 +36,7 @@ def result_dtype(op, case, call, dtype):
         return call.args[1]
     if case.result in ("index", "bool"):
         return {"index": "int64", "bool": "bool"}[case.result]
-    if case.result == "sum" and not floating:
+    if (case.result(call) if callable(case.result) else case.result) == "sum" and not floating:
         return "int64"
     if case.result == "floating" and not floating:
         return "float32"

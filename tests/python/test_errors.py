@@ -61,7 +61,7 @@ def test_a_wrong_dtype_is_a_type_error():
     with raised(yoke.ValueError, "float99"):
         yoke.ones(2, dtype="float99")
     with raised(yoke.TypeError, "zeros", "dtype", "int"):
-        yoke.zeros(2, 3)
+        yoke.zeros((2,), 3)
 
 
 def test_a_wrong_axis_is_an_index_error():
@@ -156,7 +156,7 @@ def test_wrong_python_types_name_call_and_argument():
         (lambda: yoke.add(x), ("add()", "'y'", "missing")),
         (lambda: yoke.add(), ("add()", "'x'", "missing")),
         (lambda: yoke.add(x, x, x), ("add()", "2", "3")),
-        (lambda: x.reshape(2, 2), ("reshape()", "tuple")),
+        (lambda: x.transpose(2, 2, 2), ("transpose()", "transpose(x, axis0, axis1)")),
         (lambda: yoke.add(x, x, z=1), ("add()", "'z'")),
         (lambda: yoke.add(x, x=x), ("add()", "'x'", "twice")),
         (lambda: x.add(x, y=x), ("add()", "'y'", "twice")),

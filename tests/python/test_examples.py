@@ -103,6 +103,15 @@ TINY = ["--layers", "2", "--width", "32", "--heads", "2", "--context", "16", "--
         "--sample", "20", "--top-k", "5"]
 
 
+@pytest.mark.parametrize("command", [*PROGRAMS.values(), *GPT.values()], ids=lambda command: pathlib.Path(command[-1]).name)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_is_printed_and_nothing_trained(command, option):
+    done = run(command, option)
+    assert done.returncode == 0 and done.stderr == "" and "usage" in done.stdout
+    for name in ("--device", "--amp", "--seed", "--threads", "--losses"):
+        assert name in done.stdout
+
+
 @pytest.mark.parametrize("amp", ["off", "bf16", "f16"])
 def test_gpt_gives_the_same_losses_and_text_in_both_languages(amp):
     losses, texts = {}, {}

@@ -111,7 +111,7 @@ def test_objects_of_the_process_are_not_pickled(protocol):
         import pickle, sys
         sys.path.insert(0, "tests/python")
         from test_guest import objects
-        for each in [*objects(), yoke.Graph(), yoke.optim.SGD([yoke.nn.Parameter(yoke.zeros(2))], lr=0.1)]:
+        for each in [*objects(), yoke.Graph()]:
             if isinstance(each, yoke.Device):
                 assert pickle.loads(pickle.dumps(each, {protocol})) is each
                 continue

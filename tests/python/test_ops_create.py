@@ -76,6 +76,21 @@ def test_arange_counts_exactly_where_doubles_do_not():
     assert yoke.arange(-(2**63), -(2**63) + 2).tolist() == [-(2**63), -(2**63) + 1]
 
 
+@pytest.mark.parametrize("bounds, told", [
+    ((2**53 + 1, 2**53), "from 9007199254740993 to 9007199254740992 in steps of 1 leads"),
+    ((1000001.0, 1000000.5), r"from 1000001 to 1000000\.5 in"), ((0.1, 0.1 + 1e-12, -0.25), r"from 0\.1 to 0\.1000000000\d+ in steps of -0\.25"),
+])
+def test_arange_tells_bounds_apart(bounds, told):
+    with pytest.raises(yoke.ValueError, match=told):
+        yoke.arange(*bounds)
+
+
+@pytest.mark.parametrize("bounds, got", [((0.5, 3.5), [0, 1, 2]), ((0.5, 3.5, 1.5), [0, 2]), ((-0.5, 2.9), [0, 0, 1, 2]),
+                                         ((0, 1, 0.5), [0, 0]), ((3.5, 0.5, -1), [3, 2, 1]), ((2.5,), [0, 1, 2])])
+def test_arange_of_integers_cuts_each_value(bounds, got):
+    assert yoke.arange(*bounds, dtype=yoke.int64).tolist() == got
+
+
 @pytest.mark.parametrize("bounds", [(0, 5, 0), (5, 0), (0, 5, -1), (0.0, float("inf")), (float("nan"), 1.0), (0, 1, float("nan"))])
 def test_arange_that_leads_nowhere_is_refused(bounds):
     with pytest.raises(yoke.ValueError, match="arange: from .* leads nowhere"):

@@ -13,9 +13,11 @@ static void gradient_options(lua_State *L, Binding *b, const char *call, int ind
         lua_pushnil(L);
         while (lua_next(L, index)) {
             const char *key = yl_key(L, -2);
+            const char *const names[] = {name, "retain_graph"};
             if (strcmp(key, name) && strcmp(key, "retain_graph"))
                 yl_raise(L, b, YOKE_E_VALUE, call,
-                         "there is no argument '%s'; it takes %s and retain_graph", key, name);
+                         "there is no argument '%s'%s; it takes %s and retain_graph", key,
+                         yl_meant(L, key, names, 2), name);
             lua_pop(L, 1);
         }
         lua_getfield(L, index, name);

@@ -30,7 +30,9 @@ typedef struct OpBinding {
     Binding *binding;
     const yoke_op *op;
     int32_t required;           /* arguments without a default */
-    int32_t has_lists;          /* it takes lists of tensors */
+    int8_t has_lists;           /* it takes lists of tensors */
+    int8_t creates;             /* its result is new: it takes requires_grad too */
+    int16_t spread;             /* the list of ints that may stand one by one, or none such: -1 */
     uint8_t types[YL_MAX_ARGS]; /* ArgType of convert.h */
 } OpBinding;
 
@@ -59,6 +61,12 @@ static inline Binding *yl_binding(lua_State *L)
 void yl_push_last_error(lua_State *L, Binding *b);
 /* Raises it. */
 int yl_raise_last(lua_State *L, Binding *b);
+/* Raises "there is no argument 'dim'; did you mean 'axis'? sum(x: tensor, …) -> tensor" for a keyword that is none of
+ * `names`. */
+int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
+                     const char *const *names, int count, const char *signature);
+/* "; did you mean 'axis'?", pushed, or "" where none of `names` is near to `key`. */
+const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count);
 /* Raises a misuse; `format` as in lua_pushfstring. `call` names the function as scripts spell it. */
 int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const char *format, ...);
 /* Pushes nil and the last failure, for functions that deal with the world. Returns 2. */

@@ -167,7 +167,11 @@ static int devices(lua_State *L)
 static int is_available(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    lua_pushboolean(L, yoke_is_available(yl_string_arg(L, b, 1, "is_available", "kind")));
+    const char *kind = kind_arg(L, b, "is_available");
+    int32_t count = 0;
+    const int available = yoke_is_available(kind);
+    if (kind && !available) yl_check(L, b, yoke_device_count(kind, &count)); /* is it one? */
+    lua_pushboolean(L, available);
     return 1;
 }
 
@@ -183,7 +187,15 @@ static int set_device(lua_State *L)
     Binding *b = yl_binding(L);
     const Target target = {b, "set_device", "device"};
     yl_arg_count(L, b, "set_device", 1, 1);
-    yoke_device *device = yl_need_device(L, target, 1);
+    yoke_device *device = NULL;
+    if (lua_isinteger(L, 1)) { /* which never means the CPU */
+        const lua_Integer index = lua_tointeger(L, 1);
+        const int32_t place = index < 0 || index > INT32_MAX ? -1 : (int32_t)index;
+        yl_check(L, b, yoke_accelerator_get(place, &device));
+        yoke_device_release(device); /* it lives on: yoke/device.h */
+    } else {
+        device = yl_need_device(L, target, 1);
+    }
     if (!device) yl_wrong_type(L, target, 1, "a device, a spec such as \"cpu\", or an index");
     yl_check(L, b, yoke_set_device(device));
     return 0;

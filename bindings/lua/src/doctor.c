@@ -36,8 +36,10 @@ static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *cal
         } else if (!strcmp(key, "deadline")) {
             *deadline = yl_number_arg(L, b, value, call, "deadline");
         } else {
+            static const char *const names[] = {"probe", "redact", "deadline"};
             yl_raise(L, b, YOKE_E_VALUE, call,
-                     "there is no option '%s'; there are probe, redact, deadline", key);
+                     "there is no option '%s'%s; there are probe, redact, deadline", key,
+                     yl_meant(L, key, names, 3));
         }
     }
     return flags;

@@ -10,7 +10,8 @@
 static int is_own_script(const char *source)
 {
     static const char *const own[] = {"yoke/nn/",        "yoke/optim.lua",  "yoke/schedule.lua",
-                                      "yoke/scaler.lua", "yoke/format.lua", "yoke/select.lua"};
+                                      "yoke/scaler.lua", "yoke/format.lua", "yoke/select.lua",
+                                      "yoke/habits.lua"};
     for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
         if (strstr(source, own[i])) return 1;
     return 0;
@@ -102,6 +103,20 @@ int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const
     return lua_error(L);
 }
 
+const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count)
+{
+    const char *meant = yoke_meant_word(key, names, count);
+    luaL_checkstack(L, 4, "no room for an error");
+    return meant ? lua_pushfstring(L, "; did you mean '%s'?", meant) : "";
+}
+
+int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
+                     const char *const *names, int count, const char *signature)
+{
+    return yl_raise(L, b, YOKE_E_VALUE, call, "there is no argument '%s'%s: %s", key,
+                    yl_meant(L, key, names, count), signature);
+}
+
 /* "script.lua:12: message": an error object that nobody caught reads like any other Lua error. */
 static int error_tostring(lua_State *L)
 {
@@ -129,9 +144,23 @@ static int raise(lua_State *L)
     return lua_error(L);
 }
 
+/* core.meant(text, names): the one of a list of names that was probably meant, or nil. */
+static int meant(lua_State *L)
+{
+    enum { kMost = 32 };
+    const char *names[kMost], *text = luaL_checkstring(L, 1);
+    int count = 0;
+    luaL_checktype(L, 2, LUA_TTABLE);
+    luaL_checkstack(L, kMost + 2, "no room for names");
+    while (count < kMost && lua_rawgeti(L, 2, count + 1) == LUA_TSTRING)
+        names[count++] = lua_tostring(L, -1); /* which stays on the stack */
+    lua_pushstring(L, yoke_meant_word(text, names, count));
+    return 1;
+}
+
 void yl_open_error(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"raise", raise}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"raise", raise}, {"meant", meant}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     luaL_newmetatable(L, "yoke.Error");
     lua_pushcfunction(L, error_tostring);

@@ -88,13 +88,38 @@ static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
     if (!*box) lua_pushnil(L);
 }
 
+/* x.T: a view with the axes in reverse order. */
+static void push_reversed(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    int64_t axes[YOKE_MAX_NDIM];
+    yoke_tensor **box = yl_new_tensor(L, b);
+    tensor = yl_tensor_arg(L, b, 1, "T", "self");
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    for (int64_t i = 0; i < ndim; ++i) axes[i] = ndim - 1 - i;
+    YL_CALL(L, b, tensor, yoke_permute(tensor, axes, ndim, box));
+}
+
+/* x.mT: a view with the last two axes exchanged. */
+static void push_transposed(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    yoke_tensor **box = yl_new_tensor(L, b);
+    tensor = yl_tensor_arg(L, b, 1, "mT", "self");
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    if (ndim < 2)
+        yl_raise(L, b, YOKE_E_VALUE, "mT",
+                 "the tensor has %I axes; a matrix, or a batch of them, has two or more",
+                 (lua_Integer)ndim);
+    YL_CALL(L, b, tensor, yoke_transpose(tensor, -2, -1, box));
+}
+
 static const YlField kFields[] = {
     {"shape", push_shape},     {"strides", push_strides},
     {"dtype", push_dtype},     {"device", push_device},
     {"ndim", push_ndim},       {"numel", push_numel},
     {"nbytes", push_nbytes},   {"itemsize", push_itemsize},
     {"is_leaf", push_is_leaf}, {"requires_grad", push_requires_grad},
-    {"grad", push_grad},
+    {"grad", push_grad},       {"T", push_reversed},
+    {"mT", push_transposed},
 };
 
 /* ---- Identity ---------------------------------------------------------------------------------------- */
@@ -165,10 +190,10 @@ static int tensor_to(lua_State *L)
     if (lua_type(L, 2) == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, 2)) {
+            static const char *const names[] = {"device", "dtype", "non_blocking"};
             const char *key = yl_key(L, -2);
-            if (strcmp(key, "device") && strcmp(key, "dtype") && strcmp(key, "non_blocking"))
-                yl_raise(L, b, YOKE_E_VALUE, "to",
-                         "there is no argument '%s'; it takes device, dtype and non_blocking", key);
+            if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
+                yl_raise_keyword(L, b, "to", key, names, 3, "to(device, dtype, non_blocking)");
             lua_pop(L, 1);
         }
         yoke_device *where = yl_need_device(L, device, keyword(L, "device"));

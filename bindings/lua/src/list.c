@@ -193,9 +193,8 @@ static int make_tensor(lua_State *L)
         while (lua_next(L, 2)) {
             const char *key = yl_key(L, -2);
             if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
-                yl_raise(L, b, YOKE_E_VALUE, "tensor",
-                         "there is no argument '%s'; it takes dtype, device and requires_grad",
-                         key);
+                yl_raise_keyword(L, b, "tensor", key, names, 3,
+                                 "tensor(data, dtype, device, requires_grad)");
             lua_pop(L, 1);
         }
         for (int i = 0; i < 3; ++i) lua_getfield(L, 2, names[i]);

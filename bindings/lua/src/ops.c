@@ -14,6 +14,7 @@ typedef struct Call {
     Lists lists;
     yoke_tensor *room[kListRoom]; /* for lists of tensors, used one after the other */
     int32_t count;
+    int32_t requires_grad;
 } Call;
 
 static Target target_of(const OpBinding *binding, int i)
@@ -40,6 +41,20 @@ static int argument_of(const OpBinding *op, const char *name)
     return i;
 }
 
+/* A keyword that no argument has: requires_grad of what is made anew, or a mistake. */
+static void convert_other(lua_State *L, const OpBinding *op, const char *key, Call *call)
+{
+    const char *names[YL_MAX_ARGS + 1];
+    int count = 0;
+    if (op->creates && !strcmp(key, "requires_grad")) {
+        call->requires_grad = yl_bool_arg(L, op->binding, lua_gettop(L), op->op->name, key);
+        return;
+    }
+    for (; count < op->op->arg_count; ++count) names[count] = op->op->args[count].name;
+    if (op->creates) names[count++] = "requires_grad";
+    yl_raise_keyword(L, op->binding, op->op->name, key, names, count, op->op->signature);
+}
+
 /* The keyword arguments in the table at `index`, which the `given` positional ones precede. */
 static void convert_keywords(lua_State *L, const OpBinding *op, int index, int given, Call *call)
 {
@@ -48,9 +63,11 @@ static void convert_keywords(lua_State *L, const OpBinding *op, int index, int g
     while (lua_next(L, index)) {
         const char *key = yl_key(L, -2);
         const int i = argument_of(op, key);
-        if (i == op->op->arg_count)
-            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "there is no argument '%s': %s",
-                     key, op->op->signature);
+        if (i == op->op->arg_count) {
+            convert_other(L, op, key, call);
+            lua_pop(L, 1);
+            continue;
+        }
         if (i < given)
             yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
                      "argument '%s' is given twice, by place and by name", key);
@@ -73,19 +90,50 @@ static int has_keywords(lua_State *L, const OpBinding *op, int given)
     return lua_rawlen(L, given) == 0;
 }
 
+/* How many places the ints of a list take beyond the first where they stand one by one: randn(2, 3). */
+static int spread_over(lua_State *L, const OpBinding *op, int positional)
+{
+    int end = op->spread + 1;
+    while (end <= positional && lua_isinteger(L, end)) ++end;
+    return end > op->spread + 2 ? end - op->spread - 2 : 0;
+}
+
+static void convert_spread(lua_State *L, const OpBinding *op, int extra, Call *call)
+{
+    const int place = op->spread, count = extra + 1;
+    if (count > YL_MAX_INTS)
+        yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                 "argument '%s' is %d integers; a tensor has at most %d axes",
+                 op->op->args[place].name, count, YOKE_MAX_NDIM);
+    for (int i = 0; i < count; ++i) call->lists.items[i] = lua_tointeger(L, place + 1 + i);
+    call->lists.used = count;
+    call->args[place] = (yoke_arg){YOKE_ARG_INTS, count, {.ints = call->lists.items}};
+}
+
 static void convert_all(lua_State *L, const OpBinding *op, int given, int keywords, Call *call)
 {
+    const int extra = op->spread < 0 ? 0 : spread_over(L, op, given - keywords);
     call->lists.used = 0;
-    call->count = given - keywords;
-    for (int i = 0; i < call->count; ++i) convert(L, op, i, i + 1, call);
+    call->requires_grad = 0;
+    call->count = given - keywords - extra;
+    if (extra) convert_spread(L, op, extra, call);
+    for (int i = 0; i < call->count; ++i) {
+        if (extra && i >= op->spread) {
+            if (i > op->spread) convert(L, op, i, i + 1 + extra, call);
+            continue;
+        }
+        convert(L, op, i, i + 1, call);
+    }
     if (keywords) convert_keywords(L, op, given, call->count, call);
 }
 
-static int too_many(lua_State *L, const OpBinding *op, int given)
+/* Raises where there are more arguments than the op takes. */
+static void check_count(lua_State *L, const OpBinding *op, int positional)
 {
-    return yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
-                    "%d arguments; it takes at most %d: %s", given, op->op->arg_count,
-                    op->op->signature);
+    if (positional <= op->op->arg_count) return;
+    if (op->spread >= 0 && positional - spread_over(L, op, positional) <= op->op->arg_count) return;
+    yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "%d arguments; it takes at most %d: %s",
+             positional, op->op->arg_count, op->op->signature);
 }
 
 /* Finds room for all lists of tensors in the arguments: the C stack, or a userdata where that is too
@@ -115,7 +163,7 @@ static int op_call(lua_State *L)
     Binding *b = op->binding;
     const int given = lua_gettop(L), result_count = op->op->result_count;
     const int keywords = has_keywords(L, op, given);
-    if (given - keywords > op->op->arg_count) return too_many(L, op, given);
+    check_count(L, op, given - keywords);
 
     yoke_tensor **boxes[YL_MAX_RESULTS], *results[YL_MAX_RESULTS];
     for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor(L, b);
@@ -129,6 +177,7 @@ static int op_call(lua_State *L)
         lua_gc(L, LUA_GCCOLLECT, 0); /* may close arguments: all is converted again */
     }
     for (int i = 0; i < result_count; ++i) *boxes[i] = results[i];
+    if (call.requires_grad) yl_check(L, b, yoke_tensor_set_requires_grad(results[0], 1));
 
     if (op->has_lists) lua_settop(L, given + result_count);
     if (op->op->mut_arg >= 0) {
@@ -148,7 +197,7 @@ static int op_call_list(lua_State *L)
     const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
     Binding *b = op->binding;
     const int given = lua_gettop(L), keywords = has_keywords(L, op, given);
-    if (given - keywords > op->op->arg_count) return too_many(L, op, given);
+    check_count(L, op, given - keywords);
     int64_t room = 0, count = 0;
     yoke_tensor **outs = NULL;
     Call call;
@@ -191,6 +240,29 @@ static int op_unary(lua_State *L)
     return op_call(L);
 }
 
+static int is_optional(int type)
+{
+    return type == kOptionalTensor || type == kOptionalInt || type == kOptionalInts ||
+           type == kOptionalScalar;
+}
+
+static int takes_number(int type)
+{
+    return type != kTensor && type != kOptionalTensor && type != kTensors && type != kDtype &&
+           type != kString;
+}
+
+/* The list of ints that is the last required argument, unless a number may follow it: split(x, 2, 1) is of
+ * size 2 along axis 1. */
+static int16_t spread_of(const OpBinding *op)
+{
+    int last = op->op->arg_count - 1;
+    while (last >= 0 && (op->op->args[last].has_default || is_optional(op->types[last]))) --last;
+    if (last < 0 || op->types[last] != kInts) return -1;
+    if (last + 1 < op->op->arg_count && takes_number(op->types[last + 1])) return -1;
+    return (int16_t)last;
+}
+
 static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *binding)
 {
     if (op->arg_count > YL_MAX_ARGS || op->result_count > YL_MAX_RESULTS)
@@ -200,6 +272,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
     binding->op = op;
     binding->required = 0;
     binding->has_lists = 0;
+    binding->creates = 0;
     for (int i = 0; i < op->arg_count; ++i) {
         const ArgType type = yl_arg_type(op->args[i].type);
         if (type == kArgTypeCount)
@@ -208,8 +281,10 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
                 op->name, op->args[i].type);
         binding->types[i] = (uint8_t)type;
         binding->has_lists |= type == kTensors;
+        binding->creates |= type == kDevice;
         if (!op->args[i].has_default) binding->required = i + 1;
     }
+    binding->spread = spread_of(binding);
 }
 
 static void check_built_for(lua_State *L)

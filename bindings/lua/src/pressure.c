@@ -1,28 +1,47 @@
 /*
  * Garbage pressure. To Lua a tensor is a few bytes, whatever it holds on a device, so left alone its
  * collector would let device memory fill up. Each allocation therefore counts here, and the collector is
- * told, in small steps, that the Lua heap grew in the same proportion as the live device memory: when a
- * script has allocated as much as the larger of kFloorBytes and kShare of what is live, one cycle is done.
+ * made to run as if the Lua heap grew in proportion to the live device memory.
+ *
+ * What a cycle costs goes with the Lua heap, and what it may save with the device memory allocated since the
+ * last. Most scripts have a small heap, and one cycle at once, within a few milliseconds at most, each time
+ * that kWorth bytes of device memory stand behind a byte of heap, leaves no garbage beyond those. The heap of
+ * a large host is not walked in one go, as the host would stand still: in small steps, one cycle each time
+ * that the script has allocated the larger of kFloorBytes and kShare of what is live. What dies during a
+ * cycle in steps waits for the next.
  */
 #include "bindings/lua/src/binding.h"
 
-enum { kSteps = 16 }; /* steps of one cycle */
-enum { kShare = 4 };  /* a quarter of the live bytes */
-static const int64_t kFloorBytes = 32 * 1024 * 1024;
+enum { kSteps = 16 };            /* steps of one cycle */
+enum { kShare = 4 };             /* a quarter of the live bytes */
+enum { kAtOnceKib = 16 * 1024 }; /* the largest heap that is walked in one go */
+enum { kWorth = 128 };           /* device bytes a byte of it */
+static const int64_t kFloorBytes = 32 * 1024 * 1024, kLeastBytes = 8 * 1024 * 1024;
 
 /* A cycle starts when the heap has doubled (Lua's default pause), and needs a little more to end. */
 enum { kHeapsPerCycle = 3 };
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
 
 void yl_step_collector(lua_State *L, Binding *b, yoke_tensor *made)
 {
     int64_t live = 0;
     if (yoke_memory_allocated(yoke_tensor_device(made), &live)) live = 0;
     const int64_t per_cycle = live / kShare > kFloorBytes ? live / kShare : kFloorBytes;
+    const int64_t heap_kib = lua_gc(L, LUA_GCCOUNT);
+    const int at_once = heap_kib <= kAtOnceKib;
     const int64_t steps = 1 + b->fresh_bytes * kSteps / per_cycle;
     b->fresh_bytes = 0;
-    b->step_bytes = per_cycle / kSteps;
+    b->step_bytes =
+        at_once ? clamp(heap_kib * 1024 * kWorth, kLeastBytes, per_cycle) : per_cycle / kSteps;
     if (!lua_gc(L, LUA_GCISRUNNING)) return; /* the script has stopped it and knows why */
-    const int64_t heap_kib = lua_gc(L, LUA_GCCOUNT);
+    if (at_once) {
+        lua_gc(L, LUA_GCCOLLECT);
+        return;
+    }
     const int64_t share = heap_kib * kHeapsPerCycle * (steps < kSteps ? steps : kSteps) / kSteps;
     lua_gc(L, LUA_GCSTEP, (int)(share > 0 ? share : 1));
 }

@@ -172,12 +172,14 @@ static int32_t flag_option(lua_State *L, Binding *b, const char *name)
 
 static void check_option_names(lua_State *L, Binding *b)
 {
+    static const char *const names[] = {"dtype", "enabled", "cache_enabled"};
     if (!lua_istable(L, 1)) return;
     for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
         const char *name = yl_key(L, -2);
-        if (strcmp(name, "dtype") && strcmp(name, "enabled") && strcmp(name, "cache_enabled"))
+        if (strcmp(name, names[0]) && strcmp(name, names[1]) && strcmp(name, names[2]))
             yl_raise(L, b, YOKE_E_VALUE, "autocast",
-                     "there is no option '%s'; there are dtype, enabled and cache_enabled", name);
+                     "there is no option '%s'%s; there are dtype, enabled and cache_enabled", name,
+                     yl_meant(L, name, names, 3));
     }
 }
 

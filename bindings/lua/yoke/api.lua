@@ -307,7 +307,7 @@ function yoke.devices(kind) end
 ---@return integer
 function yoke.device_count(kind) end
 
----@param kind string
+---@param kind? string without one: any accelerator
 ---@return boolean
 function yoke.is_available(kind) end
 

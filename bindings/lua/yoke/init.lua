@@ -7,11 +7,13 @@ local core = require "yoke.core"
 
 local yoke = {}
 local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, ema = true, schedules = true,
-    read_idx = true, raise = true, get_rng_state = true, set_rng_state = true, clock = true,
+    read_idx = true, raise = true, meant = true, get_rng_state = true, set_rng_state = true, clock = true,
     get_allow_tf32 = true, set_allow_tf32 = true, _select = true, _pause = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end
+
+require "yoke.habits"
 
 -- The formatter may call anything of the module, so it comes in from here.
 core.tensor_methods.__format = require("yoke.format").tensor

@@ -109,13 +109,13 @@ function yoke.gelu(x, approximate) end
 ---@overload fun(self: yoke.Tensor, options: { approximate?: string }): yoke.Tensor
 function Tensor:gelu(approximate) end
 
----x with another dtype; a copy, unless it has that dtype already.
+---x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
 ---@param x yoke.Tensor
 ---@param dtype yoke.dtype
 ---@return yoke.Tensor
 function yoke.cast(x, dtype) end
 
----x with another dtype; a copy, unless it has that dtype already.
+---x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
 ---@param dtype yoke.dtype
 ---@return yoke.Tensor
 function Tensor:cast(dtype) end
@@ -287,7 +287,7 @@ function yoke.round(x) end
 ---@return yoke.Tensor
 function Tensor:round() end
 
----x held between min and max; one of them may be absent.
+---x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
 ---@param x yoke.Tensor
 ---@param min? number|boolean
 ---@param max? number|boolean
@@ -295,7 +295,7 @@ function Tensor:round() end
 ---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
 function yoke.clamp(x, min, max) end
 
----x held between min and max; one of them may be absent.
+---x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
 ---@param min? number|boolean
 ---@param max? number|boolean
 ---@return yoke.Tensor
@@ -1242,6 +1242,7 @@ function Tensor:kl_div(target, reduction, log_target) end
 ---@param eps? number
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.layer_norm(x, normalized_shape, weight, bias, eps) end
 
 ---Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.
@@ -1251,6 +1252,7 @@ function yoke.layer_norm(x, normalized_shape, weight, bias, eps) end
 ---@param eps? number
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:layer_norm(normalized_shape, weight, bias, eps) end
 
 ---Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.
@@ -1260,6 +1262,7 @@ function Tensor:layer_norm(normalized_shape, weight, bias, eps) end
 ---@param eps? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, eps?: number|boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.rms_norm(x, normalized_shape, weight, eps) end
 
 ---Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.
@@ -1268,6 +1271,7 @@ function yoke.rms_norm(x, normalized_shape, weight, eps) end
 ---@param eps? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, eps?: number|boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:rms_norm(normalized_shape, weight, eps) end
 
 ---Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and shifts by bias [C].
@@ -1351,7 +1355,7 @@ function yoke.outer(x, y) end
 ---@return yoke.Tensor
 function Tensor:outer(y) end
 
----Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named.
+---Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.
 ---@param equation string
 ---@param tensors yoke.Tensor[]
 ---@return yoke.Tensor
@@ -1422,22 +1426,26 @@ function Tensor:scaled_mm(y, scale_x, scale_y, out_dtype) end
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.reshape(x, shape) end
 
 ---x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:reshape(shape) end
 
 ---x with another shape and the same memory; an error where strides do not allow it.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.view(x, shape) end
 
 ---x with another shape and the same memory; an error where strides do not allow it.
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:view(shape) end
 
 ---x with two axes exchanged; a view.
@@ -1457,22 +1465,26 @@ function Tensor:transpose(axis0, axis1) end
 ---@param x yoke.Tensor
 ---@param axes integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.permute(x, axes) end
 
 ---x with its axes in another order; a view.
 ---@param axes integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:permute(axes) end
 
 ---x broadcast to a shape; -1 keeps a dimension; a view.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.expand(x, shape) end
 
 ---x broadcast to a shape; -1 keeps a dimension; a view.
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:expand(shape) end
 
 ---x without axes of length 1 (all, or one); a view.
@@ -1658,32 +1670,36 @@ function yoke.masked_fill(x, mask, value) end
 ---@return yoke.Tensor
 function Tensor:masked_fill(mask, value) end
 
----x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular".
+---x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps what is left.
 ---@param x yoke.Tensor
 ---@param padding integer|integer[]
 ---@param mode? string
 ---@param value? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.pad(x, padding, mode, value) end
 
----x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular".
+---x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps what is left.
 ---@param padding integer|integer[]
 ---@param mode? string
 ---@param value? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:pad(padding, mode, value) end
 
 ---x with the order along axes reversed; a copy.
 ---@param x yoke.Tensor
 ---@param axes integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.flip(x, axes) end
 
 ---x with the order along axes reversed; a copy.
 ---@param axes integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:flip(axes) end
 
 ---x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
@@ -1705,11 +1721,13 @@ function Tensor:roll(shifts, axes) end
 ---@param x yoke.Tensor
 ---@param reps integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.tile(x, reps) end
 
 ---x repeated reps times along each axis.
 ---@param reps integer|integer[]
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:tile(reps) end
 
 ---The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
@@ -1771,7 +1789,8 @@ function Tensor:dropout(p, training) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(...: integer): yoke.Tensor
 function yoke.empty(shape, dtype, device) end
 
 ---A tensor of zeros.
@@ -1779,7 +1798,8 @@ function yoke.empty(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(...: integer): yoke.Tensor
 function yoke.zeros(shape, dtype, device) end
 
 ---A tensor of ones.
@@ -1787,7 +1807,8 @@ function yoke.zeros(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(...: integer): yoke.Tensor
 function yoke.ones(shape, dtype, device) end
 
 ---A tensor of one value; the dtype follows the value if none is given.
@@ -1796,17 +1817,17 @@ function yoke.ones(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(shape: integer|integer[], value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.full(shape, value, dtype, device) end
 
----start, start + step, … below stop; with one bound, from 0 to it.
+---start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each value towards 0, after start + i * step.
 ---@param start number|boolean
 ---@param stop? number|boolean
 ---@param step? number|boolean
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(start: number|boolean, options: { stop?: number|boolean, step?: number|boolean, dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(start: number|boolean, options: { stop?: number|boolean, step?: number|boolean, dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.arange(start, stop, step, dtype, device) end
 
 ---steps values from start to stop, both included.
@@ -1816,7 +1837,7 @@ function yoke.arange(start, stop, step, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(start: number|boolean, stop: number|boolean, steps: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(start: number|boolean, stop: number|boolean, steps: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.linspace(start, stop, steps, dtype, device) end
 
 ---An n × m matrix with ones on its diagonal.
@@ -1825,7 +1846,7 @@ function yoke.linspace(start, stop, steps, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(n: integer, options: { m?: integer, dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(n: integer, options: { m?: integer, dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.eye(n, m, dtype, device) end
 
 ---Uniform random numbers in [0, 1).
@@ -1833,7 +1854,8 @@ function yoke.eye(n, m, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(...: integer): yoke.Tensor
 function yoke.rand(shape, dtype, device) end
 
 ---Normal random numbers, mean 0 and variance 1.
@@ -1841,7 +1863,8 @@ function yoke.rand(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(...: integer): yoke.Tensor
 function yoke.randn(shape, dtype, device) end
 
 ---Random integers in [low, high).
@@ -1851,7 +1874,8 @@ function yoke.randn(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(low: integer, high: integer, shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(low: integer, high: integer, shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(low: integer, high: integer, ...: integer): yoke.Tensor
 function yoke.randint(low, high, shape, dtype, device) end
 
 ---A random permutation of 0 to n - 1.
@@ -1859,7 +1883,7 @@ function yoke.randint(low, high, shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(n: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(n: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.randperm(n, dtype, device) end
 
 ---empty with the shape, dtype and device of x.
@@ -1867,14 +1891,14 @@ function yoke.randperm(n, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.empty_like(x, dtype, device) end
 
 ---empty with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:empty_like(dtype, device) end
 
 ---zeros with the shape, dtype and device of x.
@@ -1882,14 +1906,14 @@ function Tensor:empty_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.zeros_like(x, dtype, device) end
 
 ---zeros with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:zeros_like(dtype, device) end
 
 ---ones with the shape, dtype and device of x.
@@ -1897,14 +1921,14 @@ function Tensor:zeros_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.ones_like(x, dtype, device) end
 
 ---ones with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:ones_like(dtype, device) end
 
 ---full with the shape, dtype and device of x.
@@ -1913,7 +1937,7 @@ function Tensor:ones_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.full_like(x, value, dtype, device) end
 
 ---full with the shape, dtype and device of x.
@@ -1921,7 +1945,7 @@ function yoke.full_like(x, value, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:full_like(value, dtype, device) end
 
 ---rand with the shape, dtype and device of x.
@@ -1929,14 +1953,14 @@ function Tensor:full_like(value, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.rand_like(x, dtype, device) end
 
 ---rand with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:rand_like(dtype, device) end
 
 ---randn with the shape, dtype and device of x.
@@ -1944,14 +1968,14 @@ function Tensor:rand_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.randn_like(x, dtype, device) end
 
 ---randn with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:randn_like(dtype, device) end
 
 ---randint with the shape, dtype and device of x.
@@ -1961,7 +1985,7 @@ function Tensor:randn_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.randint_like(x, low, high, dtype, device) end
 
 ---randint with the shape, dtype and device of x.
@@ -1970,5 +1994,5 @@ function yoke.randint_like(x, low, high, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function Tensor:randint_like(low, high, dtype, device) end

@@ -1,7 +1,7 @@
 --- yoke.optim: optimizers, averages of parameters and schedules over those of the C API.
 local core = require "yoke.core"
 local options = require "yoke.options"
-local read = options.read
+local read, meant = options.read, options.meant
 
 local optim = {}
 
@@ -63,7 +63,8 @@ local function check_options(kind, argument, options)
             local known = {}
             for each in pairs(kind == "SGD" and sgd_defaults or adam_defaults) do known[#known + 1] = each end
             table.sort(known)
-            core.raise("value", kind, "there is no option '" .. tostring(name) .. "'; it takes " .. table.concat(known, ", "))
+            core.raise("value", kind, ("there is no option '%s'%s; it takes %s"):format(tostring(name),
+                meant(name, known), table.concat(known, ", ")))
         end
     end
 end

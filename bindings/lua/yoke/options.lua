@@ -20,9 +20,15 @@ local function check_type(call, name, value, default)
     core.raise("type", call, ("option '%s' is %s; it takes %s"):format(name, shown(value), article(default)))
 end
 
+--- "; did you mean 'axis'?", or "" where none of a list of names is near.
+function options.meant(name, names)
+    local meant = core.meant(tostring(name), names)
+    return meant and ("; did you mean '%s'?"):format(meant) or ""
+end
+
 local function refuse_unknown(call, name, names)
     local known = #names > 0 and "there " .. (#names > 1 and "are " or "is ") .. table.concat(names, ", ") or "it takes none"
-    core.raise("value", call, ("unknown option '%s'; %s"):format(tostring(name), known))
+    core.raise("value", call, ("unknown option '%s'%s; %s"):format(tostring(name), options.meant(name, names), known))
 end
 
 --- The options that a caller gave over the defaults in `known`, a table {name = default}.

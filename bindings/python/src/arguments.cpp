@@ -1,25 +1,40 @@
 #include "arguments.h"
 
+#include "parameters.h"
+
+#include <algorithm>
+
 namespace yoke_python {
 namespace {
 
-// "takes 2 arguments (x, shape) but 3 were given"
+// What went wrong with a call, and how it is written.
+bool raise_call(const OpSpec &spec, PyObject *problem)
+{
+    PyObject *signature = problem ? signature_of(spec) : nullptr;
+    if (signature) raise_error(YOKE_E_TYPE, spec.name, "%U: %U", problem, signature);
+    Py_XDECREF(signature);
+    Py_XDECREF(problem);
+    return false;
+}
+
 bool raise_count(const OpSpec &spec, Py_ssize_t given)
 {
-    PyObject *names = PyUnicode_FromString("");
-    bool list = false;
-    for (int i = 0; names && i < spec.arg_count; i++) {
-        PyObject *longer = PyUnicode_FromFormat("%U%s%U", names, i ? ", " : "", spec.args[i].name);
-        Py_DECREF(names);
-        names = longer;
-        list |= spec.args[i].kind == ArgKind::kInts;
+    return raise_call(
+        spec, PyUnicode_FromFormat("takes at most %d argument%s but %zd were given", spec.arg_count,
+                                   spec.arg_count == 1 ? "" : "s", given));
+}
+
+// A keyword that the op does not have, and the one that was probably meant.
+bool raise_keyword(const OpSpec &spec, PyObject *name)
+{
+    const char *words[kMaxOpArgs + 1];
+    int count = 0;
+    while (count < spec.arg_count) {
+        words[count] = spec.args[count].text;
+        count++;
     }
-    if (!names) return false;
-    raise_error(YOKE_E_TYPE, spec.name, "takes at most %d argument%s (%U) but %zd were given%s",
-                spec.arg_count, spec.arg_count == 1 ? "" : "s", names, given,
-                list ? "; several numbers for one argument are written as a tuple" : "");
-    Py_DECREF(names);
-    return false;
+    if (spec.creates) words[count++] = "requires_grad";
+    return raise_call(spec, unknown_keyword(name, words, count));
 }
 
 bool same_text(PyObject *a, PyObject *b)
@@ -58,10 +73,28 @@ bool Arguments::read(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
 bool Arguments::place(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     const Py_ssize_t own = self != nullptr;
-    if (count + own > spec_.arg_count) return raise_count(spec_, count + own);
+    if (spec_.spread >= own) find_spread(args, count, own);
+    const Py_ssize_t taken = spread_count_ - 1;
+    if (count + own - taken > spec_.arg_count) return raise_count(spec_, count + own);
     if (self) objects_[0] = self;
-    for (Py_ssize_t i = 0; i < count; i++) objects_[own + i] = args[i];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const Py_ssize_t to = own + i;
+        objects_[to <= spec_.spread || !taken ? to
+                                              : std::max<Py_ssize_t>(to - taken, spec_.spread)] =
+            args[i];
+    }
     return true;
+}
+
+// The ints in place of a list: randn(2, 3).
+void Arguments::find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t own)
+{
+    const Py_ssize_t first = spec_.spread - own;
+    Py_ssize_t end = first;
+    while (end < count && is_lone_int(args[end]) && !PyBool_Check(args[end])) end++;
+    if (end - first < 2) return;
+    spread_ = args + first;
+    spread_count_ = end - first;
 }
 
 bool Arguments::place_keyword(PyObject *name, PyObject *value)
@@ -77,8 +110,7 @@ bool Arguments::place_keyword(PyObject *name, PyObject *value)
     }
     if (spec_.creates && PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0)
         return to_bool(value, {spec_.name, "requires_grad"}, &requires_grad_);
-    raise_error(YOKE_E_TYPE, spec_.name, "there is no argument '%U'", name);
-    return false;
+    return raise_keyword(spec_, name);
 }
 
 bool Arguments::convert(int i)
@@ -87,10 +119,8 @@ bool Arguments::convert(int i)
     PyObject *value = objects_[i];
     yoke_arg *to = &values_[i];  // of kind NONE: the default
     const Place place{spec_.name, arg.text};
-    if (!value && arg.required) {
-        raise_error(YOKE_E_TYPE, spec_.name, "argument '%s' is missing", arg.text);
-        return false;
-    }
+    if (!value && arg.required)
+        return raise_call(spec_, PyUnicode_FromFormat("argument '%s' is missing", arg.text));
     if (!value || (value == Py_None && arg.none)) return true;
     int32_t truth = 0;
     switch (arg.kind) {
@@ -107,7 +137,7 @@ bool Arguments::convert(int i)
             to->kind = YOKE_ARG_INT;
             return to_int64(value, place, &to->v.i);
         case ArgKind::kInts:
-            return convert_ints(place, value, to);
+            return convert_ints(place, value, spread_ && i == spec_.spread, to);
         case ArgKind::kFloat:
             to->kind = YOKE_ARG_FLOAT;
             return to_double(value, place, &to->v.f);
@@ -175,10 +205,12 @@ bool Arguments::convert_tensors(const Place &place, PyObject *value, yoke_arg *t
     return true;
 }
 
-bool Arguments::convert_ints(const Place &place, PyObject *value, yoke_arg *to)
+bool Arguments::convert_ints(const Place &place, PyObject *value, bool spread, yoke_arg *to)
 {
     std::vector<int64_t> &list = ints_[ints_count_++];
-    if (!to_ints(value, place, &list)) return false;
+    PyObject *const *from = spread ? spread_ : &value;
+    for (Py_ssize_t i = 0, count = spread ? spread_count_ : 1; i < count; i++)
+        if (!to_ints(from[i], place, &list)) return false;
     to->kind = YOKE_ARG_INTS;
     to->count = static_cast<int32_t>(list.size());
     to->v.ints = list.data();

@@ -29,15 +29,18 @@ public:
 
 private:
     bool place(PyObject *self, PyObject *const *args, Py_ssize_t count);
+    void find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t own);
     bool place_keyword(PyObject *name, PyObject *value);
     bool convert(int i);
     bool convert_tensor(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_tensors(const Place &place, PyObject *value, yoke_arg *to);
-    bool convert_ints(const Place &place, PyObject *value, yoke_arg *to);
+    bool convert_ints(const Place &place, PyObject *value, bool spread, yoke_arg *to);
     void hold(yoke_tensor *tensor);
 
     const OpSpec &spec_;
     PyObject *objects_[kMaxOpArgs] = {};  // borrowed from the caller
+    PyObject *const *spread_ = nullptr;   // the ints that stand one by one,
+    Py_ssize_t spread_count_ = 1;         // and how many they are
     yoke_arg values_[kMaxOpArgs] = {};
     std::vector<yoke_tensor *> lists_[kMaxOpLists];
     std::vector<int64_t> ints_[kMaxOpLists];

@@ -1,5 +1,6 @@
 // attributes.cpp: x.shape and the other attributes of a tensor.
 #include "convert.h"
+#include "habits.h"
 
 #include "yoke/autograd.h"
 #include "yoke/device.h"
@@ -174,6 +175,8 @@ PyGetSetDef tensor_attributes[] = {
                     set_grad),
     attribute<cuda_array_interface>("__cuda_array_interface__",
                                     "The memory as CUDA libraries of Python describe it."),
+    {"T", tensor_reversed, nullptr, "A view with the axes in reverse order.", nullptr},
+    {"mT", tensor_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
     {"closed", is_closed, nullptr, "Whether close() was called.", nullptr},
     {},
 };

@@ -139,6 +139,7 @@ private:
 void bind_devices(py::module_ &module);
 void bind_runtime(py::module_ &module);
 void bind_memory(py::module_ &module);
+void bind_storage(py::module_ &module);
 void bind_autograd(py::module_ &module);
 void bind_optimizer(py::module_ &module);
 void bind_training(py::module_ &module);

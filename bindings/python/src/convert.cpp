@@ -157,10 +157,15 @@ bool to_scalar(PyObject *value, const Place &place, yoke_arg *out)
     return to_double(value, place, &out->v.f);
 }
 
+bool is_lone_int(PyObject *value)
+{
+    return PyIndex_Check(value) && !is_tensor(value) && !has_length(value);
+}
+
 bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
 {
     int64_t number = 0;
-    if (PyIndex_Check(value) && !is_tensor(value) && !has_length(value)) {
+    if (is_lone_int(value)) {
         if (!to_int64(value, place, &number)) return false;
         out->push_back(number);
         return true;

@@ -19,6 +19,9 @@ bool to_scalar(PyObject *value, const Place &place, yoke_arg *out);
 // Whether a value is a number: Python's, or one that becomes one (NumPy's scalars) and is no array.
 bool is_number(PyObject *value);
 
+// Whether a value is one int, and neither a tensor nor a list.
+bool is_lone_int(PyObject *value);
+
 // An int or a sequence of ints, appended to `out`.
 bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out);
 

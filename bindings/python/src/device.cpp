@@ -126,6 +126,31 @@ const char *need_kind(const py::object &kind, const char *call)
     return text;
 }
 
+// The device of set_device: 0 means an accelerator, which to_device leaves to the kind that is current.
+yoke_device *accelerator_or_device(const py::object &value)
+{
+    sync_modes();
+    if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr()))
+        return need_device(value, "set_device");
+    const int64_t index = need_int(value, "set_device", "device");
+    if (index < 0 || index > INT32_MAX)
+        require(raise_error(YOKE_E_INDEX, "set_device",
+                            "argument 'device' is device %lld; indices count from 0",
+                            static_cast<long long>(index)) != nullptr);
+    yoke_device *device = nullptr;
+    yoke_status status;
+    {
+        const ReleaseGil release;  // the first look at the devices
+        status = yoke_accelerator_get(static_cast<int32_t>(index), &device);
+    }
+    if (status) {
+        raise_last_error("set_device");
+        throw py::error_already_set();
+    }
+    yoke_device_release(device);
+    return device;
+}
+
 void bind_class(py::module_ &module)
 {
     py::class_<Device>(  // whose copies are the device itself
@@ -275,8 +300,15 @@ void bind_devices(py::module_ &module)
         kind_or_none, "The number of usable devices, of one kind or all.");
     module.def(
         "is_available",
-        [](const py::object &k) { return yoke_is_available(need_kind(k, "is_available")) == 1; },
-        py::arg("kind"), "Whether a device of that kind can be used now.");
+        [](const py::object &k) {
+            const char *kind = need_text(k, "is_available", "kind");
+            const bool available = yoke_is_available(kind) == 1;
+            if (kind && !available) count_of(kind);  // an unknown kind is an error
+            return available;
+        },
+        kind_or_none,
+        "Whether a device of that kind can be used now; without one, whether any accelerator can. "
+        "ValueError for a kind that there is not.");
     module.def(
         "why_unavailable",
         [](const py::object &k) {
@@ -287,10 +319,12 @@ void bind_devices(py::module_ &module)
     module.def(
         "set_device",
         [](const py::object &d) {
-            yoke_device *device = need_device(d, "set_device");
+            yoke_device *device = accelerator_or_device(d);
             if (!override_mode("device", object_of(device))) check(yoke_set_device(device));
         },
-        py::arg("device"), "Makes a device this thread's current one.");
+        py::arg("device"),
+        "Makes a device this thread's current one. A bare index never means the CPU: while that is "
+        "the current device, it counts the first kind of accelerators that there is.");
     module.def(
         "current_device", [] { return object_of(need_device(py::none(), "current_device")); },
         "This thread's current device.");

@@ -2,6 +2,7 @@
 
 #include "yoke/runtime.h"
 
+#include <cctype>
 #include <cstdarg>
 #include <cstring>
 
@@ -139,7 +140,9 @@ PyObject *raise_error(yoke_status status, const char *call, const char *format, 
     va_start(values, format);
     PyObject *text = PyUnicode_FromFormatV(format, values);
     va_end(values);
-    PyObject *message = text ? PyUnicode_FromFormat("%s(): %U", call, text) : nullptr;
+    const bool is_operator = !std::isalpha(*call) && *call != '_';  // such as "&"
+    PyObject *message =
+        text ? PyUnicode_FromFormat(is_operator ? "%s: %U" : "%s(): %U", call, text) : nullptr;
     Py_XDECREF(text);
     return set_error(make_exception(status, message, 0, "", call));
 }

@@ -7,21 +7,8 @@
 #include "yoke/autograd.h"
 
 namespace yoke_python {
-namespace {
 
-PyObject *wrap_or_raise(yoke_status status, yoke_tensor *out)
-{
-    return status ? raise_last_error() : wrap_tensor(out);
-}
-
-template <PyObject *(*kCall)(PyObject *)>
-PyObject *with_no_arguments(PyObject *self, PyObject *)
-{
-    return kCall(self);
-}
-
-// self.to(...) with both already converted. Where nothing changes, the very same object.
-PyObject *move(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking = false)
+PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking)
 {
     yoke_tensor *tensor = tensor_argument(self, {"to", "self"});
     if (!tensor) return nullptr;
@@ -35,7 +22,20 @@ PyObject *move(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_b
         yoke_tensor_release(out);
         return new_reference(self);
     }
-    return wrap_or_raise(status, out);
+    return status ? raise_last_error() : wrap_tensor(out);
+}
+
+namespace {
+
+PyObject *wrap_or_raise(yoke_status status, yoke_tensor *out)
+{
+    return status ? raise_last_error() : wrap_tensor(out);
+}
+
+template <PyObject *(*kCall)(PyObject *)>
+PyObject *with_no_arguments(PyObject *self, PyObject *)
+{
+    return kCall(self);
 }
 
 PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
@@ -51,7 +51,7 @@ PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *
     if (!to_device(values[0], {"to", "device"}, &device)) return nullptr;
     if (values[1] != Py_None && !to_dtype(values[1], {"to", "dtype"}, &dtype)) return nullptr;
     if (!to_bool(values[2], {"to", "non_blocking"}, &non_blocking)) return nullptr;
-    return move(self, device, dtype, non_blocking != 0);
+    return move_tensor(self, device, dtype, non_blocking != 0);
 }
 
 PyObject *cpu(PyObject *self, PyObject *)
@@ -60,7 +60,7 @@ PyObject *cpu(PyObject *self, PyObject *)
     yoke_device *device = nullptr;
     const bool ok = spec && to_device(spec, {"cpu", "device"}, &device);
     Py_XDECREF(spec);
-    return ok ? move(self, device, YOKE_NONE) : nullptr;
+    return ok ? move_tensor(self, device, YOKE_NONE, false) : nullptr;
 }
 
 PyObject *pin_memory(PyObject *self, PyObject *)
@@ -211,6 +211,15 @@ PyObject *deep_copy(PyObject *self, PyObject *memo)
     return copy;
 }
 
+PyObject *reduce(PyObject *self, PyObject *)
+{
+    if (!tensor_argument(self, {"__reduce_ex__", "self"})) return nullptr;
+    PyObject *module = PyImport_ImportModule("yoke._copy");
+    PyObject *parts = module ? PyObject_CallMethod(module, "reduce", "O", self) : nullptr;
+    Py_XDECREF(module);
+    return parts;
+}
+
 template <class Function>
 PyCFunction keywords(Function *function)
 {
@@ -263,6 +272,11 @@ PyMethodDef tensor_methods[] = {
      "copy.deepcopy's way to ask for a leaf of its own with the same values and gradient. "
      "StateError\n"
      "for what is no leaf."},
+    {"__reduce_ex__", reduce, METH_O,
+     "__reduce_ex__($self, protocol, /)\n--\n\n"
+     "pickle's and copy.copy's way to ask for it: elements, layout, device and whether it requires "
+     "grad,\n"
+     "without a gradient. What shares memory in one pickle shares it again."},
     {"tolist", with_no_arguments<tensor_to_list>, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
     {"item", with_no_arguments<tensor_item>, METH_NOARGS,

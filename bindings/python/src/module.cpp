@@ -88,6 +88,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_streams(module);
     bind_runtime(module);
     bind_memory(module);
+    bind_storage(module);
     bind_modes(module);
     bind_autograd(module);
     bind_optimizer(module);

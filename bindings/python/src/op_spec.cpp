@@ -8,8 +8,12 @@ OpSpec op_specs[kOpCount];
 
 namespace {
 
-const char *const kNames[] = {
-#define YOKE_PY_OP(name, id, doc) #name,
+struct Row {
+    const char *name, *doc;
+};
+
+const Row kRows[] = {
+#define YOKE_PY_OP(name, id, doc) {#name, doc},
 #include "ops.inc"
 #undef YOKE_PY_OP
 };
@@ -82,6 +86,30 @@ int list_count(const yoke_op &op)
     return count;
 }
 
+// Whether a number may stand for the argument.
+bool takes_number(const ArgSpec &arg)
+{
+    switch (arg.kind) {
+        case ArgKind::kTensor:
+        case ArgKind::kTensors:
+        case ArgKind::kDtype:
+        case ArgKind::kString:
+            return false;
+        default:
+            return true;
+    }
+}
+
+// The list of ints that is the last required argument, as in randn(2, 3). Not where a number may follow it: split(x, 2, 1)
+// is of size 2 along axis 1.
+int spread_of(const OpSpec &spec)
+{
+    int last = spec.arg_count - 1;
+    while (last >= 0 && !spec.args[last].required) last--;
+    if (last < 0 || spec.args[last].kind != ArgKind::kInts) return -1;
+    return last + 1 < spec.arg_count && takes_number(spec.args[last + 1]) ? -1 : last;
+}
+
 bool read_op(const char *name, OpSpec *spec)
 {
     if (yoke_op_find(name, &spec->id)) {
@@ -107,6 +135,7 @@ bool read_op(const char *name, OpSpec *spec)
         if (!read_arg(op.args[i], &spec->args[i])) return false;
         spec->creates |= spec->args[i].kind == ArgKind::kDevice;
     }
+    spec->spread = spread_of(*spec);
     spec->takes_one = takes_tensors(*spec, 1);
     spec->takes_pair = takes_tensors(*spec, 2);
     spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
@@ -119,9 +148,16 @@ bool read_op(const char *name, OpSpec *spec)
 
 bool init_ops()
 {
-    for (int i = 0; i < kOpCount; i++)
-        if (!read_op(kNames[i], &op_specs[i])) return false;
+    for (int i = 0; i < kOpCount; i++) {
+        op_specs[i].doc = kRows[i].doc;
+        if (!read_op(kRows[i].name, &op_specs[i])) return false;
+    }
     return true;
+}
+
+PyObject *signature_of(const OpSpec &spec)
+{
+    return PyUnicode_FromStringAndSize(spec.doc, std::strchr(spec.doc, '\n') - spec.doc);
 }
 
 }  // namespace yoke_python

@@ -36,8 +36,10 @@ struct OpSpec {
     int32_t id;
     int arg_count;
     int result_count;  // -1 for a list
-    int mut_arg;  // the argument that is returned, or -1
+    int mut_arg;       // the argument that is returned, or -1
+    int spread;        // the list of ints that may stand one by one, or -1
     const char *name;
+    const char *doc;    // begins with the signature as Python writes it
     bool creates;       // makes its result from nothing: takes requires_grad, and may be large
     bool takes_pair;    // two tensors are a whole call
     bool takes_scalar;  // the second of a pair may be a number, or the first
@@ -47,5 +49,8 @@ struct OpSpec {
 };
 
 extern OpSpec op_specs[kOpCount];
+
+// The signature, "sum(x, axis=None, keepdim=False, dtype=None)", for an error: a new reference, or null.
+PyObject *signature_of(const OpSpec &spec);
 
 }  // namespace yoke_python

@@ -40,7 +40,7 @@ PyObject *positive(PyObject *x)
 bool refuse_modulus(PyObject *modulus)
 {
     if (modulus == Py_None) return false;
-    raise_error(YOKE_E_TYPE, "Tensor", "pow() of a tensor takes no modulus");
+    raise_error(YOKE_E_TYPE, "pow", "a tensor takes no modulus");
     return true;
 }
 
@@ -61,18 +61,18 @@ PyObject *power_in_place(PyObject *x, PyObject *y, PyObject *modulus)
 bool need_bools(PyObject *value, const char *sign, const char *function)
 {
     if (PyBool_Check(value)) return true;
-    if (!is_tensor(value))
-        return raise_error(YOKE_E_TYPE, "Tensor",
-                           "'%s' takes bool tensors and bools, not %.100s; use yoke.%s, or "
-                           "compare first",
-                           sign, Py_TYPE(value)->tp_name, function) != nullptr;
-    yoke_tensor *handle = tensor_argument(value, {"Tensor", sign});
-    if (!handle) return false;
-    const yoke_dtype dtype = yoke_tensor_dtype(handle);
-    return dtype == YOKE_BOOL ||
-           raise_error(YOKE_E_TYPE, "Tensor",
-                       "'%s' takes bool tensors, not one of %s; use yoke.%s, or compare first",
-                       sign, yoke_dtype_name(dtype), function) != nullptr;
+    const char *given = Py_TYPE(value)->tp_name;
+    if (is_tensor(value)) {
+        yoke_tensor *handle = tensor_argument(value, {sign, "x"});
+        if (!handle) return false;
+        if (yoke_tensor_dtype(handle) == YOKE_BOOL) return true;
+        given = yoke_dtype_name(yoke_tensor_dtype(handle));
+    }
+    raise_error(YOKE_E_TYPE, sign,
+                "it takes bool tensors and bools, not %.100s, which Python would take bit by bit; "
+                "use yoke.%s, or compare first",
+                given, function);
+    return false;
 }
 
 PyObject *logical(OpPlace op, PyObject *x, PyObject *y, const char *sign, const char *function)

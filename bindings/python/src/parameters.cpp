@@ -1,5 +1,9 @@
 #include "parameters.h"
 
+#include "yoke/runtime.h"
+
+#include <string>
+
 namespace yoke_python {
 namespace {
 
@@ -10,7 +14,27 @@ int find(const char *const *names, int count, PyObject *name)
     return -1;
 }
 
+bool raise_keyword(const char *call, const char *const *names, int count, PyObject *name)
+{
+    std::string known;
+    for (int i = 0; i < count; i++) known += (i ? ", " : "") + std::string(names[i]);
+    PyObject *problem = unknown_keyword(name, names, count);
+    if (problem) raise_error(YOKE_E_TYPE, call, "%U: %s(%s)", problem, call, known.c_str());
+    Py_XDECREF(problem);
+    return false;
+}
+
 }  // namespace
+
+PyObject *unknown_keyword(PyObject *name, const char *const *names, int count)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) PyErr_Clear();  // a lone surrogate, which is near to nothing
+    const char *meant = text ? yoke_meant_word(text, names, count) : nullptr;
+    return meant
+               ? PyUnicode_FromFormat("there is no argument '%U'; did you mean '%s'?", name, meant)
+               : PyUnicode_FromFormat("there is no argument '%U'", name);
+}
 
 bool read_parameters(const char *call, const char *const *names, int count, int keyword_only,
                      PyObject *const *args, Py_ssize_t given, PyObject *keywords, PyObject **values)
@@ -25,10 +49,9 @@ bool read_parameters(const char *call, const char *const *names, int count, int 
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++) {
         PyObject *name = PyTuple_GET_ITEM(keywords, i);
         const int at = find(names, count, name);
-        if (at < 0 || at < given) {
-            raise_error(YOKE_E_TYPE, call,
-                        at < 0 ? "there is no argument '%U'" : "argument '%U' is given twice",
-                        name);
+        if (at < 0) return raise_keyword(call, names, count, name);
+        if (at < given) {
+            raise_error(YOKE_E_TYPE, call, "argument '%U' is given twice", name);
             return false;
         }
         values[at] = args[given + i];

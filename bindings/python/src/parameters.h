@@ -11,4 +11,7 @@ bool read_parameters(const char *call, const char *const *names, int count, int 
                      PyObject *const *args, Py_ssize_t given, PyObject *keywords,
                      PyObject **values);
 
+// "there is no argument 'dim'; did you mean 'axis'?", of the `count` names that there are: a new reference, or null.
+PyObject *unknown_keyword(PyObject *name, const char *const *names, int count);
+
 }  // namespace yoke_python

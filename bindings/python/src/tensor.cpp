@@ -1,6 +1,7 @@
 #include "tensor.h"
 
 #include "convert.h"
+#include "habits.h"
 #include "operators.h"
 
 #include "yoke/device.h"
@@ -104,8 +105,9 @@ PyMethodDef all_methods[kOpCount + 64];
 PyMethodDef *collect_methods()
 {
     int count = 0;
-    for (const PyMethodDef *method = tensor_methods; method->ml_name; method++)
-        all_methods[count++] = *method;
+    for (const PyMethodDef *list : {tensor_methods, habit_methods})
+        for (const PyMethodDef *method = list; method->ml_name; method++)
+            all_methods[count++] = *method;
     op_methods(all_methods + count);
     return all_methods;
 }

@@ -83,6 +83,9 @@ private:
 // Whether reading this tensor may take long: large, or on a device that runs on its own.
 bool may_wait(yoke_tensor *tensor);
 
+// self.to(device, dtype), for null or NONE what it has; where nothing changes, the very same object.
+PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking);
+
 // The pieces that the type is put together from.
 extern PyMethodDef tensor_methods[];        // methods.cpp, ends with a null entry
 extern PyGetSetDef tensor_attributes[];     // attributes.cpp

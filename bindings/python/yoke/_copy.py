@@ -1,8 +1,9 @@
-"""Tensors in copy.deepcopy, and so modules: best = copy.deepcopy(net)."""
+"""Tensors in copy and pickle, and so modules and optimizers: best = copy.deepcopy(net), pickle.dumps(net)."""
 
 from __future__ import annotations
 
 import copy
+import weakref
 from typing import Any
 
 from yoke import _yoke
@@ -24,3 +25,54 @@ def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
         result.requires_grad_(True)
         result.grad = copy.deepcopy(tensor.grad, memo)
     return result
+
+
+# ---- Pickle --------------------------------------------------------------------------------------------------------------
+
+
+class _Storage:
+    """The memory behind tensors, as one object while somebody pickles them: pickle writes one object once."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.bytes = _yoke._view_storage(tensor, _yoke.uint8, (tensor.storage_nbytes(),), None, 0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_storage, (str(self.bytes.device), memoryview(self.bytes.cpu()).tobytes())  # type: ignore[arg-type]
+
+
+# By the storage's number, which no other has while this one lives. A pickler keeps what it has written until it ends.
+_storages: weakref.WeakValueDictionary[int, _Storage] = weakref.WeakValueDictionary()
+
+
+def _storage_of(tensor: Tensor) -> _Storage:
+    found = _storages.get(tensor.storage_id())
+    if found is None:
+        found = _storages[tensor.storage_id()] = _Storage(tensor)
+    return found
+
+
+def reduce(tensor: Tensor) -> tuple[Any, ...]:
+    """What pickle and copy.copy make it of again. As in PyTorch the gradient stays behind, and the record of gradients too."""
+    layout = (tensor.dtype, _yoke._storage_offset(tensor), tensor.shape, tensor.strides)
+    parts = (_rebuild, (type(tensor), _storage_of(tensor), *layout, tensor.requires_grad))
+    state = getattr(tensor, "__dict__", None)
+    return (*parts, state) if state else parts
+
+
+def _read_storage(spec: str, data: bytes) -> Tensor:
+    try:
+        return _yoke.tensor(data, dtype=_yoke.uint8, device=spec)
+    except _yoke.DeviceUnavailableError as error:
+        told = _yoke.DeviceUnavailableError(f"a tensor of {spec} was pickled, and it comes back to {spec} alone: {error}; "
+                                            "pickle x.cpu(), or what state_dict() gives with every tensor on the CPU")
+        told.call = error.call
+        raise told from None
+
+
+def _rebuild(kind: type[Tensor], storage: Any, dtype: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...],
+             requires_grad: bool) -> Tensor:
+    memory = storage.bytes if isinstance(storage, _Storage) else storage  # of copy.copy, which shares it
+    result = _yoke._view_storage(memory, dtype, shape, strides, offset)
+    if kind is not Tensor:
+        result = Tensor.__new__(kind, result)
+    return result.requires_grad_(True) if requires_grad else result

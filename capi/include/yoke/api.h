@@ -537,6 +537,12 @@ typedef struct yoke_api {
     const char *(*path_label)(int32_t path);
     yoke_status (*log_add_callback)(yoke_log_fn fn, void *user, yoke_drop_fn drop, int64_t *id);
     yoke_status (*log_remove_callback)(int64_t id);
+    int64_t (*tensor_storage_offset)(yoke_tensor *tensor);
+    yoke_status (*tensor_view_storage)(yoke_tensor *tensor, yoke_dtype dtype, const int64_t *shape,
+                                       const int64_t *strides, int64_t ndim, int64_t offset,
+                                       yoke_tensor **out);
+    yoke_status (*accelerator_get)(int32_t index, yoke_device **out);
+    const char *(*meant_word)(const char *text, const char *const *words, int64_t count);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

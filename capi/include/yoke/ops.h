@@ -76,7 +76,8 @@ YOKE_API yoke_status yoke_tanh(yoke_tensor *x, yoke_tensor **out);
  * [any-thread] */
 YOKE_API yoke_status yoke_gelu(yoke_tensor *x, const char *approximate, yoke_tensor **out);
 
-/* x with another dtype; a copy, unless it has that dtype already.
+/* x with another dtype; a copy, unless it has that dtype already. Floats become integers towards
+ *     0, held within the bounds of the dtype; NaN becomes 0.
  * cast(x: tensor, dtype: dtype) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_cast(yoke_tensor *x, yoke_dtype dtype, yoke_tensor **out);
@@ -167,7 +168,8 @@ YOKE_API yoke_status yoke_ceil(yoke_tensor *x, yoke_tensor **out);
  * [any-thread] */
 YOKE_API yoke_status yoke_round(yoke_tensor *x, yoke_tensor **out);
 
-/* x held between min and max; one of them may be absent.
+/* x held between min and max; one of them may be absent. The gradient at a bound is 1, as
+ *     between them.
  * clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_clamp(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max,
@@ -682,7 +684,7 @@ YOKE_API yoke_status yoke_matmul(yoke_tensor *x, yoke_tensor *y, yoke_tensor **o
 YOKE_API yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 
 /* Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not
- *     named.
+ *     named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.
  * einsum(equation: str, tensors: tensors) -> tensor
  * Under autocast it runs in the autocast dtype. [any-thread] */
 YOKE_API yoke_status yoke_einsum(const char *equation, yoke_tensor *const *tensors,
@@ -837,7 +839,7 @@ YOKE_API yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, const y
 
 /* x with more elements at the ends of its last axes: padding is (before, after) for the last
  *     axis, then for the one before it; mode is "constant", "reflect", "replicate" or
- *     "circular".
+ *     "circular"; negative numbers take elements away, before "circular" wraps what is left.
  * pad(x: tensor, padding: ints, mode: str = "constant", value: scalar = 0) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_pad(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
@@ -911,7 +913,8 @@ YOKE_API yoke_status yoke_ones(const int64_t *shape, int64_t shape_count, yoke_d
 YOKE_API yoke_status yoke_full(const int64_t *shape, int64_t shape_count, const yoke_scalar *value,
                                yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
 
-/* start, start + step, … below stop; with one bound, from 0 to it.
+/* start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each
+ *     value towards 0, after start + i * step.
  * arange(start: scalar, stop: scalar? = none, step: scalar = 1, dtype: dtype = none, device:
  *     device = none) -> plain
  * [any-thread] */

@@ -83,6 +83,17 @@ YOKE_API uint64_t yoke_tensor_storage_id(yoke_tensor *tensor);
 /* Bytes of the whole storage, of which the tensor may see a part; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor);
 
+/* Bytes from the beginning of the storage to the first element; -1 on NULL. [any-thread] */
+YOKE_API int64_t yoke_tensor_storage_offset(yoke_tensor *tensor);
+
+/* Another view of the whole storage behind a tensor, whatever the tensor itself sees of it and without a record of
+ * gradients: `dtype`, `shape` and `strides` of `ndim` numbers (NULL: row-major), the first element `offset` bytes in. With
+ * it, and the bytes of a storage as uint8, tensors that share memory are saved and come back sharing it.
+ * Errors: VALUE for what does not lie within the storage, or an offset that is not aligned. [any-thread] */
+YOKE_API yoke_status yoke_tensor_view_storage(yoke_tensor *tensor, yoke_dtype dtype,
+                                              const int64_t *shape, const int64_t *strides,
+                                              int64_t ndim, int64_t offset, yoke_tensor **out);
+
 /* 1 if the bytes that the two may reach overlap, else 0; -1 if either is NULL. [any-thread] */
 YOKE_API int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b);
 

@@ -230,6 +230,19 @@ function Module:to(...)
     return self
 end
 
+--- The same as to() of a floating dtype or of the CPU.
+function Module:half() return self:to "float16" end
+function Module:bfloat16() return self:to "bfloat16" end
+function Module:float() return self:to "float32" end
+function Module:double() return self:to "float64" end
+function Module:cpu() return self:to "cpu" end
+
+--- to() a CUDA device: the current one, or the first, or the one of an index.
+function Module:cuda(device)
+    local there <close> = core.zeros({ 0 }, { device = "cpu" }):cuda(device)
+    return self:to(there.device)
+end
+
 -- The entries {name, value} of parameters and persistent buffers, under every name that they have.
 local function state(call, module)
     local list = {}

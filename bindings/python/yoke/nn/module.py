@@ -72,7 +72,8 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         # Reached where ordinary look-up fails.
-        for table in (self._parameters, self._buffers, self._modules):
+        own = vars(self)  # which has no tables yet where pickle makes an object bare
+        for table in (own.get("_parameters", {}), own.get("_buffers", {}), own.get("_modules", {})):
             if name in table:
                 return table[name]
         raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
@@ -226,6 +227,25 @@ class Module:
                             moved[id(value)] = _moved(value, device, dtype)
                         table[name] = moved[id(value)]  # type: ignore[assignment]
         return self
+
+    def cuda(self: M, device: Device | str | int | None = None) -> M:
+        """to() a CUDA device: the current one, or the first, or the one of an index."""
+        return self.to(_yoke.zeros((0,), device="cpu").cuda(device).device)
+
+    def cpu(self: M) -> M:
+        return self.to("cpu")
+
+    def half(self: M) -> M:
+        return self.to(_yoke.float16)
+
+    def bfloat16(self: M) -> M:
+        return self.to(_yoke.bfloat16)
+
+    def float(self: M) -> M:
+        return self.to(_yoke.float32)
+
+    def double(self: M) -> M:
+        return self.to(_yoke.float64)
 
     # ---- State -----------------------------------------------------------------------------------------------
 

@@ -51,10 +51,13 @@ class Optimizer:
         params = param_group["params"]
         full = {**self.defaults, **param_group, "params":
                 [params] if isinstance(params, Tensor) else listed(self._KIND, "params", params, "tensors")}
-        self._core.add_group(full["params"], full)
-        self.param_groups.append(full)
-        self._told.append(self._options_of(full))
-        self._params.append(tuple(full["params"]))
+        self._add(full)
+
+    def _add(self, group: dict[str, Any]) -> None:
+        self._core.add_group(group["params"], group)
+        self.param_groups.append(group)
+        self._told.append(self._options_of(group))
+        self._params.append(tuple(group["params"]))
 
     def _options_of(self, group: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([group[name] for name in self._OPTIONS])
@@ -136,6 +139,23 @@ class Optimizer:
             self._tell()
             self._set_state(before)
             raise
+
+    _OF_THE_CORE: ClassVar[tuple[str, ...]] = ("_core", "_told", "_params")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: tensors, options and state; the core's part is made again of them."""
+        own = {name: value for name, value in vars(self).items() if name not in self._OF_THE_CORE}
+        return {**own, "state": self.state_dict()["state"]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = dict(state)
+        values, groups = own.pop("state"), own.pop("param_groups")
+        vars(self).update(own)
+        self._core = _yoke._Optimizer(self._KIND, self.defaults)
+        self.param_groups, self._told, self._params = [], [], []
+        for group in groups:
+            self._add(dict(group))
+        self._set_state(values)
 
     def _set_state(self, state: dict[int, dict[str, Any]]) -> None:
         for number, (group, index, param) in enumerate(self._places()):

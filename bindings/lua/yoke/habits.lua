@@ -1,0 +1,47 @@
+--- PyTorch's spellings of what a tensor has by another name: x:half(), x:size(0), x:cuda().
+local core = require "yoke.core"
+
+local methods = core.tensor_methods
+
+local dtypes = { half = "float16", bfloat16 = "bfloat16", float = "float32", double = "float64", int = "int32", long = "int64",
+    bool = "bool" }
+for name, dtype in pairs(dtypes) do
+    methods[name] = function(tensor) return methods.to(tensor, dtype) end
+end
+
+--- The shape, a list that counts from 1 as Lua's do, or the length of one axis, which counts from 0.
+function methods.size(tensor, axis)
+    local shape = tensor.shape
+    if axis == nil then return shape end
+    if math.type(axis) ~= "integer" then
+        core.raise("type", "size", ("argument 'axis' is %s; it takes an integer"):format(tostring(axis)))
+    end
+    local place = axis < 0 and axis + #shape or axis
+    if place < 0 or place >= #shape then
+        core.raise("index", "size", ("axis %d is out of range for a tensor of %d axes"):format(axis, #shape))
+    end
+    return shape[place + 1]
+end
+
+function methods.dim(tensor) return tensor.ndim end
+
+function methods.zero_(tensor) return methods.fill_(tensor, 0) end
+
+-- The current CUDA device, or the first.
+local function default_cuda()
+    local current = core.current_device()
+    return current.kind == "cuda" and current or "cuda"
+end
+
+--- The tensor on a CUDA device: the current one, or the first, or the one of an index.
+function methods.cuda(tensor, device)
+    if device == nil then
+        device = default_cuda()
+    elseif math.type(device) == "integer" then
+        device = "cuda:" .. device
+    elseif not tostring(device):find "^cuda" then
+        core.raise("value", "cuda", ("argument 'device' is %s, which is no CUDA device; to(\"%s\") moves there"):format(
+            tostring(device), tostring(device)))
+    end
+    return methods.to(tensor, device)
+end

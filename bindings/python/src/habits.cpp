@@ -1,0 +1,161 @@
+#include "habits.h"
+
+#include "convert.h"
+#include "invoke.h"
+#include "parameters.h"
+
+#include "yoke/device.h"
+
+#include <cstring>
+
+namespace yoke_python {
+namespace {
+
+template <yoke_dtype kDtype>
+PyObject *as_dtype(PyObject *self, PyObject *)
+{
+    return move_tensor(self, nullptr, kDtype, false);
+}
+
+// The current CUDA device, or the first.
+bool default_cuda(const Place &place, yoke_device **out)
+{
+    if (!to_device_or_current(Py_None, place, out)) return false;
+    if (std::strcmp(yoke_device_kind(*out), "cuda") == 0) return true;
+    PyObject *spec = PyUnicode_FromString("cuda");
+    const bool ok = spec && to_device(spec, place, out);
+    Py_XDECREF(spec);
+    return ok;
+}
+
+// cuda(1) is "cuda:1", whatever the current device is.
+bool cuda_device(PyObject *value, const Place &place, yoke_device **out)
+{
+    if (value == Py_None) return default_cuda(place, out);
+    if (PyLong_Check(value) && !PyBool_Check(value)) {
+        PyObject *spec = PyUnicode_FromFormat("cuda:%S", value);
+        const bool ok = spec && to_device(spec, place, out);
+        Py_XDECREF(spec);
+        return ok;
+    }
+    if (!to_device(value, place, out)) return false;
+    if (std::strcmp(yoke_device_kind(*out), "cuda") == 0) return true;
+    raise_error(YOKE_E_VALUE, place.call,
+                "argument 'device' is %s, which is no CUDA device; to(\"%s\") moves there",
+                yoke_device_spec(*out), yoke_device_spec(*out));
+    return false;
+}
+
+PyObject *cuda(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"device", "non_blocking"};
+    PyObject *values[2] = {Py_None, Py_False};
+    yoke_device *device = nullptr;
+    int32_t non_blocking = 0;
+    if (!tensor_argument(self, {"cuda", "self"}) ||
+        !read_parameters("cuda", kNames, 2, 0, args, count, keywords, values) ||
+        !cuda_device(values[0], {"cuda", "device"}, &device) ||
+        !to_bool(values[1], {"cuda", "non_blocking"}, &non_blocking))
+        return nullptr;
+    return move_tensor(self, device, YOKE_NONE, non_blocking != 0);
+}
+
+PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"axis"};
+    PyObject *values[1] = {Py_None};
+    yoke_tensor *tensor = tensor_argument(self, {"size", "self"});
+    if (!tensor || !read_parameters("size", kNames, 1, 0, args, count, keywords, values))
+        return nullptr;
+    const Hold hold(tensor);
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    int64_t axis = 0;
+    if (values[0] == Py_None) return int_tuple(yoke_tensor_shape(tensor), ndim);
+    if (!to_int64(values[0], {"size", "axis"}, &axis)) return nullptr;
+    if (axis < -ndim || axis >= ndim)
+        return raise_error(YOKE_E_INDEX, "size",
+                           "axis %lld is out of range for a tensor of %lld axes",
+                           static_cast<long long>(axis), static_cast<long long>(ndim));
+    return PyLong_FromLongLong(yoke_tensor_shape(tensor)[axis < 0 ? axis + ndim : axis]);
+}
+
+PyObject *dim(PyObject *self, PyObject *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"dim", "self"});
+    return tensor ? PyLong_FromLongLong(yoke_tensor_ndim(tensor)) : nullptr;
+}
+
+PyObject *zero(PyObject *self, PyObject *)
+{
+    if (!tensor_argument(self, {"zero_", "self"})) return nullptr;
+    PyObject *number = PyLong_FromLong(0);
+    PyObject *result = number ? invoke(kOp_fill_, self, &number, 1, nullptr) : nullptr;
+    Py_XDECREF(number);
+    return result;
+}
+
+template <class Function>
+PyCFunction keywords(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
+
+}  // namespace
+
+PyObject *tensor_reversed(PyObject *self, void *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"T", "self"});
+    if (!tensor) return nullptr;
+    int64_t axes[YOKE_MAX_NDIM];
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    for (int64_t i = 0; i < ndim; i++) axes[i] = ndim - 1 - i;
+    PyObject *order = int_tuple(axes, ndim);
+    PyObject *result = order ? invoke(kOp_permute, self, &order, 1, nullptr) : nullptr;
+    Py_XDECREF(order);
+    return result;
+}
+
+PyObject *tensor_transposed(PyObject *self, void *)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"mT", "self"});
+    if (!tensor) return nullptr;
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    if (ndim < 2)
+        return raise_error(
+            YOKE_E_VALUE, "mT",
+            "the tensor has %lld axes; a matrix, or a batch of them, has two or more",
+            static_cast<long long>(ndim));
+    PyObject *axes[2] = {PyLong_FromLong(-2), PyLong_FromLong(-1)};
+    PyObject *result = axes[0] && axes[1] ? invoke(kOp_transpose, self, axes, 2, nullptr) : nullptr;
+    Py_XDECREF(axes[0]);
+    Py_XDECREF(axes[1]);
+    return result;
+}
+
+PyMethodDef habit_methods[] = {
+    {"half", as_dtype<YOKE_F16>, METH_NOARGS,
+     "half($self, /)\n--\n\nThe same as to(yoke.float16)."},
+    {"bfloat16", as_dtype<YOKE_BF16>, METH_NOARGS,
+     "bfloat16($self, /)\n--\n\nThe same as to(yoke.bfloat16)."},
+    {"float", as_dtype<YOKE_F32>, METH_NOARGS,
+     "float($self, /)\n--\n\nThe same as to(yoke.float32)."},
+    {"double", as_dtype<YOKE_F64>, METH_NOARGS,
+     "double($self, /)\n--\n\nThe same as to(yoke.float64)."},
+    {"int", as_dtype<YOKE_I32>, METH_NOARGS, "int($self, /)\n--\n\nThe same as to(yoke.int32)."},
+    {"long", as_dtype<YOKE_I64>, METH_NOARGS, "long($self, /)\n--\n\nThe same as to(yoke.int64)."},
+    {"bool", as_dtype<YOKE_BOOL>, METH_NOARGS, "bool($self, /)\n--\n\nThe same as to(yoke.bool)."},
+    {"cuda", keywords(cuda), kKeywords,
+     "cuda($self, /, device=None, non_blocking=False)\n--\n\n"
+     "The tensor on a CUDA device: the current one, or the first, or the one of an index.\n"
+     "DeviceUnavailableError says why there is none."},
+    {"size", keywords(size), kKeywords,
+     "size($self, /, axis=None)\n--\n\nThe shape, or the length of one axis."},
+    {"dim", dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of axes; the same as ndim."},
+    {"zero_", zero, METH_NOARGS,
+     "zero_($self, /)\n--\n\nSets every element to 0; returns the tensor."},
+    {},
+};
+
+}  // namespace yoke_python

@@ -1,0 +1,148 @@
+-- What users of PyTorch write out of habit works, or the error says how it is written here.
+local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
+local it, fails = support.leak_free(it), support.fails
+
+local function x() return yoke.arange(6):reshape { 2, 3 } end
+
+describe("shapes one by one", function()
+    it("make tensors", function()
+        for _, name in ipairs { "empty", "zeros", "ones", "rand", "randn" } do
+            assert.same({ 2, 3 }, yoke[name](2, 3).shape)
+            assert.same({ 2, 0, 3 }, yoke[name](2, 0, 3, { dtype = "float64" }).shape)
+            assert.equal("float64", yoke[name](2, 3, "float64").dtype)
+            assert.same({ 2 }, yoke[name](2, {}).shape)
+        end
+        assert.same({ 2, 3 }, yoke.randint(0, 9, 2, 3).shape)
+        assert.same({ 4, 5 }, yoke.randint(0, 9, 4, 5, { dtype = "int32" }).shape)
+    end)
+
+    it("arrange them", function()
+        assert.same(x():reshape({ 3, -1 }):tolist(), x():reshape(3, -1):tolist())
+        assert.same({ 6, 1 }, yoke.view(x(), 6, 1).shape)
+        assert.same({ 3, 1, 2 }, x():unsqueeze(0):permute(2, 0, 1).shape)
+        assert.same({ 4, 2, 3 }, x():expand(4, 2, 3).shape)
+        assert.same({ 4, 3 }, x():tile(2, 1).shape)
+        assert.same({ { 5, 4, 3 }, { 2, 1, 0 } }, x():flip(0, 1):tolist())
+        assert.same({ { 7, 0, 1, 2 }, { 7, 3, 4, 5 } }, x():pad(1, 0, "constant", 7):tolist())
+        local scaled = yoke.layer_norm(x():float(), 2, 3, yoke.full({ 2, 3 }, 2.), { eps = 0.5 })
+        assert.same(yoke.layer_norm(x():float(), { 2, 3 }, yoke.full({ 2, 3 }, 2.), { eps = 0.5 }):tolist(), scaled:tolist())
+    end)
+
+    it("leave alone what may be another argument", function()
+        local parts = yoke.arange(10):reshape(2, 5):split(2, 1)
+        assert.same({ 2, 2 }, parts[1].shape)
+        assert.same({ 2, 1 }, parts[3].shape)
+        assert.same({ 3, 0, 1, 2 }, yoke.arange(4):roll(1, 0):tolist())
+    end)
+
+    it("are refused where they do not fit", function()
+        fails("type", { "zeros", "'dtype'" }, yoke.zeros, 2, 3.5)
+        fails("value", "given twice", yoke.zeros, 2, 3, { shape = 3 })
+        fails("value", "7 arguments; it takes at most 4: full", yoke.full, 1, 2, 3, 4, 5, 6, 7)
+        local many = {}
+        for i = 1, 100 do many[i] = 1 end
+        fails("value", "100 integers", yoke.ones, table.unpack(many))
+    end)
+end)
+
+describe("a creator", function()
+    it("takes requires_grad", function()
+        for _, name in ipairs { "empty", "zeros", "ones", "rand", "randn" } do
+            assert.is_true(yoke[name]({ 2 }, { requires_grad = true }).requires_grad)
+            assert.is_false(yoke[name](2, 2, { requires_grad = false }).requires_grad)
+        end
+        assert.is_true(yoke.full({ 2 }, 1.5, { requires_grad = true }).requires_grad)
+        assert.is_true(yoke.zeros_like(yoke.ones(2), { requires_grad = true }).requires_grad)
+        assert.is_true(yoke.linspace(0, 1, 3, { requires_grad = true }).requires_grad)
+        fails("type", "int64", yoke.randperm, 3, { requires_grad = true })
+        fails("type", "'requires_grad' is a number", yoke.ones, 2, { requires_grad = 1 })
+        fails("value", "there is no argument 'requires_grad'", yoke.relu, yoke.ones(2), { requires_grad = true })
+    end)
+end)
+
+describe("an unknown keyword", function()
+    it("names the one that was meant, and shows the signature", function()
+        fails("value", { "there is no argument 'dim'; did you mean 'axis'?: sum(x: tensor, axis" }, yoke.sum, x(), { dim = 0 })
+        fails("value", "did you mean 'dtype'?: zeros(shape: ints", yoke.zeros, 2, 3, { dtpye = "float16" })
+        fails("value", "did you mean 'requires_grad'?", yoke.zeros, 2, { require_grad = true })
+        fails("value", "did you mean 'keepdim'?", yoke.sum, x(), 0, { keepdims = true })
+        fails("value", "'colour': softmax(x: tensor", yoke.softmax, x(), { colour = 1 })
+        fails("value", "did you mean 'device'?", x().to, x(), { devise = "cpu" })
+        fails("value", "did you mean 'dtype'?", yoke.tensor, { 1 }, { type = "float16" })
+        fails("value", "did you mean 'momentum'?", yoke.optim.SGD, { yoke.ones(1, { requires_grad = true }) },
+            { lr = 1, momentun = 1 })
+    end)
+end)
+
+describe("PyTorch's spellings", function()
+    it("cast", function()
+        local kinds = { half = "float16", bfloat16 = "bfloat16", float = "float32", double = "float64", int = "int32",
+            long = "int64", bool = "bool" }
+        for method, dtype in pairs(kinds) do
+            local y = yoke.tensor { 0, 2.5 }
+            assert.equal(dtype, y[method](y).dtype)
+            assert.same(y:to(dtype):tolist(), y[method](y):tolist())
+        end
+    end)
+
+    it("cast and move modules", function()
+        local net = yoke.nn.Sequential(yoke.nn.Linear(2, 2), yoke.nn.BatchNorm1d(2))
+        for method, dtype in pairs { half = "float16", bfloat16 = "bfloat16", double = "float64", float = "float32" } do
+            assert.equal(net, net[method](net))
+            for _, parameter in ipairs(net:parameters()) do assert.equal(dtype, parameter.dtype) end
+        end
+        assert.equal(net, net:cpu())
+        if not yoke.is_available "cuda" then fails("unavailable", "cuda", net.cuda, net) end
+        net:close()
+    end)
+
+    it("tell sizes and transpose", function()
+        local y = yoke.zeros(2, 3, 4)
+        assert.same({ 2, 3, 4 }, y:size())
+        assert.same({ 2, 4, 3 }, { y:size(0), y:size(-1), y:dim() })
+        fails("index", "axis 3 is out of range for a tensor of 3 axes", y.size, y, 3)
+        fails("type", "'axis' is 1.5", y.size, y, 1.5)
+        assert.same({ { 0, 3 }, { 1, 4 }, { 2, 5 } }, x().T:tolist())
+        assert.same({ 4, 3, 2 }, y.T.shape)
+        assert.same({ 2, 4, 3 }, y.mT.shape)
+        fails("value", "has 1 axes; a matrix", function() return yoke.arange(3).mT end)
+        local w = yoke.ones(2, 3, { requires_grad = true })
+        yoke.matmul(w.T, yoke.ones(2)):sum():backward()
+        assert.same({ 2, 3 }, w.grad.shape)
+    end)
+
+    it("fill, and say that a tensor is closed", function()
+        local y = yoke.ones(2, 2)
+        assert.equal(y, y:zero_())
+        assert.same({ { 0, 0 }, { 0, 0 } }, y:tolist())
+        y:close()
+        for _, name in ipairs { "half", "size", "dim", "zero_", "cuda" } do fails("closed", "closed", y[name], y) end
+        fails("closed", "closed", function() return y.T end)
+        fails("closed", "closed", function() return y.mT end)
+    end)
+end)
+
+describe("a device", function()
+    it("is asked for by kind, or as any accelerator", function()
+        assert.equal(yoke.is_available "cuda", yoke.is_available())
+        fails("value", "did you mean 'cuda'?", yoke.is_available, "gpu")
+        fails("value", "did you mean 'cpu'?", yoke.is_available, "cpy")
+    end)
+
+    it("is never the CPU for a bare index", function()
+        local before <const> = yoke.current_device()
+        yoke.set_device "cpu"
+        if yoke.is_available() then
+            yoke.set_device(0)
+            assert.not_equal("cpu", yoke.current_device().kind)
+            assert.equal("cuda:0", tostring(x():cuda(0).device))
+        else
+            fails("unavailable", { "no accelerator for the index 0", "\"cpu\" names the processor", "cuda: " }, yoke.set_device, 0)
+            fails("unavailable", yoke.why_unavailable "cuda", x().cuda, x())
+            fails("unavailable", yoke.why_unavailable "cuda", x().cuda, x(), 1)
+        end
+        fails("value", "'device' is cpu, which is no CUDA device", x().cuda, x(), "cpu")
+        yoke.set_device(before)
+    end)
+end)

@@ -1,0 +1,243 @@
+"""What users of PyTorch write out of habit works, or the error says how it is written here."""
+
+import inspect
+
+import pytest
+
+import yoke
+from yoke import nn
+
+CREATORS = {"empty": (), "zeros": (), "ones": (), "rand": (), "randn": (), "randint": (0, 9)}
+
+
+
+
+# ---- Shapes one by one -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", CREATORS)
+def test_a_shape_may_stand_one_by_one(op):
+    make, first = getattr(yoke, op), CREATORS[op]
+    assert make(*first, 2, 3).shape == make(*first, (2, 3)).shape == (2, 3)
+    assert make(*first, 2, 0, 3, dtype="float64", device="cpu").dtype == yoke.float64
+    assert make(*first, 2, 3, yoke.float64).dtype == yoke.float64
+    assert make(*first, 4).shape == (4,)
+    assert make(*first, 2, 3, dtype=yoke.float32, requires_grad=True).requires_grad
+
+
+X = yoke.arange(6).reshape(2, 3)
+
+
+@pytest.mark.parametrize("one, listed", [
+    (lambda: X.reshape(3, -1), lambda: X.reshape((3, -1))),
+    (lambda: yoke.reshape(X, 3, 2, 1), lambda: yoke.reshape(X, (3, 2, 1))),
+    (lambda: X.view(6, 1), lambda: X.view((6, 1))),
+    (lambda: X.permute(1, 0), lambda: X.permute((1, 0))),
+    (lambda: X.unsqueeze(0).permute(2, 0, -2), lambda: X.unsqueeze(0).permute((2, 0, -2))),
+    (lambda: X.expand(4, 2, 3), lambda: X.expand((4, 2, 3))),
+    (lambda: X.tile(2, 1), lambda: X.tile((2, 1))),
+    (lambda: X.flip(0, 1), lambda: X.flip((0, 1))),
+    (lambda: X.pad(1, 2), lambda: X.pad((1, 2))),
+    (lambda: X.pad(1, 0, "constant", 7), lambda: X.pad((1, 0), "constant", 7)),
+    (lambda: yoke.layer_norm(X.float(), 2, 3, eps=0.5), lambda: yoke.layer_norm(X.float(), (2, 3), eps=0.5)),
+    (lambda: yoke.layer_norm(X.float(), 2, 3, yoke.full((2, 3), 2.0)),
+     lambda: yoke.layer_norm(X.float(), (2, 3), yoke.full((2, 3), 2.0))),
+])
+def test_a_list_of_ints_may_stand_one_by_one(one, listed):
+    assert one().tolist() == listed().tolist()
+
+
+def test_a_number_that_may_mean_another_argument_still_does():
+    parts = yoke.arange(10).reshape(2, 5).split(2, 1)
+    assert [part.shape for part in parts] == [(2, 2), (2, 2), (2, 1)]
+    assert yoke.arange(4).roll(1, 0).tolist() == [3, 0, 1, 2]
+    assert yoke.full((2, 3), 4).shape == (2, 3) and yoke.zeros((2, 3), None, "cpu").shape == (2, 3)
+
+
+def test_every_op_of_the_table_keeps_the_rule():
+    """The list is the last required argument and no number may follow it: then, and only then, two ints may stand in it."""
+    found = set()
+    for op in dir(yoke):
+        function = getattr(yoke, op)
+        if not inspect.isbuiltin(function) or not getattr(function, "__text_signature__", None):
+            continue
+        names = list(inspect.signature(function).parameters.values())
+        lists = [p for p in names if p.name in ("shape", "axes", "reps", "padding", "normalized_shape", "shifts", "size")
+                 and p.default is p.empty]
+        if lists and names[0].name in ("x", "shape", "low"):
+            found.add(op)
+            try:
+                function(*[X.float() if p.name == "x" else 1 for p in names[:names.index(lists[0])]], 1, 2, 1, 1, 1, 1, 1)
+            except yoke.TypeError as error:
+                assert "takes at most" in str(error) and op in ("split", "roll", "full"), (op, str(error))
+            except (yoke.ValueError, yoke.IndexError):
+                pass  # a shape that does not fit, which was read as one
+            else:
+                assert op not in ("split", "roll", "full")
+    assert found >= {"zeros", "randint", "reshape", "view", "permute", "expand", "tile", "flip", "pad", "split", "roll",
+                     "layer_norm", "full"}
+
+
+@pytest.mark.parametrize("call, told", [
+    (lambda: X.reshape(3, 2.0), "reshape"),
+    (lambda: yoke.zeros(2, True), "zeros"),
+    (lambda: X.reshape(2, 3, shape=(2, 3)), "argument 'shape' is given twice"),
+    (lambda: X.reshape(), r"argument 'shape' is missing: reshape\(x, shape\)"),
+    (lambda: X.permute(0), "permute"),
+    (lambda: yoke.ones(*[1] * 100), "ones: .*100"),
+    (lambda: X.sum(0, True, None, 3, 4), r"takes at most 4 arguments but 6 were given: sum\(x, axis=None, keepdim=False"),
+])
+def test_what_cannot_be_one_by_one_is_refused(call, told):
+    with pytest.raises((yoke.TypeError, yoke.ValueError), match=told):
+        call()
+
+
+# ---- Keywords --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call, meant", [
+    (lambda: X.sum(dim=0), "axis"),
+    (lambda: X.sum(axs=0), "axis"),
+    (lambda: X.flip(dims=(0,)), "axes"),
+    (lambda: X.sum(0, keepdims=True), "keepdim"),
+    (lambda: yoke.relu(input=X), "x"),
+    (lambda: yoke.add(X, other=1), "y"),
+    (lambda: yoke.zeros(size=(2, 3)), "shape"),
+    (lambda: yoke.zeros((2,), dtpye=yoke.float16), "dtype"),
+    (lambda: yoke.zeros((2,), require_grad=True), "requires_grad"),
+    (lambda: yoke.full((2,), fill_value=1), "value"),
+    (lambda: X.size(dim=0), "axis"),
+    (lambda: X.to(dtyp=yoke.float16), "dtype"),
+    (lambda: yoke.tensor([1], device_="cpu"), "device"),
+    (lambda: X.tile(repeats=2), "reps"),
+    (lambda: X.float().var(unbiased=False), "correction"),
+])
+def test_an_unknown_keyword_names_the_one_that_was_meant(call, meant):
+    with pytest.raises(yoke.TypeError, match=rf"there is no argument '\w+'; did you mean '{meant}'\?: \w+\(.*{meant}"):
+        call()
+
+
+def test_a_keyword_that_is_near_to_nothing_shows_the_signature():
+    with pytest.raises(yoke.TypeError, match=r"softmax\(\): there is no argument 'colour': softmax\(x, axis=-1, dtype=None\)$"):
+        yoke.softmax(X, colour=1)
+    with pytest.raises(yoke.TypeError, match="there is no argument"):
+        yoke.softmax(X, **{"\udc80": 1})
+
+
+# ---- Spellings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method, dtype", [("half", "float16"), ("bfloat16", "bfloat16"), ("float", "float32"),
+                                           ("double", "float64"), ("int", "int32"), ("long", "int64"), ("bool", "bool")])
+def test_a_dtype_has_a_method(method, dtype):
+    x = yoke.tensor([0.0, 2.5], dtype=yoke.float64)
+    y = getattr(x, method)()
+    assert str(y.dtype).endswith(dtype) and y.tolist() == x.to(dtype=dtype).tolist()
+    assert getattr(y, method)() is y
+    leaf = yoke.ones(2).requires_grad_()
+    leaf.double().sum().backward()
+    assert leaf.grad.tolist() == [1, 1]
+
+
+def test_a_module_has_the_methods_of_floats():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    for method, dtype in (("half", yoke.float16), ("bfloat16", yoke.bfloat16), ("double", yoke.float64), ("float", yoke.float32)):
+        assert getattr(net, method)() is net and {p.dtype for p in net.parameters()} == {dtype}
+    assert net.cpu() is net
+    if not yoke.is_available("cuda"):
+        with pytest.raises(yoke.DeviceUnavailableError):
+            net.cuda()
+
+
+def test_sizes_and_axes():
+    x = yoke.zeros(2, 3, 4)
+    assert x.size() == (2, 3, 4) and x.size(0) == 2 and x.size(-1) == 4 and x.dim() == 3
+    assert yoke.tensor(1).size() == () and yoke.tensor(1).dim() == 0
+    for axis in (3, -4):
+        with pytest.raises(yoke.IndexError, match=f"axis {axis} is out of range for a tensor of 3 axes"):
+            x.size(axis)
+    with pytest.raises(yoke.TypeError, match="axis"):
+        x.size(1.0)
+
+
+def test_transposed_views():
+    assert X.T.tolist() == [[0, 3], [1, 4], [2, 5]] and X.T.shape == (3, 2) and yoke.shares_memory(X, X.T)
+    y = yoke.zeros(2, 3, 4)
+    assert y.T.shape == (4, 3, 2) and y.mT.shape == (2, 4, 3) and yoke.arange(3).T.tolist() == [0, 1, 2]
+    with pytest.raises(yoke.ValueError, match="has 1 axes; a matrix"):
+        yoke.arange(3).mT
+    with pytest.raises(AttributeError):
+        X.T = X
+    w = yoke.ones(2, 3).requires_grad_()
+    (w.T @ yoke.ones(2)).sum().backward()
+    assert w.grad.shape == (2, 3)
+
+
+def test_filling_in_place():
+    x = yoke.ones(2, 2)
+    assert x.zero_() is x and x.tolist() == [[0, 0], [0, 0]]
+    assert x.fill_(3) is x and x[0].zero_() is not None and x.tolist() == [[0, 0], [3, 3]]
+    with pytest.raises(yoke.StateError, match="leaf"):
+        yoke.ones(1).requires_grad_().zero_()
+
+
+def test_a_closed_tensor_says_so_whatever_the_spelling():
+    x = yoke.ones(2, 2)
+    x.close()
+    for call in (x.half, x.size, x.dim, x.zero_, x.cuda, lambda: x.T, lambda: x.mT):
+        with pytest.raises(yoke.ClosedError):
+            call()
+
+
+# ---- Devices ---------------------------------------------------------------------------------------------------------
+
+no_accelerator = pytest.mark.skipif(yoke.is_available("cuda"), reason="there is a GPU")
+accelerator = pytest.mark.skipif(not yoke.is_available("cuda"), reason="there is no GPU")
+
+
+@no_accelerator
+def test_cuda_without_a_gpu_says_why():
+    why = yoke.why_unavailable("cuda")
+    for call in (X.cuda, lambda: X.cuda(0), lambda: X.cuda(device="cuda:1")):
+        with pytest.raises(yoke.DeviceUnavailableError) as told:
+            call()
+        assert why in str(told.value)
+    with pytest.raises(yoke.ValueError, match="'device' is cpu, which is no CUDA device"):
+        X.cuda("cpu")
+
+
+@accelerator
+def test_cuda_moves_there():
+    assert X.cuda().device.kind == "cuda" and str(X.cuda(0).device) == "cuda:0" and X.cuda(0).cuda(0).tolist() == X.tolist()
+
+
+def test_is_available_asks_for_an_accelerator():
+    assert yoke.is_available() == yoke.is_available("cuda") and yoke.is_available("cpu")
+    for word, meant in (("gpu", "cuda"), ("GPU", "cuda"), ("cud", "cuda"), ("cpy", "cpu")):
+        with pytest.raises(yoke.ValueError, match=f"there is no device kind '{word}'.*did you mean '{meant}'"):
+            yoke.is_available(word)
+
+
+@pytest.fixture
+def on_cpu():
+    before = yoke.current_device()
+    yoke.set_device("cpu")
+    yield
+    yoke.set_device(before)
+
+
+@no_accelerator
+def test_a_bare_index_is_never_the_cpu(on_cpu):
+    with pytest.raises(yoke.DeviceUnavailableError, match=r"no accelerator for the index 0.*\"cpu\" names the processor.*cuda: "):
+        yoke.set_device(0)
+    with pytest.raises(yoke.IndexError):
+        yoke.set_device(-1)
+    assert yoke.current_device().kind == "cpu"
+
+
+@accelerator
+def test_a_bare_index_is_an_accelerator(on_cpu):
+    yoke.set_device(0)
+    assert str(yoke.current_device()) == "cuda:0"
+    with pytest.raises(yoke.IndexError):
+        yoke.set_device(1000)
