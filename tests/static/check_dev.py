@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
@@ -25,6 +26,23 @@ message(STATUS "found ${{found}}")
     path.write_text(script)
     done = subprocess.run(["cmake", "-P", path], capture_output=True, text=True)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def engines(dnnl_major):
+    """(exit status, what CMake said) of YokeEngines where the oneDNN that it finds is of some release."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = pathlib.Path(folder)
+        header = project / "oneapi/dnnl/dnnl_version.h"
+        header.parent.mkdir(parents=True)
+        header.write_text(f"#define DNNL_VERSION_MAJOR {dnnl_major}\n")
+        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(engines LANGUAGES C)
+include({SOURCE}/cmake/YokeEngines.cmake)
+message(STATUS "used ${{YOKE_ONEDNN_USED}}")
+""")
+        done = subprocess.run(["cmake", "-S", folder, "-B", project / "out", "-DYOKE_ZLIB=OFF", f"-DYOKE_DNNL_INCLUDE={folder}",
+                               "-DYOKE_DNNL_LIBRARY=/lib/libdnnl.so"], capture_output=True, text=True)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
 class Dev(unittest.TestCase):
@@ -67,6 +85,15 @@ class Dev(unittest.TestCase):
             status, said = isas(asked)
             self.assertNotEqual(status, 0)
             self.assertIn(reason, said)
+
+    def test_a_onednn_of_another_release_is_told_by_its_number(self):
+        status, said = engines(2)
+        self.assertEqual(status, 0, said)
+        self.assertIn("used TRUE", said)
+        status, said = engines(3)
+        self.assertNotEqual(status, 0)
+        self.assertIn("/lib/libdnnl.so is oneDNN 3, whose C interface is another: install oneDNN 2, or configure with "
+                      "YOKE_ONEDNN=OFF", said)
 
     def test_native_asks_for_the_features_that_are_asked_for_at_run_time(self):
         asked = [set(re.findall(r'__builtin_cpu_supports\("(\w+)"\)', (SOURCE / path).read_text()))
