@@ -70,6 +70,8 @@ def left_behind(home):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and re.search("yoke", str(path.relative_to(home)), re.I):
                 yield path
+    yield from (ROOT / "bindings").rglob("*.o")
+    yield from (ROOT / "yoke").rglob("*")
 
 
 def main(home):

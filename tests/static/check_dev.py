@@ -1,8 +1,10 @@
 """What developers ask of ./dev and of CMake is understood, or refused with what helps: `check_dev.py SOURCE_DIR BUILD_DIR`."""
 import contextlib
 import io
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,28 @@ message(STATUS "found ${{found}}")
     path.write_text(script)
     done = subprocess.run(["cmake", "-P", path], capture_output=True, text=True)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def native_archs(compute_capabilities):
+    """What YOKE_CUDA_ARCHS=native means beside an nvidia-smi that prints these, or without one."""
+    with tempfile.TemporaryDirectory() as folder:
+        tools = {"nvcc": "compute_75 compute_80 compute_86 compute_89 compute_90 compute_100"}
+        if compute_capabilities is not None:
+            tools["nvidia-smi"] = compute_capabilities
+        for name, said in tools.items():
+            tool = pathlib.Path(folder, name)
+            tool.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+            tool.chmod(0o755)
+        script = pathlib.Path(folder, "archs.cmake")
+        script.write_text(f"""cmake_minimum_required(VERSION 3.25)
+set(YOKE_CUDA_ARCHS native CACHE STRING "")
+include({SOURCE}/cmake/YokeArchs.cmake)
+yoke_cuda_archs(found {folder}/nvcc)
+message(STATUS "${{found}}")
+""")
+        cmake = shutil.which("cmake")
+        done = subprocess.run([cmake, "-P", script], capture_output=True, text=True, env=os.environ | {"PATH": folder})
+        return done.stdout.split()[-1]
 
 
 def engines(dnnl_major):
@@ -85,6 +109,12 @@ class Dev(unittest.TestCase):
             status, said = isas(asked)
             self.assertNotEqual(status, 0)
             self.assertIn(reason, said)
+
+    def test_the_cards_of_this_machine_are_asked_for_once_each(self):
+        self.assertEqual(native_archs("9.0\\n8.0\\n9.0\\n12.0\\n"), "80;90;120")
+        every_common_one = "75-real;80-real;86-real;89-real;90-real;100"
+        self.assertEqual(native_archs("No devices were found\\n"), every_common_one)
+        self.assertEqual(native_archs(None), every_common_one)
 
     def test_a_onednn_of_another_release_is_told_by_its_number(self):
         status, said = engines(2)
