@@ -41,13 +41,27 @@ void check_arguments(const char *name, int32_t op, const yoke_arg *args, int arg
             if (args[i].kind < 0) fail_argument(name, kOps[op].args[i].name, args[i]);
 }
 
+// Every output is NULL until the call has succeeded, also beside one that is missing.
+void clear_outs(const char *name, yoke_tensor **const *outs, int count)
+{
+    constexpr const char *kNames[kMaxResults] = {"out0", "out1", "out2"};
+    const char *missing = nullptr;
+    for (int i = count - 1; i >= 0; --i)
+        if (outs[i])
+            *outs[i] = nullptr;
+        else
+            missing = count == 1 ? "out" : kNames[i];
+    if (missing) [[unlikely]]
+        fail_null(name, missing);
+}
+
 }  // namespace
 
 yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
                      yoke_tensor **const *outs, int out_count) noexcept
 {
     return guard(name, [&] {
-        for (int i = 0; i < out_count; ++i) need_out(outs[i], name);
+        clear_outs(name, outs, out_count);
         check_arguments(name, op, args, arg_count);
         const auto lists = resolve_args(args, arg_count, kOps[op], name);
         Tensor results[kMaxResults];

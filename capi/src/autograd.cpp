@@ -13,7 +13,8 @@ using namespace yoke::capi;
 
 int32_t yoke_set_grad_enabled(int32_t enabled)
 {
-    return set_grad_enabled(enabled != 0) ? 1 : 0;
+    return guard_value("yoke_set_grad_enabled", -1,
+                       [&] { return set_grad_enabled(enabled != 0) ? 1 : 0; });
 }
 
 int32_t yoke_is_grad_enabled(void)

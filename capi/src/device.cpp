@@ -133,7 +133,6 @@ yoke_status yoke_device_supports(yoke_device *device, yoke_dtype dtype, const ch
     constexpr const char *call = "yoke_device_supports";
     return guard(call, [&] {
         int32_t &place = need(out, call, "out");
-        place = 0;
         const Device &asked = need(device, call, "device");
         check_dtype(dtype, short_name(call));
         const std::string_view name = &need(feature, call, "feature");

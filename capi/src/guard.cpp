@@ -12,8 +12,7 @@ yoke_status keep_exception(const char *call) noexcept
         store_last_error(error.status(), call, error.what(), error.native_code(), error.device());
         return error.status();
     } catch (const std::bad_alloc &) {
-        store_last_error(YOKE_E_OOM, call,
-                         "the host has no memory left; free some or use smaller tensors", 0);
+        store_last_error(YOKE_E_OOM, call, kNoMemoryText, 0);
         return YOKE_E_OOM;
     } catch (const std::exception &error) {
         store_last_error(YOKE_E_INTERNAL, call, error.what(), 0);

@@ -7,6 +7,7 @@
 #include "capi/src/handles.h"
 #include "core/base/error.h"
 #include "core/base/shape.h"
+#include "core/base/thread_state.h"
 #include "core/base/turn.h"
 #include "core/device/device.h"
 
@@ -21,6 +22,7 @@ template <class Body>
 yoke_status guard(const char *call, Body &&body) noexcept
 {
     try {
+        thread_state();  // first of all: what follows may ask for it where nothing can be raised
         body();
         return YOKE_OK;
     } catch (...) {
@@ -49,6 +51,7 @@ template <class T, class Body>
 T guard_value(const char *call, T missing, Body &&body) noexcept
 {
     try {
+        thread_state();
         return body();
     } catch (...) {
         keep_exception(call);

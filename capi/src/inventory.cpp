@@ -42,7 +42,7 @@ const Card &card_of(yoke_inventory *inventory, int32_t index, const char *call,
 
 const std::string &fact_of(const Machine &machine, const std::string &key, const char *call)
 {
-    static const std::string none;
+    static const std::string &none = *new std::string;  // never destroyed: handed out
     const auto found = machine.facts.find(key);
     if (found != machine.facts.end()) return found->second;
     for (const std::string_view known : kFacts)

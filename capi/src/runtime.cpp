@@ -127,11 +127,10 @@ yoke_status yoke_log_add_callback(yoke_log_fn fn, void *user, yoke_drop_fn drop,
 {
     constexpr const char *call = "yoke_log_add_callback";
     return guard(call, [&] {
-        need(id, call, "id");
-        *id = 0;
+        int64_t &place = need(id, call, "id");
         if (!fn)
             fail(YOKE_E_VALUE, "%s: argument 'fn' is NULL; a callback is needed", short_name(call));
-        *id = add_log_callback(fn, user, drop);
+        place = add_log_callback(fn, user, drop);
     });
 }
 

@@ -82,7 +82,6 @@ yoke_status yoke_select(const char *spec, int32_t n, yoke_device **devices, int3
     constexpr const char *call = "yoke_select";
     return guard(call, [&] {
         int32_t &found = need(count, call, "count");
-        found = 0;
         if (n < 0)
             fail(YOKE_E_VALUE,
                  "%s: argument 'n' is %d; give how many devices, or 0 for the spec's own n",
@@ -223,8 +222,8 @@ yoke_status yoke_lease_holder(const char *uuid, int32_t *pid)
 {
     constexpr const char *call = "yoke_lease_holder";
     return guard(call, [&] {
-        need(pid, call, "pid") = 0;
-        *pid = lease_holder(lease_key_of(&need(uuid, call, "uuid")));
+        int32_t &place = need(pid, call, "pid");
+        place = lease_holder(lease_key_of(&need(uuid, call, "uuid")));
     });
 }
 

@@ -67,7 +67,7 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept
     x.node_rewrites = x.storage->rewrites.load(std::memory_order_relaxed);
 }
 
-bool set_grad_enabled(bool enabled) noexcept
+bool set_grad_enabled(bool enabled)
 {
     int32_t &disabled = thread_state().grad_disabled;
     const bool before = !disabled;

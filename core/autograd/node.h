@@ -73,13 +73,14 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept;
 
 inline bool grad_enabled() noexcept
 {
-    return !thread_state().grad_disabled;
+    const ThreadState *state = known_thread_state();
+    return !state || !state->grad_disabled;
 }
-bool set_grad_enabled(bool enabled) noexcept;  // returns what it was
+bool set_grad_enabled(bool enabled);  // returns what it was
 
 class NoGrad {
 public:
-    NoGrad() noexcept : before_(set_grad_enabled(false)) {}
+    NoGrad() : before_(set_grad_enabled(false)) {}
     ~NoGrad() { set_grad_enabled(before_); }
     NoGrad(const NoGrad &) = delete;
     NoGrad &operator=(const NoGrad &) = delete;
@@ -92,7 +93,7 @@ private:
 // recorded.
 class NoAutocast {
 public:
-    NoAutocast() noexcept : before_(std::exchange(thread_state().autocast, nullptr)) {}
+    NoAutocast() : before_(std::exchange(thread_state().autocast, nullptr)) {}
     ~NoAutocast() { thread_state().autocast = before_; }
     NoAutocast(const NoAutocast &) = delete;
     NoAutocast &operator=(const NoAutocast &) = delete;

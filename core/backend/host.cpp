@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 namespace yoke::detail {
@@ -24,10 +25,14 @@ void host_log(int32_t level, const char *message)
     log(static_cast<LogLevel>(known), "%s", message ? message : "");
 }
 
-// Unreadable values were refused when the backend opened, so null means absent.
+// Unreadable values were refused when the backend opened, so null means absent; or that there is no memory to keep it.
 const char *host_config(const char *key)
 {
-    return key ? config_or_null(key) : nullptr;
+    try {
+        return key ? config_or_null(key) : nullptr;
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
 }
 
 yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, void **out)

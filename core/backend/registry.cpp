@@ -37,7 +37,7 @@ Entry *find(std::string_view kind) noexcept
 }
 
 // Adds a kind unless it is there. Whoever adds one meanwhile moves the front, and the list is read again.
-void add(const char *kind, yoke_backend_get_fn get) noexcept
+void add(const char *kind, yoke_backend_get_fn get)
 {
     Entry *made = nullptr;
     for (Entry *front = entries.load(); !find(kind);) {
@@ -49,7 +49,7 @@ void add(const char *kind, yoke_backend_get_fn get) noexcept
 }
 
 // At every look-up rather than once, since nobody may wait here for another thread: see fork.h.
-void add_modules() noexcept
+void add_modules()
 {
     for (const char *kind : kModules) add(kind, nullptr);
 }
@@ -75,7 +75,7 @@ void open(Entry &entry)
 
 }  // namespace
 
-void register_backend(const char *kind, yoke_backend_get_fn get) noexcept
+void register_backend(const char *kind, yoke_backend_get_fn get)
 {
     add(kind, get);
 }

@@ -25,7 +25,7 @@ struct Backend {
 
 // Adds an embedded backend. Called before first use: capi/src adds the CPU's while the library is
 // loaded. `kind` stays the caller's. A kind that is known already is left as it is.
-void register_backend(const char *kind, yoke_backend_get_fn get) noexcept;
+void register_backend(const char *kind, yoke_backend_get_fn get);
 
 // Opens a kind at its first use. Raises YOKE_E_VALUE for a kind that is not known.
 const Backend &backend_of(std::string_view kind);

@@ -193,7 +193,7 @@ const char *peek_config(std::string_view key)
     return read(known_index(key), false);
 }
 
-const char *config_or_null(std::string_view key) noexcept
+const char *config_or_null(std::string_view key)
 {
     const size_t i = index_of(key);
     return i < kKeyCount ? read(i, true, false) : nullptr;

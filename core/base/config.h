@@ -32,8 +32,8 @@ void check_config();
 // Warns, once for each, of variables of the environment that changed after their first use.
 void warn_of_late_changes();
 
-// For callers that cannot raise: nullptr also for an unknown key or an unreadable value.
-const char *config_or_null(std::string_view key) noexcept;
+// For callers that report nothing: nullptr also for an unknown key or an unreadable value. Raises std::bad_alloc alone.
+const char *config_or_null(std::string_view key);
 
 // The parts of a comma-separated value, without blanks around them.
 std::vector<std::string> split_list(std::string_view text);

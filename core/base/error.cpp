@@ -53,6 +53,12 @@ void copy_text(char *to, size_t capacity, const char *from) noexcept
     to[n] = '\0';
 }
 
+// What a thread without a state of its own has to tell: nothing, or that there was no memory for a state.
+constexpr yoke_error kNoError = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
+constexpr yoke_error kNoMemory = {
+    sizeof(yoke_error), YOKE_E_OOM, kNoMemoryText, "", "", 0, nullptr};
+constinit thread_local bool had_no_memory __attribute__((tls_model("initial-exec"))) = false;
+
 }  // namespace
 
 void fail(yoke_status status, const char *format, ...)
@@ -82,7 +88,10 @@ const char *status_name(yoke_status status) noexcept
 void store_last_error(yoke_status status, const char *call, const char *message,
                       int64_t native_code, const char *device) noexcept
 {
-    ErrorRecord &record = thread_state().last_error;
+    ThreadState *state = try_thread_state();
+    had_no_memory = !state;
+    if (!state) return;
+    ErrorRecord &record = state->last_error;
     copy_text(record.message, sizeof record.message, message);
     copy_text(record.call, sizeof record.call, call);
     copy_text(record.device, sizeof record.device, device);
@@ -92,14 +101,16 @@ void store_last_error(yoke_status status, const char *call, const char *message,
 
 const yoke_error *last_error() noexcept
 {
-    yoke_error &error = thread_state().last_error.error;
-    if (error.struct_size == 0) error = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
-    return &error;
+    if (had_no_memory) return &kNoMemory;
+    const ThreadState *state = known_thread_state();
+    return state && state->last_error.error.struct_size ? &state->last_error.error : &kNoError;
 }
 
 yoke_status set_backend_error(yoke_status status, int64_t native_code, const char *message) noexcept
 {
-    ErrorRecord &record = thread_state().backend_error;
+    ThreadState *state = try_thread_state();
+    if (!state) return status;
+    ErrorRecord &record = state->backend_error;
     copy_text(record.message, sizeof record.message, message);
     record.error.status = status;
     record.error.native_code = native_code;

@@ -33,6 +33,10 @@ private:
     std::string message_, device_;
 };
 
+// What a call says that found no memory of the host's.
+inline constexpr const char *kNoMemoryText =
+    "the host has no memory left; free some or use smaller tensors";
+
 // Raises Error with a printf-style message.
 [[noreturn]] __attribute__((format(printf, 2, 3), cold, noinline)) void fail(yoke_status status,
                                                                              const char *format,
@@ -44,7 +48,8 @@ __attribute__((format(printf, 1, 2), cold)) std::string format(const char *forma
 // The name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
 const char *status_name(yoke_status status) noexcept;
 
-// The calling thread's last error. Storing never allocates and never fails; long messages are cut.
+// The calling thread's last error. Storing never fails; long messages are cut. It allocates only where the thread has no
+// state yet; where there is no memory for one either, the last error is that.
 void store_last_error(yoke_status status, const char *call, const char *message,
                       int64_t native_code, const char *device = "") noexcept;
 const yoke_error *last_error() noexcept;

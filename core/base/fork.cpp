@@ -3,7 +3,8 @@
 #include "core/base/error.h"
 
 #include <time.h>
-#include <cstdlib>
+#include <chrono>
+#include <new>
 
 namespace yoke {
 
@@ -14,6 +15,32 @@ std::atomic<bool> forked_child{false};
 
 constexpr int kMaxHooks = 8;
 std::atomic<void (*)()> child_hooks[kMaxHooks];
+
+// ---- the loader ------------------------------------------------------------------------------------------------------
+
+constinit std::timed_mutex loader;  // held by who loads a library, and by a fork
+std::atomic<bool> loader_lost{false};
+constinit thread_local bool is_loading __attribute__((tls_model("initial-exec"))) = false;
+bool loader_held = false;  // by the fork that is under way, which holds MutexList's lock
+
+// A library that forks while it is loaded has the lock itself.
+void hold_loader()
+{
+    loader_held = !is_loading && loader.try_lock_for(std::chrono::seconds(kLoadingWait));
+}
+
+void free_loader()
+{
+    if (loader_held) loader.unlock();
+}
+
+void free_loader_in_child()
+{
+    if (loader_held) return loader.unlock();
+    new (&loader) std::timed_mutex;  // its holder is not here
+    is_loading = false;
+    loader_lost.store(true);
+}
 
 }  // namespace
 
@@ -42,16 +69,20 @@ struct MutexList {
     static void lock_all()
     {
         guard.lock();
+        hold_loader();
         for (Mutex *mutex = first; mutex; mutex = mutex->next_) mutex->lock();
     }
     static void unlock_all()
     {
         for (Mutex *mutex = first; mutex; mutex = mutex->next_) mutex->unlock();
+        free_loader();
         guard.unlock();
     }
     static void unlock_in_child()
     {
-        unlock_all();
+        for (Mutex *mutex = first; mutex; mutex = mutex->next_) mutex->unlock();
+        free_loader_in_child();
+        guard.unlock();
         if (!process_used.load()) return;
         forked_child.store(true);
         for (const auto &hook : child_hooks)
@@ -101,6 +132,23 @@ Once::Turn::~Turn()
     once.mutex_.unlock();
 }
 
+Loading::Loading()
+{
+    loader.lock();
+    is_loading = true;
+}
+
+Loading::~Loading()
+{
+    is_loading = false;
+    loader.unlock();
+}
+
+bool is_loader_lost() noexcept
+{
+    return loader_lost.load();
+}
+
 bool is_forked_child() noexcept
 {
     return forked_child.load(std::memory_order_relaxed);
@@ -111,13 +159,14 @@ void mark_process_used() noexcept
     process_used.store(true);
 }
 
-void on_fork_child(void (*hook)()) noexcept
+void on_fork_child(void (*hook)())
 {
     for (auto &slot : child_hooks) {
         void (*expected)() = nullptr;
         if (slot.compare_exchange_strong(expected, hook) || expected == hook) return;
     }
-    abort();  // a ninth hook is a mistake in this source tree
+    fail(YOKE_E_INTERNAL, "a forked child can be told of in %d places alone; please report it",
+         kMaxHooks);
 }
 
 }  // namespace yoke

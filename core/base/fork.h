@@ -62,6 +62,18 @@ private:
     std::mutex mutex_;
 };
 
+// In its scope the calling thread loads a library. A fork waits for that, since the loader of a child that was made
+// meanwhile is half changed; but no longer than kLoadingWait, and the child then loads no library any more.
+class Loading {
+public:
+    Loading();
+    ~Loading();
+    Loading(const Loading &) = delete;
+    Loading &operator=(const Loading &) = delete;
+};
+inline constexpr int kLoadingWait = 2;  // seconds
+bool is_loader_lost() noexcept;
+
 // A value made at first use and kept for ever. Two threads may both make it; the first one is kept. So
 // no thread waits for another here, which in a forked child may not exist.
 template <class T, class F>
@@ -82,6 +94,6 @@ bool is_forked_child() noexcept;
 void mark_process_used() noexcept;
 
 // Runs `hook` in every later child, after its locks are free. At most eight hooks.
-void on_fork_child(void (*hook)()) noexcept;
+void on_fork_child(void (*hook)());
 
 }  // namespace yoke

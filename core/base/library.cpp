@@ -1,5 +1,7 @@
 #include "core/base/library.h"
 
+#include "core/base/fork.h"
+
 #include <dlfcn.h>
 #include <climits>
 #include <cstdlib>
@@ -10,6 +12,14 @@ Library Library::open(const std::string &path)
 {
     Library library;
     library.path_ = path;
+    if (is_loader_lost()) {
+        library.problem_ = "cannot load " + path +
+                           ": this process was forked while a library was being loaded, which "
+                           "took long, and its loader may be broken; fork before, or start it with "
+                           "spawn or exec";
+        return library;
+    }
+    const Loading loading;
     library.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library.handle_) {
         const char *reason = dlerror();

@@ -6,6 +6,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -63,7 +64,12 @@ LogLevel threshold() noexcept
     static std::atomic<int32_t> kept{-1};
     const int32_t known = kept.load(std::memory_order_relaxed);
     if (known >= 0) return static_cast<LogLevel>(known);
-    const char *text = config_or_null("YOKE_LOG");
+    const char *text = nullptr;
+    try {
+        text = config_or_null("YOKE_LOG");
+    } catch (const std::bad_alloc &) {
+        return LogLevel::kWarn;  // for this line: the next one asks again
+    }
     const std::string_view word(text ? text : "warn");
     const LogLevel level = word == "error"   ? LogLevel::kError
                            : word == "info"  ? LogLevel::kInfo

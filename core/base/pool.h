@@ -48,8 +48,9 @@ inline void pool_free(void *block, size_t bytes) noexcept
 {
     const size_t size_class = (bytes - 1) / PoolCache::kGranularity;
     if (detail::kPoolKeeps && size_class < PoolCache::kClasses) [[likely]] {
-        PoolCache &cache = thread_state().pool;
-        if (cache.bytes[size_class] < PoolCache::kMaxClassBytes) [[likely]] {
+        ThreadState *state = try_thread_state();
+        if (state && state->pool.bytes[size_class] < PoolCache::kMaxClassBytes) [[likely]] {
+            PoolCache &cache = state->pool;
             memcpy(block, &cache.head[size_class], sizeof(void *));
             cache.head[size_class] = block;
             cache.bytes[size_class] += (size_class + 1) * PoolCache::kGranularity;

@@ -15,9 +15,11 @@ public:
     int64_t add(int64_t n) noexcept
     {
         // Of threads whose states had one address, the next began after the last had ended.
-        const ThreadState *self = &thread_state(), *first = first_.load(std::memory_order_relaxed);
-        if (first != self) [[unlikely]]
-            if (first || !first_.compare_exchange_strong(first, self, std::memory_order_relaxed))
+        const ThreadState *self = try_thread_state(),
+                          *first = first_.load(std::memory_order_relaxed);
+        if (first != self || !self) [[unlikely]]
+            if (!self || first ||
+                !first_.compare_exchange_strong(first, self, std::memory_order_relaxed))
                 return add_shared(n);
         own_.store(own_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
         return sum();

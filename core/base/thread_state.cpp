@@ -2,11 +2,14 @@
 
 #include <pthread.h>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace yoke::detail {
 
 constinit thread_local ThreadState *current __attribute__((tls_model("initial-exec"))) = nullptr;
+void (*drop_graph)(void *graph) = nullptr;
+void (*drop_autocast)(void *region) = nullptr;
 void (*drop_memory_cache)(void *cache) = nullptr;
 void (*drop_stream)(yoke_stream *stream) = nullptr;
 
@@ -15,13 +18,19 @@ namespace {
 void end_of_thread(void *pointer)
 {
     auto *state = static_cast<ThreadState *>(pointer);
+    // The key's destructors run in any order, and what is let go of here works through the thread's state.
+    current = state;
+    // Nobody else could end its capture; and with it goes the owner of the thread's memory.
+    if (state->graph && drop_graph) drop_graph(state->graph);
+    if (void *region = std::exchange(state->autocast, nullptr); region && drop_autocast)
+        drop_autocast(region);
     // Taken out first: what drops the cache may look here for one to empty.
     void *cache = std::exchange(state->memory_cache, nullptr);
     if (cache && drop_memory_cache) drop_memory_cache(cache);
     for (yoke_stream *&stream : state->streams)
         if (stream && drop_stream) drop_stream(std::exchange(stream, nullptr));
     state->pool.clear();
-    if (current == state) current = nullptr;
+    current = nullptr;
     free(state);
 }
 
@@ -45,12 +54,23 @@ EndKey end_key = make_end_key();
 
 ThreadState &make_thread_state()
 {
-    // A process that cannot find 16 KiB cannot even report it: this is the one place where there is no status to give.
     auto *state = static_cast<ThreadState *>(calloc(1, sizeof(ThreadState)));
-    if (!state) abort();
+    // Without its key it would stay when the thread is gone.
+    if (!state || (end_key.made && pthread_setspecific(end_key.key, state) != 0)) {
+        free(state);
+        throw std::bad_alloc();
+    }
     current = state;
-    if (end_key.made) pthread_setspecific(end_key.key, state);
     return *state;
+}
+
+ThreadState *try_make_thread_state() noexcept
+{
+    try {
+        return &make_thread_state();
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
 }
 
 }  // namespace yoke::detail

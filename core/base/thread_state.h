@@ -49,16 +49,33 @@ namespace detail {
 // constinit: read without asking first whether it is initialised.
 extern constinit thread_local ThreadState *current __attribute__((tls_model("initial-exec")));
 ThreadState &make_thread_state();
-// core/memory registers how to return memory_cache when a thread ends.
-extern void (*drop_memory_cache)(void *cache);
-// core/device registers how to let go of a stream.
-extern void (*drop_stream)(yoke_stream *stream);
+ThreadState *try_make_thread_state() noexcept;
+// How a thread that ends lets go of what it still holds; each is registered by the floor that knows it.
+extern void (*drop_graph)(void *graph);           // core/ops: a capture that it leaves unfinished
+extern void (*drop_autocast)(void *region);       // core/ops
+extern void (*drop_memory_cache)(void *cache);    // core/memory
+extern void (*drop_stream)(yoke_stream *stream);  // core/device
 }  // namespace detail
 
+// Raises std::bad_alloc where the thread has none yet and there is no memory for it. Every call of the C API that can
+// fail asks first of all, so that what it calls has one.
 inline ThreadState &thread_state()
 {
     ThreadState *state = detail::current;
     return state ? *state : detail::make_thread_state();
+}
+
+// For what cannot raise and may be a thread's first use of the library: nullptr where there is no memory for one.
+inline ThreadState *try_thread_state() noexcept
+{
+    ThreadState *state = detail::current;
+    return state ? state : detail::try_make_thread_state();
+}
+
+// For what only looks: nullptr for a thread that has set nothing yet.
+inline const ThreadState *known_thread_state() noexcept
+{
+    return detail::current;
 }
 
 }  // namespace yoke

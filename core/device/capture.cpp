@@ -21,8 +21,8 @@ CaptureStream::~CaptureStream()
 {
     const yoke_status status = device_.backend->stream_destroy(device_.handle, native_);
     if (status != YOKE_OK)
-        log(LogLevel::kWarn, "%s: the stream of a capture stays: %s", device_.name.c_str(),
-            take_backend_error(status, "stream_destroy").c_str());
+        log(LogLevel::kWarn, "%s: the stream of a capture stays: stream_destroy failed with %s",
+            device_.name.c_str(), status_name(status));
     device_.captures.fetch_sub(1);
 }
 

@@ -11,6 +11,7 @@
 #include "core/device/visibility.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace yoke {
 
@@ -42,38 +43,49 @@ Kind &entry_of(std::string_view name)
     const std::lock_guard lock(state.mutex);
     for (Kind *kind : state.kinds)
         if (kind->name == name) return *kind;
-    Kind *kind = new Kind;
+    auto kind = std::make_unique<Kind>();
     kind->name = name;
-    state.kinds.push_back(kind);
-    return *kind;
+    state.kinds.push_back(kind.get());
+    return *kind.release();
 }
 
-Device *open_one(const Kind &kind, const yoke_backend &backend, int32_t index)
+// Of a kind that cannot be opened as a whole: the next call tries again.
+struct Close {
+    void operator()(Device *device) const noexcept
+    {
+        if (device->handle) device->backend->device_close(device->handle);
+        delete device;
+    }
+};
+using OpenDevice = std::unique_ptr<Device, Close>;
+
+OpenDevice open_one(const Kind &kind, const yoke_backend &backend, int32_t index)
 {
     const std::string name =
         kind.name == kHostKind ? kind.name : kind.name + ":" + std::to_string(index);
-    void *handle = nullptr;
-    check_backend(backend.device_open(index, &handle), ("cannot open " + name).c_str());
-    Device *device = new Device;
+    OpenDevice device(new Device);
     device->backend = &backend;
-    device->handle = handle;
     device->index = index;
     device->name = name;
     device->host = kind.name == kHostKind;
     device->info.struct_size = sizeof device->info;
-    check_backend(backend.device_info(handle, &device->info), ("cannot ask " + name).c_str());
+    check_backend(backend.device_open(index, &device->handle), ("cannot open " + name).c_str());
+    check_backend(backend.device_info(device->handle, &device->info),
+                  ("cannot ask " + name).c_str());
     return device;
 }
 
-void publish(Kind &kind, const std::vector<Device *> &devices)
+void publish(Kind &kind, std::vector<OpenDevice> devices)
 {
     const std::lock_guard lock(state.mutex);
-    for (Device *device : devices) {
+    state.devices.reserve(state.devices.size() + devices.size());  // all of them or none
+    kind.devices.reserve(devices.size());
+    for (OpenDevice &device : devices) {
         device->ordinal = static_cast<int32_t>(state.devices.size());
         device->disabled.store(kind.disabled > 0);
-        state.devices.push_back(device);
+        state.devices.push_back(device.get());
+        kind.devices.push_back(device.release());
     }
-    kind.devices = devices;
 }
 
 void open_devices(Kind &kind, const yoke_backend &backend)
@@ -87,9 +99,9 @@ void open_devices(Kind &kind, const yoke_backend &backend)
         kind.reason = *text ? text : kind.name + " has no devices";
         return;
     }
-    std::vector<Device *> devices;
+    std::vector<OpenDevice> devices;
     for (int32_t i = 0; i < count; ++i) devices.push_back(open_one(kind, backend, i));
-    publish(kind, devices);
+    publish(kind, std::move(devices));
 }
 
 constexpr const char *kForkedReason =
@@ -113,6 +125,8 @@ void open_kind(Kind &kind)
     try {
         open_devices(kind, *backend.table);
     } catch (const Error &error) {
+        // The host's memory may be there the next time.
+        if (kind.name == kHostKind && error.status() == YOKE_E_OOM) throw;
         // A failing driver is the reason why there are no devices, not a failure of who asks.
         kind.reason = error.what();
         kind.defect = true;
@@ -140,7 +154,9 @@ const char *kept(const std::string &text)
     const std::lock_guard lock(state.mutex);
     for (const std::string *reason : state.reasons)
         if (*reason == text) return reason->c_str();
-    return state.reasons.emplace_back(new std::string(text))->c_str();
+    auto made = std::make_unique<std::string>(text);
+    state.reasons.push_back(made.get());
+    return made.release()->c_str();
 }
 
 // Why a kind is not to be used, whether it could be or not; "" for nothing.

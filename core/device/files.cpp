@@ -7,9 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace yoke {
@@ -18,10 +21,10 @@ namespace {
 
 std::string read_at(int folder, const char *name, size_t limit)
 {
+    std::string text(limit, '\0');  // before the file is open, which an exception would leave so
     // A fifo or a terminal in a hand-made root must not stop the snapshot.
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return "";
-    std::string text(limit, '\0');
     size_t length = 0;
     // Files of /proc come in pieces.
     while (length < limit) {
@@ -82,14 +85,16 @@ std::vector<std::string> Folder::names() const
 {
     std::vector<std::string> found;
     const int copy = fd_ < 0 ? -1 : openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = copy < 0 ? nullptr : fdopendir(copy);
+    if (copy < 0) return found;
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
     if (!stream) {
-        if (copy >= 0) close(copy);
+        const bool no_memory = errno == ENOMEM;
+        close(copy);
+        if (no_memory) throw std::bad_alloc();  // or names would be missing that are there
         return found;
     }
-    while (const dirent *entry = readdir(stream))
+    while (const dirent *entry = readdir(stream.get()))
         if (entry->d_name[0] != '.') found.emplace_back(entry->d_name);
-    closedir(stream);
     std::sort(found.begin(), found.end());
     return found;
 }
@@ -99,7 +104,7 @@ std::string Root::text(std::string_view absolute, size_t limit) const
     return read_at(AT_FDCWD, path(absolute).c_str(), limit);
 }
 
-bool Root::has(std::string_view absolute) const noexcept
+bool Root::has(std::string_view absolute) const
 {
     return access(path(absolute).c_str(), F_OK) == 0;
 }

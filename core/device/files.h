@@ -48,7 +48,7 @@ struct Root {
     std::string path(std::string_view absolute) const { return prefix + std::string(absolute); }
     Folder folder(std::string_view absolute) const { return Folder(path(absolute)); }
     std::string text(std::string_view absolute, size_t limit = 4096) const;
-    bool has(std::string_view absolute) const noexcept;
+    bool has(std::string_view absolute) const;
 };
 
 // What YOKE_SYSROOT names.

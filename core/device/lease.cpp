@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -59,6 +60,30 @@ public:
 private:
     int file_;
 };
+
+// A character of a card's name as it stands in a lease's.
+char lease_char(char c)
+{
+    c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+    return isalnum(static_cast<unsigned char>(c)) || c == '-' ? c : '_';
+}
+
+// The card's name without the driver's word before it.
+std::string_view bare_name(std::string_view card)
+{
+    constexpr size_t kWord = sizeof("gpu-") - 1;
+    if (card.size() < kWord) return card;
+    const char word[] = {lease_char(card[0]), lease_char(card[1]), lease_char(card[2]),
+                         lease_char(card[3])};
+    const std::string_view text(word, kWord);
+    return text == "gpu-" || text == "mig-" ? card.substr(kWord) : card;
+}
+
+// Whether the lease is the card's. Asked where nothing can be raised, so no name is made for it.
+bool is_lease_of(const Held &held, std::string_view card) noexcept
+{
+    return std::ranges::equal(held.name, bare_name(card), {}, {}, lease_char);
+}
 
 std::string path_in(const std::string &folder, std::string_view card)
 {
@@ -196,18 +221,15 @@ bool take_lease(std::string_view card)
 static void give_up(std::string_view card, bool at_once) noexcept
 {
     int file = -1;
-    try {
-        const std::string name = detail::lease_name(card);
+    {
         const std::lock_guard lock(state.mutex);
         for (auto at = state.held.begin(); at != state.held.end(); ++at)
-            if (at->name == name) {
+            if (is_lease_of(*at, card)) {
                 if (!at_once && --at->count > 0) return;
                 file = at->file;
                 state.held.erase(at);
                 break;
             }
-    } catch (...) {
-        return;  // a name that is none has no lease
     }
     if (file < 0) return;
     static_cast<void>(!ftruncate(file, 0));
@@ -228,14 +250,9 @@ void return_lease(std::string_view card) noexcept
 
 bool holds_lease(std::string_view card) noexcept
 {
-    try {
-        const std::string name = detail::lease_name(card);
-        const std::lock_guard lock(state.mutex);
-        for (const Held &each : state.held)
-            if (each.name == name) return true;
-    } catch (...) {
-    }
-    return false;
+    const std::lock_guard lock(state.mutex);
+    return std::ranges::any_of(state.held,
+                               [card](const Held &each) { return is_lease_of(each, card); });
 }
 
 int32_t lease_holder(std::string_view card)
@@ -264,11 +281,8 @@ namespace detail {
 
 std::string lease_name(std::string_view card)
 {
-    std::string name(card);
-    for (char &c : name) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
-    if (name.rfind("gpu-", 0) == 0 || name.rfind("mig-", 0) == 0) name.erase(0, 4);
-    for (char &c : name)
-        if (!isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
+    std::string name(bare_name(card));
+    std::ranges::transform(name, name.begin(), lease_char);
     if (name.empty() || name.size() > 120)
         fail(YOKE_E_VALUE, "'%s' is no UUID of a card, by which a lease is known",
              std::string(card).c_str());

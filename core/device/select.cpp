@@ -144,9 +144,10 @@ public:
     std::string take(std::vector<std::string> keys)
     {
         std::sort(keys.begin(), keys.end());
-        for (const std::string &key : keys) {
+        taken_.reserve(keys.size());  // what is taken can be noted
+        for (std::string &key : keys) {
             if (!take_lease(key)) return key;
-            taken_.push_back(key);
+            taken_.push_back(std::move(key));
         }
         return "";
     }

@@ -73,7 +73,8 @@ inline const Lane *current_lane(const Device &device) noexcept
     if (!device.has_side_streams.load(std::memory_order_relaxed)) [[likely]]
         return nullptr;
     if (device.ordinal >= kStreamDevices) return nullptr;
-    const Stream *stream = thread_state().streams[device.ordinal];
+    const ThreadState *state = known_thread_state();
+    const Stream *stream = state ? state->streams[device.ordinal] : nullptr;
     return stream ? &stream->lane : nullptr;
 }
 

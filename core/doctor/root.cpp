@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <string_view>
 
 namespace yoke::doctor {
@@ -117,11 +119,14 @@ std::string Root::line(const std::string &path)
 std::vector<std::string> Root::list(const std::string &path)
 {
     std::vector<std::string> names;
-    if (DIR *folder = opendir(under_sysroot(path).c_str())) {
+    const std::unique_ptr<DIR, int (*)(DIR *)> folder(opendir(under_sysroot(path).c_str()),
+                                                      closedir);
+    if (folder) {
         present_.insert(path);
-        while (const dirent *entry = readdir(folder))
+        while (const dirent *entry = readdir(folder.get()))
             if (entry->d_name[0] != '.') names.push_back(entry->d_name);
-        closedir(folder);
+    } else if (errno == ENOMEM) {
+        throw std::bad_alloc();
     }
     std::sort(names.begin(), names.end());
     return names;

@@ -116,7 +116,13 @@ void DeviceMemory::release(void *block, uint64_t size) noexcept
 
 void tell_wait(const Device &device, yoke_status status) noexcept
 {
-    if (status != YOKE_OK) keep_late_failure(device, status, take_backend_error(status, "free"));
+    if (status == YOKE_OK) return;
+    try {
+        keep_late_failure(device, status, take_backend_error(status, "free"));
+    } catch (const std::bad_alloc &) {
+        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
+            status_name(status));
+    }
 }
 
 void DeviceMemory::give_back(void *block, uint64_t size, uint8_t lane) noexcept

@@ -182,10 +182,12 @@ struct ThreadCache {
     // The calling thread's; nullptr if there is no host memory for it.
     static ThreadCache *of_thread() noexcept
     {
-        ThreadState &thread = thread_state();
-        if (!thread.memory_cache) [[unlikely]]
-            thread.memory_cache = calloc(1, sizeof(ThreadCache));
-        return static_cast<ThreadCache *>(thread.memory_cache);
+        ThreadState *thread = try_thread_state();
+        if (!thread) [[unlikely]]
+            return nullptr;
+        if (!thread->memory_cache) [[unlikely]]
+            thread->memory_cache = calloc(1, sizeof(ThreadCache));
+        return static_cast<ThreadCache *>(thread->memory_cache);
     }
 
     // A waiting block of that class, or nullptr; and the way back, false if there is no room.

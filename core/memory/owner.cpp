@@ -63,6 +63,8 @@ void *BlockOwner::allocate(uint64_t bytes, uint64_t *capacity)
     try {
         block = allocate_block(device_, bytes, lane_, &size);
         const std::lock_guard lock(mutex_);
+        // Room to note every block, so that no way back wants memory.
+        if (free_.capacity() <= blocks_.size()) free_.reserve(2 * blocks_.size() + 8);
         blocks_.emplace(block, Block{size, 0, true, nullptr});
         const std::lock_guard all(owners.mutex);
         owners.of_block.emplace(block, this);
@@ -101,7 +103,6 @@ void BlockOwner::take_back(void *block, uint16_t uses) noexcept
 
 void BlockOwner::give(void *block, uint16_t uses) noexcept
 {
-    uint64_t size = 0;
     {
         const std::lock_guard lock(mutex_);
         Block &record = blocks_.at(block);
@@ -109,45 +110,43 @@ void BlockOwner::give(void *block, uint16_t uses) noexcept
         record.storage = nullptr;
         record.uses |= uses;
         if (!gone_) {
-            if (capturing_) free_.push_back(block);
+            if (capturing_) free_.push_back(block);  // there is room: see allocate()
             return;
         }
-        size = record.capacity;
-        uses = record.uses;
-        blocks_.erase(block);
+    }
+    forget(block);
+}
+
+// Back to the allocator: nobody has the block, and nothing names it any more. Perhaps the end of this owner.
+void BlockOwner::forget(void *block) noexcept
+{
+    Block record{};
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = blocks_.find(block);
+        record = found->second;
+        blocks_.erase(found);
     }
     {
         const std::lock_guard all(owners.mutex);
         owners.of_block.erase(block);
     }
-    free_block(device_, block, size, lane_, uses | uses_);
+    free_block(device_, block, record.capacity, lane_, record.uses | uses_);
     release();
 }
 
 void BlockOwner::let_go() noexcept
 {
-    std::vector<std::pair<void *, Block>> unused;
+    std::vector<void *> unused;
     {
         const std::lock_guard lock(mutex_);
         gone_ = true;
-        free_.clear();
-        for (auto i = blocks_.begin(); i != blocks_.end();) {
-            if (i->second.live) {
-                ++i;
-                continue;
-            }
-            unused.emplace_back(i->first, i->second);
-            i = blocks_.erase(i);
-        }
+        unused.swap(free_);  // which has room for all
+        unused.clear();
+        for (const auto &[block, record] : blocks_)
+            if (!record.live) unused.push_back(block);
     }
-    for (const auto &[block, record] : unused) {
-        {
-            const std::lock_guard all(owners.mutex);
-            owners.of_block.erase(block);
-        }
-        free_block(device_, block, record.capacity, lane_, record.uses | uses_);
-        release();
-    }
+    for (void *block : unused) forget(block);
 }
 
 }  // namespace yoke

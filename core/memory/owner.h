@@ -25,7 +25,8 @@ public:
     void stop_serving_thread();
     static BlockOwner *of_thread() noexcept
     {
-        return static_cast<BlockOwner *>(thread_state().block_owner);
+        const ThreadState *state = known_thread_state();
+        return state ? static_cast<BlockOwner *>(state->block_owner) : nullptr;
     }
 
     Device &device() const noexcept { return device_; }
@@ -58,6 +59,7 @@ private:
         Storage *storage;  // null until it is noted
     };
     void give(void *block, uint16_t uses) noexcept;
+    void forget(void *block) noexcept;
 
     Device &device_;
     const uint8_t lane_;

@@ -38,6 +38,7 @@ PinnedBlock *take_waiting(const Device &device, uint64_t capacity)
         const auto fits = [&](const PinnedBlock *block) {
             return block->capacity == capacity && block->device->backend == device.backend;
         };
+        candidates.reserve(pool.waiting.size());  // before any is in neither of the two
         std::copy_if(pool.waiting.begin(), pool.waiting.end(), std::back_inserter(candidates),
                      fits);
         std::erase_if(pool.waiting, fits);
@@ -46,13 +47,12 @@ PinnedBlock *take_waiting(const Device &device, uint64_t capacity)
     try {
         for (PinnedBlock *&block : candidates)
             if (!found && is_ready(*block)) std::swap(found, block);
-    } catch (const Error &error) {
+    } catch (const std::exception &error) {
         log(LogLevel::kDebug, "%s: asking for pinned memory: %s", device.name.c_str(),
             error.what());
     }
-    const std::lock_guard lock(pool.mutex);
     for (PinnedBlock *block : candidates)
-        if (block) pool.waiting.push_back(block);
+        if (block) free_pinned(block);
     return found;
 }
 
@@ -99,14 +99,14 @@ void use_pinned(PinnedBlock &block, Ref<Fence> fence)
 
 void free_pinned(PinnedBlock *block) noexcept
 {
-    if (is_caching()) {
-        try {
+    try {
+        if (is_caching()) {
             const std::lock_guard lock(pool.mutex);
             pool.waiting.push_back(block);
             return;
-        } catch (const std::bad_alloc &) {
-            log(LogLevel::kDebug, "no host memory to keep a pinned block");
         }
+    } catch (const std::exception &error) {
+        log(LogLevel::kDebug, "a pinned block is not kept: %s", error.what());
     }
     give_back(block);
 }

@@ -113,18 +113,18 @@ void forget_captured_casts() noexcept
     if (const Autocast *region = current_autocast()) region->forget_captured();
 }
 
-Autocast *set_autocast(Autocast *region) noexcept
+Autocast *set_autocast(Autocast *region)
 {
+    void *&place = thread_state().autocast;
     if (region) region->retain();
-    auto *before = static_cast<Autocast *>(std::exchange(thread_state().autocast, region));
+    auto *before = static_cast<Autocast *>(std::exchange(place, region));
     if (before) before->release();
     return before;
 }
 
-Autocast *current_autocast() noexcept
-{
-    return static_cast<Autocast *>(thread_state().autocast);
-}
+// A thread that ends inside a region.
+[[maybe_unused]] static const bool hooked = (
+    detail::drop_autocast = [](void *region) { static_cast<Autocast *>(region)->release(); }, true);
 
 // ---- Calls -----------------------------------------------------------------------------------------------
 

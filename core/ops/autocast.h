@@ -45,15 +45,19 @@ yoke_dtype default_autocast_dtype(const Device &device);
 
 // Puts a region (or none) in force in the calling thread, which keeps it alive meanwhile; returns the one before, which
 // lives on only if someone else holds it.
-Autocast *set_autocast(Autocast *region) noexcept;
-Autocast *current_autocast() noexcept;
+Autocast *set_autocast(Autocast *region);
+inline Autocast *current_autocast() noexcept
+{
+    const ThreadState *state = known_thread_state();
+    return state ? static_cast<Autocast *>(state->autocast) : nullptr;
+}
 // The calling thread's capture is over: its casts serve nobody any more.
 void forget_captured_casts() noexcept;
 
 // Whether a call of this op is to be cast; every call of every op asks.
 inline bool autocasts(const OpDef &op) noexcept
 {
-    const auto *region = static_cast<const Autocast *>(thread_state().autocast);
+    const Autocast *region = current_autocast();
     return region && region->enabled() && op.autocast != AutocastClass::kNone;
 }
 // Runs such a call: casts its arguments, then goes on without a region.

@@ -72,7 +72,10 @@ const int64_t *RecordedLaunch::keep(const int64_t *list, int32_t count)
 
 void RecordedLaunch::run(const Device &device, int64_t random_base)
 {
-    if (offset_param >= 0) params[static_cast<size_t>(offset_param)].v.i = offset + random_base;
+    // Offsets are 64 bits that go round: yoke_set_rng_state takes any.
+    if (offset_param >= 0)
+        params[static_cast<size_t>(offset_param)].v.i = static_cast<int64_t>(
+            static_cast<uint64_t>(offset) + static_cast<uint64_t>(random_base));
     const auto start = device.backend->launch;
     check_backend(start ? start(&launch, kernel) : kernel(&launch), kOps[launch.op].name,
                   device.name.c_str());
@@ -175,6 +178,10 @@ void Graph::abort() noexcept
     forget();
 }
 
+// A thread that ends while it captures: nobody else can end that.
+[[maybe_unused]] static const bool hooked = (
+    detail::drop_graph = [](void *graph) { static_cast<Graph *>(graph)->abort(); }, true);
+
 void Graph::release_handle() noexcept
 {
     // The thread's own reference and the handle's: nobody is left who could end the capture.
@@ -213,8 +220,7 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
     return true;
 }
 
-Uncaptured::Uncaptured() noexcept
-    : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
+Uncaptured::Uncaptured() : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
 {
     thread_state().graph = thread_state().block_owner = nullptr;
 }

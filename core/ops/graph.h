@@ -44,7 +44,11 @@ public:
     uint64_t number() const noexcept { return number_; }
 
     // The graph that the calling thread captures, or nullptr.
-    static Graph *of_thread() noexcept { return static_cast<Graph *>(thread_state().graph); }
+    static Graph *of_thread() noexcept
+    {
+        const ThreadState *state = known_thread_state();
+        return state ? static_cast<Graph *>(state->graph) : nullptr;
+    }
 
 private:
     enum class State { kEmpty, kCapturing, kReady };
@@ -74,7 +78,7 @@ private:
 // What is done in its scope is part of no capture: it happens at once, on memory of its own.
 class Uncaptured {
 public:
-    Uncaptured() noexcept;
+    Uncaptured();
     ~Uncaptured();
     Uncaptured(const Uncaptured &) = delete;
     Uncaptured &operator=(const Uncaptured &) = delete;

@@ -2,32 +2,7 @@
 
 #include "core/ops/ops.h"
 
-#include <algorithm>
-
 namespace yoke {
-
-namespace {
-
-// The strides of a copy of x that keeps the order of its axes: NHWC stays NHWC. False if x is row-major anyway, or does
-// not lie dense in memory.
-bool dense_strides(const yoke_tensor &x, int64_t *strides)
-{
-    if (x.contiguous) return false;
-    int order[YOKE_MAX_NDIM];
-    for (int i = 0; i < x.ndim; ++i) order[i] = i;
-    std::stable_sort(order, order + x.ndim,
-                     [&x](int a, int b) { return x.strides_[a] > x.strides_[b]; });
-    int64_t step = 1;
-    for (int i = x.ndim - 1; i >= 0; --i) {
-        const int axis = order[i];
-        if (x.shape_[axis] != 1 && x.strides_[axis] != step) return false;
-        strides[axis] = step;
-        step *= x.shape_[axis];
-    }
-    return true;
-}
-
-}  // namespace
 
 void Plan::result(IntList shape, yoke_dtype dtype, const int64_t *strides)
 {
@@ -38,7 +13,7 @@ void Plan::result(IntList shape, yoke_dtype dtype, const int64_t *strides)
 void Plan::result_like(const yoke_tensor &x, yoke_dtype dtype)
 {
     int64_t strides[YOKE_MAX_NDIM];
-    result(x.shape(), dtype, dense_strides(x, strides) ? strides : nullptr);
+    result(x.shape(), dtype, !x.contiguous && dense_strides(x, strides) ? strides : nullptr);
 }
 
 void Plan::view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset)

@@ -34,7 +34,7 @@ inline uint32_t tf32_flag()
 // While one that `fits` lives, its thread multiplies nothing but what TF32 holds exactly, and may use it unasked.
 class FitsTf32 {
 public:
-    explicit FitsTf32(bool fits) noexcept : before_(thread_state().fits_tf32)
+    explicit FitsTf32(bool fits) : before_(thread_state().fits_tf32)
     {
         thread_state().fits_tf32 = before_ || fits;
     }

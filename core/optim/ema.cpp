@@ -34,9 +34,7 @@ yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
             fail(YOKE_E_VALUE,
                  "%s: parameter %zu is on %s, parameter 0 on %s; make an average for each device",
                  call, i, param.device->name.c_str(), params[0]->device->name.c_str());
-        const bool dense = byte_range(param).bytes == param.nbytes();
-        Tensor average = make_strided(*param.device, param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32,
-                                      param.shape(), dense ? param.strides_ : nullptr, call);
+        Tensor average = make_like(param, param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32, call);
         ops::copy_(average, param);
         params_.push_back(Tensor::share(params[i]));
         averages_.push_back(std::move(average));

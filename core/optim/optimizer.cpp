@@ -126,13 +126,11 @@ bool yoke_optimizer::is_step(size_t slot) const
     return std::string_view(state_names()[slot]) == "step";
 }
 
-// Memory for one parameter's state, laid out as the parameter is where that has no gaps.
+// Memory for one parameter's state, laid out as the parameter is where that is dense.
 Tensor yoke_optimizer::layout_of_state(size_t group, const yoke_tensor &param, size_t slot) const
 {
     if (is_step(slot)) return make_tensor(*param.device, YOKE_F32, {}, kind());
-    const bool dense = byte_range(param).bytes == param.nbytes();
-    return make_strided(*param.device, has_master(group, param) ? YOKE_F32 : param.dtype,
-                        param.shape(), dense ? param.strides_ : nullptr, kind());
+    return make_like(param, has_master(group, param) ? YOKE_F32 : param.dtype, kind());
 }
 
 // State before the first step: a master is the parameter, all else is 0.

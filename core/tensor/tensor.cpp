@@ -137,10 +137,34 @@ Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64
     return t;
 }
 
+bool dense_strides(const yoke_tensor &x, int64_t *strides)
+{
+    if (x.contiguous) return false;
+    int order[YOKE_MAX_NDIM];
+    for (int i = 0; i < x.ndim; ++i) order[i] = i;
+    std::stable_sort(order, order + x.ndim,
+                     [&x](int a, int b) { return x.strides_[a] > x.strides_[b]; });
+    int64_t step = 1;
+    for (int i = x.ndim - 1; i >= 0; --i) {
+        const int axis = order[i];
+        if (x.shape_[axis] != 1 && x.strides_[axis] != step) return false;
+        strides[axis] = step;
+        step *= x.shape_[axis];
+    }
+    return true;
+}
+
 Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    const char *call)
 {
     return with_layout(device, dtype, shape, strides, checked_numel(shape, call));
+}
+
+Tensor make_like(const yoke_tensor &x, yoke_dtype dtype, const char *call)
+{
+    int64_t strides[YOKE_MAX_NDIM];
+    return make_strided(*x.device, dtype, x.shape(), dense_strides(x, strides) ? strides : nullptr,
+                        call);
 }
 
 void allocate_memory(yoke_tensor &x)

@@ -130,6 +130,13 @@ Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *
 Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                     const char *call);
 
+// The strides of a copy of x that keeps the order of its axes: NHWC stays NHWC. False if x is row-major anyway, or does
+// not lie dense in memory, from its first element on.
+bool dense_strides(const yoke_tensor &x, int64_t *strides);
+
+// A new tensor of x's shape, in the order of its axes where x is dense. Values are not set.
+Tensor make_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
+
 // Shape, strides and dtype without memory, and the memory for them.
 Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    const char *call);

@@ -1,6 +1,7 @@
 // The CPU backend's table, and the function by which the core gets it. It is embedded in libyoke.
 #include "core/backend/ops.inc"
 #include "kernels/cpu/device.h"
+#include "kernels/cpu/gemm.h"
 
 namespace yoke::cpu {
 
@@ -74,6 +75,7 @@ extern "C" __attribute__((visibility("hidden"))) yoke_status yoke_cpu_backend_ge
     const KernelTable *table = nullptr;
     if (yoke_status status = select_kernels(&table)) return status;
     describe_build(table->name);
+    prepare_onednn();
     g_backend.kernels = table->kernels;
     *out = &g_backend;
     return YOKE_OK;

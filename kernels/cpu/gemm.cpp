@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/gemm_cache.h"
+#include "kernels/cpu/gemm_room.h"
 
 // oneDNN's OpenMP, whichever library of the process it is: nothing else here is built against it.
 extern "C" {
@@ -35,7 +36,13 @@ bool onednn_has_bf16()
 
 OneThread::OneThread() : before_(omp_get_max_threads ? omp_get_max_threads() : 1)
 {
-    if (before_ != 1) omp_set_num_threads(1);
+    if (before_ == 1) return;
+    if (has_room_for_openmp()) {
+        omp_set_num_threads(1);
+    } else {
+        before_ = 1;
+        status_ = dnnl_out_of_memory;
+    }
 }
 
 OneThread::~OneThread()

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/cpu/gemm_exit.h"
+#include "kernels/cpu/gemm_room.h"
+
 namespace yoke::cpu {
 
 constexpr int kSets = 64;
@@ -17,11 +20,9 @@ struct GemmCache {
     GemmEntry entries[kSets][kWays];
 };
 
-static pthread_once_t g_once = PTHREAD_ONCE_INIT;
 static pthread_key_t g_key;
-static dnnl_status_t g_start = dnnl_success;
 static dnnl_engine_t g_engine;  // one for the process, kept to its end
-static thread_local GemmCache *t_cache;
+static thread_local GemmCache *t_cache __attribute__((tls_model("initial-exec")));
 
 // oneDNN keeps what it makes in a cache of its own, under a lock that a fork in the midst would leave to the child locked
 // for ever. So a fork waits until nothing is being made.
@@ -35,6 +36,12 @@ static void lock_making()
 static void unlock_making()
 {
     pthread_mutex_unlock(&g_making);
+}
+
+static void unlock_making_in_child()
+{
+    unlock_making();
+    exit_after_fork();
 }
 
 struct Making {
@@ -52,37 +59,54 @@ static void clear(GemmEntry *entry)
     memset(static_cast<void *>(entry), 0, sizeof(*entry));
 }
 
+// A thread ends. While the process does too, what the cache holds stays: oneDNN may be gone.
 static void destroy_cache(void *pointer)
 {
     GemmCache *cache = static_cast<GemmCache *>(pointer);
-    for (auto &set : cache->entries)
-        for (GemmEntry &entry : set)
-            if (entry.primitive) clear(&entry);
-    dnnl_stream_destroy(cache->stream);
-    delete cache;
+    if (const Inside inside; inside.status() == dnnl_success) {
+        for (auto &set : cache->entries)
+            for (GemmEntry &entry : set)
+                if (entry.primitive) clear(&entry);
+        dnnl_stream_destroy(cache->stream);
+        delete cache;
+    }
     t_cache = nullptr;
+    end_inside();
 }
 
-static void start()
+// Under the lock, at each thread's first product.
+static dnnl_status_t start()
 {
-    g_start = dnnl_engine_create(&g_engine, dnnl_cpu, 0);
-    if (g_start == dnnl_success && (pthread_key_create(&g_key, destroy_cache) ||
-                                    pthread_atfork(lock_making, unlock_making, unlock_making)))
-        g_start = dnnl_out_of_memory;
+    // What was done already stays done, so that a start for which there was no memory is tried again.
+    static bool has_key, has_handlers;
+    if (!has_key) has_key = pthread_key_create(&g_key, destroy_cache) == 0;
+    if (!has_handlers)
+        has_handlers = pthread_atfork(lock_making, unlock_making, unlock_making_in_child) == 0;
+    if (!has_key || !has_handlers || !watches_exit()) return dnnl_out_of_memory;
+    return g_engine ? dnnl_success : dnnl_engine_create(&g_engine, dnnl_cpu, 0);
 }
 
 static dnnl_status_t make_cache()
 {
-    pthread_once(&g_once, start);
-    if (g_start != dnnl_success) return g_start;
+    {
+        const Making making;
+        if (!has_room_for_onednn(0)) return dnnl_out_of_memory;
+        if (dnnl_status_t status = start()) return status;
+    }
     GemmCache *cache = new (std::nothrow) GemmCache();
-    if (!cache) return dnnl_out_of_memory;
+    if (!cache || !has_room_for_onednn(0)) {
+        delete cache;
+        return dnnl_out_of_memory;
+    }
     dnnl_status_t status = dnnl_stream_create(&cache->stream, g_engine, dnnl_stream_default_flags);
+    if (status == dnnl_success && pthread_setspecific(g_key, cache)) {
+        dnnl_stream_destroy(cache->stream);
+        status = dnnl_out_of_memory;
+    }
     if (status != dnnl_success) {
         delete cache;
         return status;
     }
-    pthread_setspecific(g_key, cache);
     t_cache = cache;
     return dnnl_success;
 }
@@ -126,15 +150,15 @@ static dnnl_status_t describe_all(Descs *out, const GemmKey &key)
 static dnnl_status_t make_primitive(dnnl_primitive_t *out, const GemmKey &key, const Descs &descs)
 {
     dnnl_matmul_desc_t desc;
-    dnnl_primitive_desc_t primitive_desc = nullptr;
     dnnl_status_t status = dnnl_matmul_desc_init(&desc, &descs.a, &descs.b,
                                                  key.bias ? &descs.bias : nullptr, &descs.c);
-    if (!status)
-        status = dnnl_primitive_desc_create(&primitive_desc, &desc, nullptr, g_engine, nullptr);
     if (status) return status;
-    status = dnnl_primitive_create(out, primitive_desc);
-    dnnl_primitive_desc_destroy(primitive_desc);
-    return status;
+    struct Owned {  // an exception may come out of oneDNN
+        dnnl_primitive_desc_t desc = nullptr;
+        ~Owned() { dnnl_primitive_desc_destroy(desc); }
+    } made;
+    status = dnnl_primitive_desc_create(&made.desc, &desc, nullptr, g_engine, nullptr);
+    return status ? status : dnnl_primitive_create(out, made.desc);
 }
 
 static dnnl_status_t make_memory(dnnl_memory_t *out, const dnnl_memory_desc_t &desc)
@@ -156,6 +180,12 @@ static dnnl_status_t make_entry(GemmEntry *entry, const GemmKey &key)
     return cannot ? dnnl_success : status;
 }
 
+static uint64_t operand_bytes(const GemmKey &key)
+{
+    const int64_t elements = key.m * key.k + key.k * key.n + key.m * key.n;
+    return static_cast<uint64_t>(key.batch * elements) * sizeof(float);
+}
+
 dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out)
 {
     dnnl_status_t status = t_cache ? dnnl_success : make_cache();
@@ -172,8 +202,10 @@ dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out)
         if (entry->used < oldest->used) oldest = entry;
     }
     clear(oldest);
+    *out = nullptr;
     {
         const Making making;
+        if (!has_room_for_onednn(operand_bytes(key))) return dnnl_out_of_memory;
         status = make_entry(oldest, key);
     }
     if (status) return status;

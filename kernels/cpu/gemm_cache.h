@@ -23,6 +23,7 @@ struct GemmEntry {
     uint64_t used;               // when, for eviction; 0: empty
     dnnl_primitive_t primitive;  // null: oneDNN cannot do it
     dnnl_memory_t a, b, c, bias;
+    bool settled;  // it was run: what oneDNN makes at that is made
 };
 
 // The calling thread's entry for the key, made if need be. What oneDNN cannot do is an entry without a primitive;
@@ -32,6 +33,10 @@ dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out);
 // The calling thread's stream of oneDNN; after find_gemm.
 dnnl_stream_t gemm_stream();
 
+// Computes a product in the calling thread, with what stands here. *done is false where oneDNN cannot do it; `product`
+// has strides that it takes.
+dnnl_status_t compute_alone(const Product &product, bool *done);
+
 // Keeps oneDNN to the calling thread while it lives, and then gives the program its own number of OpenMP threads back.
 class OneThread {
 public:
@@ -39,9 +44,12 @@ public:
     ~OneThread();
     OneThread(const OneThread &) = delete;
     OneThread &operator=(const OneThread &) = delete;
+    // dnnl_out_of_memory: there was none for that, and oneDNN must not be called.
+    dnnl_status_t status() const { return status_; }
 
 private:
     int before_;
+    dnnl_status_t status_ = dnnl_success;
 };
 
 }  // namespace yoke::cpu

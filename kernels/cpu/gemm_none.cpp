@@ -13,6 +13,8 @@ yoke_status gemm_onednn(const yoke_launch *, const Product &, bool *done)
 
 void limit_onednn(const char *) {}
 
+void prepare_onednn() {}
+
 void describe_onednn(char *text, size_t bytes)
 {
     snprintf(text, bytes, "no oneDNN (products take our own loops)");

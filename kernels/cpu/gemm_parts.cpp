@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "kernels/cpu/gemm_cache.h"
+#include "kernels/cpu/gemm_exit.h"
 
 namespace yoke::cpu {
 
@@ -22,58 +23,18 @@ constexpr int64_t kMostFixedParts = 64;
 // Rows or columns between two cuts: what kernels take at once.
 constexpr int64_t kCutUnit = 16;
 
-// ---- one product, by the calling thread ---------------------------------------------------------------------------
-
 static yoke_status fail_onednn(dnnl_status_t status, const Product &product)
 {
-    yoke_status code = status == dnnl_out_of_memory ? YOKE_E_OOM : YOKE_E_INTERNAL;
-    return fail(code, "oneDNN failed (status %d) on a product of %lld x %lld by %lld x %lld",
-                (int)status, (long long)product.m, (long long)product.k, (long long)product.k,
-                (long long)product.n);
-}
-
-static dnnl_status_t execute(GemmEntry *entry, const Product &product)
-{
-    dnnl_memory_set_data_handle(entry->a, product.a.data);
-    dnnl_memory_set_data_handle(entry->b, product.b.data);
-    dnnl_memory_set_data_handle(entry->c, product.c.data);
-    dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, entry->a},
-                               {DNNL_ARG_WEIGHTS, entry->b},
-                               {DNNL_ARG_DST, entry->c},
-                               {DNNL_ARG_BIAS, entry->bias}};
-    if (entry->bias) dnnl_memory_set_data_handle(entry->bias, const_cast<void *>(product.bias));
-    return dnnl_primitive_execute(entry->primitive, gemm_stream(), entry->bias ? 4 : 3, args);
-}
-
-static void put_strides(const Matrix &matrix, int64_t batch, int64_t *out)
-{
-    out[0] = batch > 1 ? matrix.batch_stride : 0;  // a part of a batch may be one matrix
-    out[1] = matrix.row_stride;
-    out[2] = matrix.column_stride;
-}
-
-// *done is false where oneDNN cannot do it; `product` has strides that it takes.
-static dnnl_status_t compute_alone(const Product &product, bool *done)
-{
-    GemmKey key = {};
-    key.batch = product.batch;
-    key.m = product.m;
-    key.n = product.n;
-    key.k = product.k;
-    key.dtype = product.dtype;
-    key.bias = product.bias != nullptr;
-    put_strides(product.a, product.batch, key.a);
-    put_strides(product.b, product.batch, key.b);
-    put_strides(product.c, product.batch, key.c);
-    OneThread alone;
-    try {
-        GemmEntry *entry = nullptr;
-        dnnl_status_t status = find_gemm(key, &entry);
-        *done = !status && entry->primitive;
-        return *done ? execute(entry, product) : status;
-    } catch (const std::bad_alloc &) {
-        return dnnl_out_of_memory;
-    }
+    if (status == kProcessEnds)
+        return fail(YOKE_E_STATE,
+                    "the process is ending, and oneDNN, which computes products, ends with it; be "
+                    "done with them before main() returns or exit() is called: join the threads "
+                    "that compute");
+    const bool no_memory = status == dnnl_out_of_memory;
+    return fail(no_memory ? YOKE_E_OOM : YOKE_E_INTERNAL,
+                "oneDNN failed (status %d%s) on a product of %lld x %lld by %lld x %lld",
+                (int)status, no_memory ? ": the host has no memory left" : "", (long long)product.m,
+                (long long)product.k, (long long)product.k, (long long)product.n);
 }
 
 // ---- operands -----------------------------------------------------------------------------------------------------

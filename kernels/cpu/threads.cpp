@@ -23,7 +23,7 @@ static std::atomic<bool> g_said{false};
 static std::atomic<int> g_refused{0}, g_given{0};
 
 // Whether this thread's calls run in it alone: it is a worker, or in the midst of a job.
-static thread_local bool t_alone;
+static thread_local bool t_alone __attribute__((tls_model("initial-exec")));
 
 void enter_team()
 {

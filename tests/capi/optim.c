@@ -169,6 +169,41 @@ static void averages_follow_their_parameters(void)
     yoke_tensor_release(x);
 }
 
+/* What is kept of a parameter has memory of its own, however the parameter lies in its own: also from its end. */
+static void what_is_kept_of_a_reversed_parameter_lies_in_its_own_memory(void)
+{
+    const float values[] = {1, 2, 3};
+    const int64_t shape[] = {3};
+    yoke_tensor *base = floats(values, shape, 1), *x = NULL, *gradient = NULL;
+    yoke_tensor *average = NULL, *momentum = NULL;
+    yoke_ema *ema = NULL;
+    yoke_optimizer *sgd = NULL;
+    const yoke_sgd_options options = {sizeof options, 0, 0.5, 0.9, 0, 0, 0};
+    OK(yoke_slice(base, 0, NULL, NULL, -1, &x));
+    CHECK(yoke_tensor_strides(x)[0] == -1);
+    OK(yoke_ema_create(&x, 1, 0.5, &ema));
+    OK(yoke_ema_average(ema, 0, &average));
+    CHECK(yoke_tensor_strides(average)[0] == 1);
+    check_floats(average, (const float[]){3, 2, 1}, 3);
+    OK(yoke_tensor_set_requires_grad(x, 1));
+    OK(yoke_clone(base, &gradient));
+    OK(yoke_tensor_set_grad(x, gradient));
+    OK(yoke_sgd_create(&options, &sgd));
+    OK(yoke_sgd_add_group(sgd, &x, 1, NULL));
+    OK(yoke_optimizer_step(sgd));
+    OK(yoke_optimizer_get_state(sgd, 0, 0, "momentum", &momentum));
+    CHECK(yoke_tensor_strides(momentum)[0] == 1);
+    check_floats(momentum, values, 3);
+    check_floats(base, (const float[]){-0.5f, 1, 2.5f}, 3);
+    yoke_optimizer_release(sgd);
+    yoke_ema_release(ema);
+    yoke_tensor_release(momentum);
+    yoke_tensor_release(average);
+    yoke_tensor_release(gradient);
+    yoke_tensor_release(x);
+    yoke_tensor_release(base);
+}
+
 static void schedules_are_plain_arithmetic(void)
 {
     CHECK(yoke_schedule_constant(2, 0.25, 3, 2) == 0.5);
@@ -206,6 +241,7 @@ int main(void)
     RUN(a_disabled_scaler_gives_back_what_it_gets);
     RUN(gradients_are_clipped_by_their_common_norm);
     RUN(averages_follow_their_parameters);
+    RUN(what_is_kept_of_a_reversed_parameter_lies_in_its_own_memory);
     RUN(schedules_are_plain_arithmetic);
     RUN(schedules_take_any_number);
     return report();

@@ -1,4 +1,7 @@
 """Ops along rows of the lengths at which kernels change their ways: those of vectors, warps, blocks and tiles."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -106,3 +109,12 @@ def test_an_op_in_place_changes_each_element_of_a_view_once(rows, columns):
     x[:, 1:columns + 1].mul_(2)
     base[:, 1:columns + 1] *= 2
     np.testing.assert_array_equal(to_numpy(x), base)
+
+
+def test_rows_without_elements_are_not_walked_however_many_there_are():
+    """In a process of its own, which is ended if it does walk them."""
+    calls = ["yoke.eye(2**40, 0, dtype=yoke.uint8)", "yoke.softmax(x, -1)", "yoke.sort(x, -1)", "yoke.cumsum(x, 1)", "yoke.tril(x)",
+             "yoke.flip(x, [0])", "x.transpose(0, 1).clone()", "x.add_(1)", "yoke.matmul(x, yoke.zeros((0, 0)))"]
+    body = "import yoke\nx = yoke.zeros((2**40, 0))\n" + "\n".join(calls)
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -30,7 +30,7 @@ RULES = [
                        TYPES], True),
     (r"bindings/common/", [PUBLIC], False),
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
-    (r"tests/(core|kernels|backend|emu|fakes|fuzz|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
+    (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),
 ]

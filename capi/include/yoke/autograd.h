@@ -21,7 +21,8 @@ extern "C" {
 /* ---- Recording --------------------------------------------------------------------------------------- */
 
 /* Turns recording on (1) or off (0) for the calling thread and returns what it was, so that a scope
- * can restore it. It is on at first. [any-thread] */
+ * can restore it. It is on at first. -1, with OOM as the last error, if this is the thread's first call and
+ * the host has no memory left. [any-thread] */
 YOKE_API int32_t yoke_set_grad_enabled(int32_t enabled);
 
 /* 1 while the calling thread records. [any-thread] */

@@ -34,7 +34,7 @@ YOKE_API yoke_status yoke_graph_create(yoke_device *device, yoke_graph **out);
 /* One more reference; returns its argument, which may be NULL. [any-thread] */
 YOKE_API yoke_graph *yoke_graph_retain(yoke_graph *graph);
 
-/* A graph that is being captured by the calling thread is aborted. [any-thread] */
+/* A graph that is being captured by the calling thread is aborted; so is one whose thread ends. [any-thread] */
 YOKE_API void yoke_graph_release(yoke_graph *graph);
 
 /* Begins the capture, after all work given to the device has finished. Errors: STATE if the calling thread

@@ -42,7 +42,8 @@ YOKE_KERNEL(_eye)
     const yoke_operand &x = launch->operands[0];
     if (x.ndim != 2) return fail(YOKE_E_VALUE, "_eye: x has %d axes; it takes two", x.ndim);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
-        int64_t rows = x.shape[0], columns = x.shape[1];
+        int64_t columns = x.shape[1],
+                rows = columns ? x.shape[0] : 0;  // none of 2^40 without an element
         T one = convert<T>((int64_t)1), zero = convert<T>((int64_t)0);
         parallel_range(rows, max(1, kGrain / max(1, columns)), [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; r++) {

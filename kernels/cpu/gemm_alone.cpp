@@ -1,0 +1,82 @@
+// One product, by the calling thread.
+#include <algorithm>
+#include <exception>
+
+#include "kernels/cpu/gemm_cache.h"
+#include "kernels/cpu/gemm_exit.h"
+#include "kernels/cpu/gemm_room.h"
+
+namespace yoke::cpu {
+
+static dnnl_status_t execute(GemmEntry *entry, const Product &product)
+{
+    dnnl_memory_set_data_handle(entry->a, product.a.data);
+    dnnl_memory_set_data_handle(entry->b, product.b.data);
+    dnnl_memory_set_data_handle(entry->c, product.c.data);
+    dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, entry->a},
+                               {DNNL_ARG_WEIGHTS, entry->b},
+                               {DNNL_ARG_DST, entry->c},
+                               {DNNL_ARG_BIAS, entry->bias}};
+    if (entry->bias) dnnl_memory_set_data_handle(entry->bias, const_cast<void *>(product.bias));
+    return dnnl_primitive_execute(entry->primitive, gemm_stream(), entry->bias ? 4 : 3, args);
+}
+
+static void put_strides(const Matrix &matrix, int64_t batch, int64_t *out)
+{
+    out[0] = batch > 1 ? matrix.batch_stride : 0;  // a part of a batch may be one matrix
+    out[1] = matrix.row_stride;
+    out[2] = matrix.column_stride;
+}
+
+dnnl_status_t compute_alone(const Product &product, bool *done)
+{
+    GemmKey key = {};
+    key.batch = product.batch;
+    key.m = product.m;
+    key.n = product.n;
+    key.k = product.k;
+    key.dtype = product.dtype;
+    key.bias = product.bias != nullptr;
+    put_strides(product.a, product.batch, key.a);
+    put_strides(product.b, product.batch, key.b);
+    put_strides(product.c, product.batch, key.c);
+    const Inside inside;
+    const OneThread alone;
+    if (inside.status() || alone.status()) return std::max(inside.status(), alone.status());
+    GemmEntry *entry = nullptr;
+    dnnl_status_t status = dnnl_out_of_memory;
+    try {
+        status = find_gemm(key, &entry);
+        // A first run makes what all primitives share.
+        if (entry && !entry->settled && !has_room_for_onednn(0)) return dnnl_out_of_memory;
+        *done = !status && entry->primitive;
+        if (*done) status = execute(entry, product);
+    } catch (const std::exception &) {  // of oneDNN's allocations
+        *done = false;
+        status = dnnl_out_of_memory;
+    }
+    if (!entry || !entry->settled) stay_before_statics();
+    if (entry) entry->settled = true;
+    return status;
+}
+
+// The smallest that its kernels take as any other. What fails here fails, and is told, at the first product.
+void prepare_onednn()
+{
+    constexpr int64_t kSize = 32;
+    static float zeros[2 * kSize * kSize], result[kSize * kSize];
+    for (yoke_dtype dtype : {YOKE_F32, YOKE_BF16}) {
+        Product p = {};
+        p.dtype = dtype;
+        p.batch = 1;
+        p.m = p.n = p.k = kSize;
+        p.a = {zeros, 0, kSize, 1};
+        p.b = {zeros + kSize * kSize, 0, kSize, 1};
+        p.c = {result, 0, kSize, 1};
+        bool done = false;
+        compute_alone(p, &done);
+    }
+    end_preparation();
+}
+
+}  // namespace yoke::cpu

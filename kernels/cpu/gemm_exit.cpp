@@ -1,0 +1,204 @@
+#include "kernels/cpu/gemm_exit.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <new>
+
+// Of the C++ ABI, as atexit() for one library; a library is known by any address that is its own. glibc keeps the same list
+// for all, and __cxa_finalize calls and takes out the handlers of one.
+extern "C" int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
+extern "C" void __cxa_finalize(void *library);
+extern "C" int __cxa_thread_atexit_impl(void (*handler)(void *), void *argument, void *library);
+
+namespace yoke::cpu {
+
+constexpr int64_t kPatience = 10;  // seconds: a product of 8192 x 8192 takes one thread no longer
+
+// One for each thread that has used oneDNN. Never freed, since the handler may look at any time; another thread gets it.
+struct Record {
+    std::atomic<bool> taken{true}, inside{false};
+    Record *next = nullptr;
+};
+
+static std::atomic<Record *> g_records{nullptr};
+static std::atomic<bool> g_ending{false};
+static thread_local Record *t_record __attribute__((tls_model("initial-exec")));
+
+// Whether the first products are done, and the thread that was about to end last before they were.
+static std::atomic<bool> g_prepared{false};
+static std::atomic<pid_t> g_leaving{0};
+static char g_names[2];
+
+static Record *find_record()
+{
+    for (Record *record = g_records.load(); record; record = record->next) {
+        bool free = false;
+        if (record->taken.compare_exchange_strong(free, true)) return record;
+    }
+    Record *made = new (std::nothrow) Record;
+    if (!made) return nullptr;
+    made->next = g_records.load();
+    while (!g_records.compare_exchange_weak(made->next, made)) {
+    }
+    return made;
+}
+
+// Whether another thread is inside; the one that calls exit() may be, from a signal handler of the host's.
+static bool is_used()
+{
+    for (Record *record = g_records.load(); record; record = record->next)
+        if (record != t_record && record->inside.load()) return true;
+    return false;
+}
+
+static void wait_for_others()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const timespec pause{0, 100'000};
+    for (const int64_t last = now.tv_sec + kPatience; is_used() && now.tv_sec <= last;) {
+        nanosleep(&pause, nullptr);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+}
+
+// ---- before the first products are done ---------------------------------------------------------------------------
+
+static bool has_ended(pid_t thread)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "re");
+    if (!file) return true;
+    const bool read = fgets(text, sizeof(text), file) != nullptr;
+    fclose(file);
+    const char *state = strrchr(text, ')');  // the first thread stays, as a zombie
+    return !read || !state || state[1] != ' ' || state[2] == 'Z' || state[2] == 'X';
+}
+
+// Whether a thread that is about to end does so because the process does. One that ends by itself is gone soon.
+static bool may_be_exiting()
+{
+    const pid_t thread = g_leaving.load();
+    if (thread == 0 || thread == gettid()) return false;
+    const timespec pause{0, 1'000'000};
+    for (int i = 0; i < 100; i++) {
+        if (has_ended(thread)) {
+            pid_t gone = thread;
+            g_leaving.compare_exchange_strong(gone, 0);
+            return false;
+        }
+        nanosleep(&pause, nullptr);
+    }
+    return true;
+}
+
+static void on_thread_leaves(void *)
+{
+    if (g_prepared.load()) return;
+    g_leaving.store(gettid());
+    wait_for_others();
+}
+
+void end_preparation()
+{
+    g_prepared.store(true);
+}
+
+// ---- uses -----------------------------------------------------------------------------------------------------------
+
+Inside::Inside() : status_(dnnl_success)
+{
+    if (!t_record) t_record = find_record();
+    if (!t_record) {
+        status_ = dnnl_out_of_memory;
+        return;
+    }
+    // Either the handler sees this thread inside, or this thread sees that the process ends.
+    t_record->inside.store(true);
+    if (!g_ending.load() && (g_prepared.load() || !may_be_exiting())) return;
+    t_record->inside.store(false);
+    status_ = kProcessEnds;
+}
+
+Inside::~Inside()
+{
+    if (status_ == dnnl_success) t_record->inside.store(false, std::memory_order_release);
+}
+
+void end_inside()
+{
+    if (Record *record = t_record) {
+        t_record = nullptr;
+        record->inside.store(false);
+        record->taken.store(false);
+    }
+}
+
+// ---- exit ---------------------------------------------------------------------------------------------------------
+
+static void end_products()
+{
+    if (!g_ending.exchange(true)) wait_for_others();
+}
+
+// Two names by turns, so that there is no moment without a handler. What is taken out below others leaves a place of 32
+// bytes empty for good; so there is an end to it.
+constexpr uint64_t kOften = 1024;
+static uint64_t g_registered;  // how often; under the lock
+static pthread_mutex_t g_registering = PTHREAD_MUTEX_INITIALIZER;
+// This thread takes the old handler out, which calls it.
+static thread_local bool t_replaces __attribute__((tls_model("initial-exec")));
+
+static void on_exit_begins(void *)
+{
+    if (!t_replaces) end_products();
+}
+
+// While the library is loaded, after oneDNN was: so a process that ends before its first product is known to end.
+static bool watch()
+{
+    // Not for every thread: glibc ends the process where it has no memory for that.
+    __cxa_thread_atexit_impl(on_thread_leaves, nullptr, &g_names[0]);
+    return __cxa_atexit(on_exit_begins, nullptr, &g_names[0]) == 0;
+}
+static const bool g_watched = watch();
+
+bool watches_exit()
+{
+    return g_watched;
+}
+
+// oneDNN makes its statics at its first steps of a kind. So after many products a further one is looked for now and then.
+void stay_before_statics()
+{
+    pthread_mutex_lock(&g_registering);
+    const uint64_t number = ++g_registered;
+    if (number <= kOften || std::has_single_bit(number)) {
+        char *fresh = &g_names[number % 2], *old = &g_names[(number + 1) % 2];
+        t_replaces = true;
+        // Without memory for another handler the old one stays.
+        if (__cxa_atexit(on_exit_begins, nullptr, fresh) == 0) __cxa_finalize(old);
+        t_replaces = false;
+    }
+    pthread_mutex_unlock(&g_registering);
+}
+
+void exit_after_fork()
+{
+    g_registering = PTHREAD_MUTEX_INITIALIZER;
+    g_leaving.store(0);
+    for (Record *record = g_records.load(); record; record = record->next) {
+        if (record == t_record) continue;
+        record->inside.store(false);
+        record->taken.store(false);
+    }
+}
+
+}  // namespace yoke::cpu

@@ -1,0 +1,34 @@
+// special.h: the calls that no rule of generate.py can draw: memory of a size that the call trusts, callbacks, lists that
+// hang together. Each stands for the function of its name.
+#pragma once
+
+#include "draw.h"
+
+namespace hostile::special {
+
+void yoke_tensor_from_memory(Draw &d);
+void yoke_tensor_from_data(Draw &d);
+void yoke_tensor_copy_to_host(Draw &d);
+void yoke_tensor_copy_from_host(Draw &d);
+void yoke_tensor_to_dlpack(Draw &d);
+void yoke_tensor_from_dlpack(Draw &d);
+void yoke_tensor_shape(Draw &d);
+void yoke_tensor_strides(Draw &d);
+void yoke_alloc(Draw &d);
+void yoke_free(Draw &d);
+// What is lent to the library is given back: of the World that lent it.
+void give_back(void *world);
+
+void yoke_log_set_callback(Draw &d);
+void yoke_log_add_callback(Draw &d);
+void yoke_log_remove_callback(Draw &d);
+void yoke_op_invoke(Draw &d);
+void yoke_op_invoke_list(Draw &d);
+void yoke_op_info(Draw &d);
+void yoke_grad(Draw &d);
+void yoke_autocast_swap(Draw &d);
+void yoke_select(Draw &d);
+void yoke_last_error(Draw &d);
+void yoke_get_api(Draw &d);
+
+}  // namespace hostile::special

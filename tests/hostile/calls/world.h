@@ -1,0 +1,134 @@
+// world.h: the objects that random calls are made on.
+//
+// Every kind of handle has a fixed number of places. A call takes its arguments from places and puts its result into one,
+// all by its own number alone, so that a run without some of its calls draws the same arguments in the others.
+#pragma once
+
+#include <yoke/yoke.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace hostile {
+
+#define HOSTILE_HANDLES(X) \
+    X(tensor, 48)          \
+    X(device, 3)           \
+    X(stream, 4)           \
+    X(event, 4)            \
+    X(graph, 3)            \
+    X(optimizer, 4)        \
+    X(grad_scaler, 3)      \
+    X(ema, 3)              \
+    X(autocast, 4)         \
+    X(inventory, 2)        \
+    X(explanation, 2)      \
+    X(report, 2)
+
+template <class T>
+struct Places;
+#define HOSTILE_PLACES(kind, count)                \
+    template <>                                    \
+    struct Places<yoke_##kind> {                   \
+        static constexpr const char *name = #kind; \
+        static constexpr int size = count;         \
+        std::array<yoke_##kind *, count> items{};  \
+    };
+HOSTILE_HANDLES(HOSTILE_PLACES)
+#undef HOSTILE_PLACES
+
+#define HOSTILE_RELEASE(kind, count)         \
+    inline void release(yoke_##kind *handle) \
+    {                                        \
+        yoke_##kind##_release(handle);       \
+    }
+HOSTILE_HANDLES(HOSTILE_RELEASE)
+#undef HOSTILE_RELEASE
+
+// A sanitizer's shadow is beyond all limits of memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// Behind the last place that starts with a tensor: what calls make goes anywhere, what they start from comes back.
+inline constexpr int kPalette = 26;
+// Results with more elements are released at once, and no call takes long.
+inline constexpr int64_t kMostElements = 1024;
+
+class World {
+public:
+    World() = default;
+    World(const World &) = delete;
+    ~World() { clear(); }
+
+    template <class T>
+    Places<T> &places();
+
+    // A handle goes into a place, and the one that was there is released. A large tensor is not kept.
+    template <class T>
+    void put(int place, T *handle);
+
+    // The tensors that calls start from stand in the first places again, and the thread's modes are as they are at first.
+    void begin_again(uint64_t seed);
+    // Releases all there is.
+    void clear();
+
+    std::array<void *, 4> blocks{};    // of yoke_alloc
+    std::array<int64_t, 4> hearers{};  // of yoke_log_add_callback
+    std::array<void *, 2> exported{};  // of yoke_tensor_to_dlpack, versioned
+    int64_t succeeded = 0;             // calls that gave YOKE_OK
+    std::atomic<int64_t> borrowed{
+        0};  // tensors over this program's memory that are not dropped yet
+
+    // Memory of the program that tensors borrow, more of it than any tensor that is kept has; aligned for every dtype.
+    alignas(64) std::array<unsigned char, 16384> memory{};
+
+    // With freed handles among the arguments: some that were released.
+    bool keeps_freed = false;
+    std::array<void *, 16> freed{};
+    unsigned freed_count = 0;
+
+    // What the tensor of such a place is, for people.
+    static std::string describe(int place);
+
+private:
+#define HOSTILE_MEMBER(kind, count) Places<yoke_##kind> kind##_;
+    HOSTILE_HANDLES(HOSTILE_MEMBER)
+#undef HOSTILE_MEMBER
+};
+
+#define HOSTILE_GET(kind, count)                \
+    template <>                                 \
+    inline Places<yoke_##kind> &World::places() \
+    {                                           \
+        return kind##_;                         \
+    }
+HOSTILE_HANDLES(HOSTILE_GET)
+#undef HOSTILE_GET
+
+void leave_modes();
+
+template <class T>
+void World::put(int place, T *handle)
+{
+    if constexpr (std::is_same_v<T, yoke_tensor>)
+        if (handle && yoke_tensor_numel(handle) > kMostElements) {
+            release(handle);
+            handle = nullptr;
+        }
+    T *&there = places<T>().items[static_cast<size_t>(place)];
+    if (there) {
+        release(there);
+        if (keeps_freed) freed[freed_count++ % freed.size()] = there;
+    }
+    there = handle;
+}
+
+// Calls the deleter of what yoke_tensor_to_dlpack gave.
+void delete_exported(void *managed);
+
+}  // namespace hostile

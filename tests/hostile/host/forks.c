@@ -1,0 +1,134 @@
+/*
+ * Forks beside a thread that takes inventories, for which a library is loaded. The loader of a child that was made while
+ * another thread loads is half changed: the fork waits for that, or the child does without.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/capi/check.h"
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Held while this program unloads, and while it forks: only the library's own loading meets a fork. */
+static pthread_mutex_t g_unloading = PTHREAD_MUTEX_INITIALIZER;
+
+static void *take_one(void *unused)
+{
+    const char *path = getenv("YOKE_NVML_PATH");
+    yoke_inventory *inventory = NULL;
+    OK(yoke_inventory_take(&inventory));
+    yoke_inventory_release(inventory);
+    /* Out of the process again, so that the next inventory loads it anew. */
+    pthread_mutex_lock(&g_unloading);
+    void *library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+    CHECK(library && !dlclose(library) && !dlclose(library));
+    CHECK(!dlopen(path, RTLD_NOLOAD | RTLD_LAZY));
+    pthread_mutex_unlock(&g_unloading);
+    return unused;
+}
+
+static pid_t fork_here(void)
+{
+    pthread_mutex_lock(&g_unloading);
+    const pid_t child = fork();
+    pthread_mutex_unlock(&g_unloading);
+    return child;
+}
+
+/* What the child says of the management library: 0 nothing, 1 that it is none, 2 that it was not loaded after a fork. */
+static int library_in_child(void)
+{
+    yoke_inventory *inventory = NULL;
+    const char *problem = NULL;
+    alarm(60);
+    if (yoke_inventory_take(&inventory)) _exit(10);
+    if (yoke_inventory_fact(inventory, "nvml_problem", &problem)) _exit(11);
+    _exit(!*problem ? 0 : strstr(problem, "was forked while a library was being loaded") ? 2 : 1);
+}
+
+/* Forks once the library is being loaded, for so long. Gives what the child says. */
+static int fork_amid_load(const char *ms, double *waited)
+{
+    int told[2];
+    char text[16], letter;
+    pthread_t thread;
+    if (pipe(told)) return -1;
+    snprintf(text, sizeof text, "%d", told[1]);
+    setenv("YOKE_TEST_TELL", text, 1);
+    setenv("YOKE_TEST_LOADS_FOR", ms, 1);
+    CHECK(pthread_create(&thread, NULL, take_one, NULL) == 0);
+    CHECK(read(told[0], &letter, 1) == 1);
+    const double from = seconds_now();
+    setenv("YOKE_TEST_LOADS_FOR", "0", 1);
+    const pid_t child = fork_here();
+    if (child == 0) library_in_child();
+    *waited = seconds_now() - from;
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    pthread_join(thread, NULL);
+    close(told[0]);
+    close(told[1]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_fork_waits_for_a_library_that_is_being_loaded(void)
+{
+    double waited = 0;
+    CHECK(fork_amid_load("300", &waited) == 1);
+    CHECK(waited > 0.2 && waited < 2.5);
+}
+
+static void a_fork_does_not_wait_for_ever(void)
+{
+    double waited = 0;
+    CHECK(fork_amid_load("6000", &waited) == 2);
+    CHECK(waited > 1.5 && waited < 5.0);
+}
+
+static volatile int g_stop;
+
+static void *take_many(void *unused)
+{
+    while (!g_stop) take_one(NULL);
+    return unused;
+}
+
+static void children_take_inventories_of_their_own(void)
+{
+    const int forks = getenv("YOKE_SOAK") ? 2000 : 60;
+    pthread_t thread;
+    int good = 0;
+    setenv("YOKE_TEST_LOADS_FOR", "1", 1);
+    unsetenv("YOKE_TEST_TELL");
+    CHECK(pthread_create(&thread, NULL, take_many, NULL) == 0);
+    for (int i = 0; i < forks; ++i) {
+        const pid_t child = fork_here();
+        if (child == 0) library_in_child();
+        int status = 0;
+        CHECK(waitpid(child, &status, 0) == child);
+        good += WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    }
+    CHECK(good == forks);
+    g_stop = 1;
+    pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+    setenv("YOKE_NVML_PATH", getenv("YOKE_TEST_SLOW_LIBRARY"), 1);
+    setenv("YOKE_NVML_TIMEOUT", "20", 1);
+    RUN(a_fork_waits_for_a_library_that_is_being_loaded);
+    RUN(a_fork_does_not_wait_for_ever);
+    RUN(children_take_inventories_of_their_own);
+    return report();
+}

@@ -1,0 +1,34 @@
+-- Runs random programs that come on standard input, each as its length and its source, and tells what they saw: a line for
+-- each tensor, "refused" or "error" with the message where one was raised, "done" behind each program.
+local yoke = require "yoke"
+
+local function flat(value, into)
+    if type(value) == "table" then
+        for i = 1, #value do flat(value[i], into) end
+    elseif math.type(value) == "float" then
+        into[#into + 1] = ("%.17g"):format(value)
+    else
+        into[#into + 1] = tostring(value)
+    end
+    return into
+end
+
+-- What is told of a tensor: a word for it, its dtype, its shape, its elements.
+local function see(word, x)
+    io.write(word, "|", x.dtype, "|", table.concat(x.shape, " "), "|", table.concat(flat(x:tolist(), {}), " "), "\n")
+end
+
+local function run(source)
+    local v = {}
+    local ok, problem = pcall(assert(load(source)), yoke, v, see)
+    if not ok then
+        local code = type(problem) == "table" and problem.code
+        local kind = (code == "state" or code == "unsupported") and "refused" or "error"
+        io.write(kind, "|", (tostring(problem):gsub("\n", " ")), "\n")
+    end
+    for _, x in pairs(v) do x:close() end
+    io.write("done\n")
+    io.flush()
+end
+
+for length in io.lines() do run(io.read(tonumber(length))) end
