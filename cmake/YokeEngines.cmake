@@ -4,14 +4,16 @@ set(YOKE_ONEDNN ON CACHE STRING "Matrix products of the CPU by oneDNN 2: ON, AUT
 set(YOKE_ZLIB ON CACHE STRING "Reading of gzip files by zlib: ON, AUTO (where it is found) or OFF")
 find_package(Threads REQUIRED)
 
-# yoke_engine(NAME found cost): whether an engine is used, in NAME itself: TRUE or FALSE.
+# yoke_engine(NAME found cost): whether an engine is used, in NAME_USED: TRUE or FALSE. `problem` says why it was not found.
 function(yoke_engine name found cost)
+    if(NOT problem)
+        set(problem "the library was not found: install it (Debian: libdnnl-dev, zlib1g-dev)")
+    endif()
     set(use ${found})
     if(${name} STREQUAL "OFF")
         set(use FALSE)
     elseif(NOT use AND NOT ${name} STREQUAL "AUTO")
-        message(FATAL_ERROR "${name} is ON, yet the library was not found: install it (Debian: libdnnl-dev, zlib1g-dev), "
-                            "or configure with ${name}=OFF: ${cost}.")
+        message(FATAL_ERROR "${name} is ON, yet ${problem}, or configure with ${name}=OFF: ${cost}.")
     endif()
     if(NOT use)
         message(STATUS "building without ${name}: ${cost}")
@@ -31,8 +33,11 @@ find_library(YOKE_DNNL_LIBRARY NAMES dnnl)
 set(found FALSE)
 if(YOKE_DNNL_INCLUDE AND YOKE_DNNL_LIBRARY)
     file(STRINGS ${YOKE_DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h major REGEX "define DNNL_VERSION_MAJOR")
-    if(major MATCHES " 2$") # oneDNN 3 has another C API
+    string(REGEX MATCH "[0-9]+$" major "${major}")
+    if(major EQUAL 2)
         set(found TRUE)
+    else()
+        set(problem "${YOKE_DNNL_LIBRARY} is oneDNN ${major}, whose C interface is another: install oneDNN 2")
     endif()
 endif()
 yoke_engine(YOKE_ONEDNN ${found} "matrix products on the CPU take Yoke's own loops, which are slower")

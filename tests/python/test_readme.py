@@ -1,4 +1,4 @@
-"""The examples of README.md, taken from its text and run."""
+"""The examples of README.md, taken from its text and run. Its section "Install" is run by `./dev soak install`."""
 
 import os
 import re
@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import documents
+
+ROOT = documents.ROOT
+README = ROOT / "README.md"
 
 
 def example(language):
     """The one fenced block of a language."""
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
+    blocks = documents.blocks(README.read_text(), language)
     assert len(blocks) == 1, f"README.md has {len(blocks)} examples in {language}"
     return blocks[0]
 
@@ -42,3 +45,25 @@ def test_the_c_example_compiles_against_the_public_headers(tmp_path):
     run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "capi/include", tmp_path / "example.c",
          "-o", tmp_path / "example", "-L", library, "-lyoke", f"-Wl,-rpath,{library}"])
     assert "first of 1000 probabilities" in run([tmp_path / "example"])
+
+
+def test_the_packages_to_install_are_those_that_dev_installs():
+    installing = documents.blocks(documents.section(README, "Install"), "sh")[0]
+    named = set(re.sub(r"^sudo apt-get install -y|\\\n", " ", installing).split())
+    dev = re.search(r"^readonly packages=\((.*?)\)", (ROOT / "dev").read_text(), re.S | re.M)[1].split()
+    assert len(named) > 10 and named - {*dev} == {"luarocks"}
+
+
+def test_the_rockspec_has_every_file_of_the_lua_module():
+    rockspec = (ROOT / "yoke-0.1.0-1.rockspec").read_text()
+    files = [path.relative_to(ROOT) for pattern in ("src/*.c", "yoke/**/*.lua") for path in (ROOT / "bindings/lua").glob(pattern)]
+    editors = {"meta.lua"} | {path.name for path in files if path.name.startswith("api")}  # for editors alone
+    wanted = [str(path) for path in files if path.name not in editors]
+    assert len(wanted) > 30, wanted
+    assert [path for path in wanted if f'"{path}"' not in rockspec] == []
+
+
+def test_uses_of_dev_that_readme_names_exist():
+    commands = set(re.findall(r"\./dev ([a-z]+)", README.read_text()))
+    known = set(re.findall(r"^cmd_([a-z]+)\(\)", (ROOT / "dev").read_text(), re.M))
+    assert len(commands) > 5 and commands <= known

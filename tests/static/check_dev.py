@@ -1,10 +1,13 @@
 """What developers ask of ./dev and of CMake is understood, or refused with what helps: `check_dev.py SOURCE_DIR BUILD_DIR`."""
 import contextlib
 import io
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
@@ -25,6 +28,45 @@ message(STATUS "found ${{found}}")
     path.write_text(script)
     done = subprocess.run(["cmake", "-P", path], capture_output=True, text=True)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def native_archs(compute_capabilities):
+    """What YOKE_CUDA_ARCHS=native means beside an nvidia-smi that prints these, or without one."""
+    with tempfile.TemporaryDirectory() as folder:
+        tools = {"nvcc": "compute_75 compute_80 compute_86 compute_89 compute_90 compute_100"}
+        if compute_capabilities is not None:
+            tools["nvidia-smi"] = compute_capabilities
+        for name, said in tools.items():
+            tool = pathlib.Path(folder, name)
+            tool.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+            tool.chmod(0o755)
+        script = pathlib.Path(folder, "archs.cmake")
+        script.write_text(f"""cmake_minimum_required(VERSION 3.25)
+set(YOKE_CUDA_ARCHS native CACHE STRING "")
+include({SOURCE}/cmake/YokeArchs.cmake)
+yoke_cuda_archs(found {folder}/nvcc)
+message(STATUS "${{found}}")
+""")
+        cmake = shutil.which("cmake")
+        done = subprocess.run([cmake, "-P", script], capture_output=True, text=True, env=os.environ | {"PATH": folder})
+        return done.stdout.split()[-1]
+
+
+def engines(dnnl_major):
+    """(exit status, what CMake said) of YokeEngines where the oneDNN that it finds is of some release."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = pathlib.Path(folder)
+        header = project / "oneapi/dnnl/dnnl_version.h"
+        header.parent.mkdir(parents=True)
+        header.write_text(f"#define DNNL_VERSION_MAJOR {dnnl_major}\n")
+        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(engines LANGUAGES C)
+include({SOURCE}/cmake/YokeEngines.cmake)
+message(STATUS "used ${{YOKE_ONEDNN_USED}}")
+""")
+        done = subprocess.run(["cmake", "-S", folder, "-B", project / "out", "-DYOKE_ZLIB=OFF", f"-DYOKE_DNNL_INCLUDE={folder}",
+                               "-DYOKE_DNNL_LIBRARY=/lib/libdnnl.so"], capture_output=True, text=True)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
 class Dev(unittest.TestCase):
@@ -67,6 +109,21 @@ class Dev(unittest.TestCase):
             status, said = isas(asked)
             self.assertNotEqual(status, 0)
             self.assertIn(reason, said)
+
+    def test_the_cards_of_this_machine_are_asked_for_once_each(self):
+        self.assertEqual(native_archs("9.0\\n8.0\\n9.0\\n12.0\\n"), "80;90;120")
+        every_common_one = "75-real;80-real;86-real;89-real;90-real;100"
+        self.assertEqual(native_archs("No devices were found\\n"), every_common_one)
+        self.assertEqual(native_archs(None), every_common_one)
+
+    def test_a_onednn_of_another_release_is_told_by_its_number(self):
+        status, said = engines(2)
+        self.assertEqual(status, 0, said)
+        self.assertIn("used TRUE", said)
+        status, said = engines(3)
+        self.assertNotEqual(status, 0)
+        self.assertIn("/lib/libdnnl.so is oneDNN 3, whose C interface is another: install oneDNN 2, or configure with "
+                      "YOKE_ONEDNN=OFF", said)
 
     def test_native_asks_for_the_features_that_are_asked_for_at_run_time(self):
         asked = [set(re.findall(r'__builtin_cpu_supports\("(\w+)"\)', (SOURCE / path).read_text()))

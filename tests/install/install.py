@@ -1,0 +1,106 @@
+"""Yoke is installed as README's section "Install" has it, and README's examples run on what was installed: `install.py HOME`.
+
+HOME is made anew. The commands are the section's own, as they stand, in one shell whose home that folder is and which knows
+nothing of this tree's builds: a fresh virtual environment, a prefix, LuaRocks' tree. The one that installs packages is left out.
+Then a CMake project finds the prefix, and the section's last commands must leave nothing behind.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/python"))
+import documents  # noqa: E402
+
+README = ROOT / "README.md"
+# The example of each language, where the section expects it, and what its run prints.
+EXAMPLES = {
+    "python": ("xor.py", "[0, 1, 1, 0] True"),
+    "lua": ("xor.lua", "0 1 1 0\ttrue"),
+    "c": ("softmax.c", "first of 1000 probabilities"),
+}
+FROM = {  # which yoke a script gets
+    "venv/": "venv/bin/python -c 'import yoke; print(yoke.__file__)'",
+    ".luarocks/": """eval "$(luarocks --lua-version 5.4 path)" && lua5.4 -e 'print((package.searchpath("yoke.core", package.cpath)))'""",
+}
+
+
+def environment(home):
+    """The caller's, without what leads to a build of this tree; caches stay, so that a second time costs less."""
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("LUA_", "PYTHON", "LD_", "YOKE_", "VIRTUAL_ENV", "PKG_CONFIG", "CMAKE_"))}
+    path = [folder for folder in env["PATH"].split(os.pathsep) if not folder.startswith(str(ROOT))]
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+    return env | {"HOME": str(home), "PATH": os.pathsep.join(path), "XDG_CACHE_HOME": cache}
+
+
+def shell(commands, env, folder=ROOT):
+    """What commands print, which is shown as it comes. The first that fails ends all."""
+    print(f"-- {commands.strip()}", flush=True)
+    start = time.monotonic()
+    process = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", commands], env=env, cwd=folder, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = []
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        lines.append(line)
+    if process.wait():
+        sys.exit(f"the commands above ended with status {process.returncode}")
+    print(f"-- took {time.monotonic() - start:.0f} s", flush=True)
+    return "".join(lines)
+
+
+def build_with_cmake(home, env, listfile):
+    """The example in C, as a project of CMake's that finds the prefix."""
+    project = home / "project"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(listfile)
+    shutil.copy(home / "softmax.c", project)
+    return shell("cmake -S . -B out -DCMAKE_PREFIX_PATH=\"$HOME/.local\" && cmake --build out && out/softmax", env, project)
+
+
+def left_behind(home):
+    """Files of Yoke's that an uninstall forgot."""
+    for folder in (home / "venv", home / ".local", home / ".luarocks"):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and re.search("yoke", str(path.relative_to(home)), re.I):
+                yield path
+    yield from (ROOT / "bindings").rglob("*.o")
+    yield from (ROOT / "yoke").rglob("*")
+
+
+def main(home):
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    env = environment(home)
+    text, section = README.read_text(), documents.section(README, "Install")
+    for language, (name, _) in EXAMPLES.items():
+        (home / name).write_text("".join(documents.blocks(text, language)))
+    packages, *commands, uninstall = documents.blocks(section, "sh")
+    assert packages.startswith("sudo apt-get"), "the section's first commands install packages"
+    # One shell for all, since what one sets the next may need; README shows them apart.
+    printed = shell("\n".join(commands), env)
+    wrong = [f"{name} was not run: nothing printed {answer!r}" for name, answer in EXAMPLES.values() if answer not in printed]
+    for folder, command in FROM.items():
+        where = shell(command, env, home).strip()
+        if not where.startswith(str(home / folder)):
+            wrong.append(f"a yoke was found in {where}, not in {home / folder}")
+    no_module = shell("venv/bin/python -c 'import yoke; print(yoke.why_unavailable(\"cuda\"))'", env, home)
+    if shutil.which(os.environ.get("CUDACXX", "nvcc")) and "has no cuda module" in no_module:
+        wrong.append(f"there is a CUDA toolkit, yet the wheel has no CUDA module: {no_module}")
+    (listfile,) = documents.blocks(section, "cmake")
+    if EXAMPLES["c"][1] not in build_with_cmake(home, env, listfile):
+        wrong.append("the CMake project's program printed nothing")
+    shell(uninstall, env)
+    wrong += [f"left behind: {path}" for path in left_behind(home)]
+    print(*wrong or ["installed, used and uninstalled as README has it"], sep="\n")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
