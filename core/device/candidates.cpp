@@ -287,6 +287,11 @@ std::string lease_key(const Device &device)
     return *device.info.pci ? normal_pci(device.info.pci) : device.name;
 }
 
+bool has_usable_gpu(const Candidates &all)
+{
+    return serves(all, "cuda");
+}
+
 std::string doctor_check(const Machine &machine)
 {
     bool is_there = false, is_sound = false, is_hidden = true;

@@ -131,10 +131,9 @@ Reason reason_of(const Root &root, const Machine &machine, const Card &card)
     if (std::string_view(info.vendor) != "nvidia") return for_other_maker(info);
     if (info.present == 0)
         return {
-            format("the card no longer answers (it has fallen off the bus): end its programs, then "
-                   "nvidia-smi --gpu-reset -i %s, or restart the machine; check power, cable and "
-                   "seat, and dmesg for Xid 79",
-                   info.pci),
+            "the card no longer answers (it has fallen off the bus), which no reset mends: restart "
+            "the machine; if it does not come back, check power, cable and seat, and dmesg for Xid "
+            "79",
             "card-lost"};
     if (info.kind == YOKE_CARD_INTEGRATED)
         return {"no backend for NVIDIA GPUs within a processor (Jetson) in this build; use the cpu",

@@ -59,6 +59,9 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
 // "cuda", or "" for a card that no backend serves.
 std::string kind_of(const Card &card, const Seat &seat);
 
+// "0–3,5" of numbers in any order.
+std::string ranges_text(std::vector<int> numbers);
+
 namespace detail {
 
 // A device that fits, as the search sees it.
@@ -96,6 +99,14 @@ void check_one(const Machine &machine, const Situation &situation, const Spec &s
 
 // "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)" where the spec goes by UUIDs.
 std::string name_of(const Machine &machine, const Situation &situation, const Spec &spec, int card);
+
+// Why no `count` of the fitting ones make a set, and the largest that do.
+std::string no_set(const Machine &machine, const Situation &situation, const Spec &spec,
+                   const std::vector<Contender> &fitting, int count);
+
+// Why fewer than `count` fit: every rejected device with its reason, of several equal ones once.
+std::string too_few(const Machine &machine, const Situation &situation, const Spec &spec,
+                    const std::vector<Verdict> &verdicts, size_t fitting, int count);
 
 // "; did you mean 'uuid:GPU-8932…'?" for a UUID or an address that no card has; "" where none is near.
 std::string nearest_card(const Machine &machine, const Situation &situation, const Spec &spec);

@@ -149,6 +149,19 @@ assert yoke.lease_holder(device) == os.getpid() == yoke.lease_holder(str(device.
 
 
 @needs_emulated
+def test_a_wish_that_nothing_meets_blames_no_check_of_a_machine_that_serves(tmp_path):
+    said = run(machine_of(tmp_path, "A100+T4"), """
+assert yoke.device("cuda:0").kind == "cuda"
+try:
+    yoke.device("auto:name=H100")
+except yoke.DeviceUnavailableError as error:
+    print(error)
+print(yoke.device("auto:min_free=1TiB"))
+""", YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)), YOKE_LOG="warn")
+    assert said.count("does not hold 'H100'") == 2 and "takes the cpu" in said and "doctor" not in said, said
+
+
+@needs_emulated
 def test_a_variable_that_changes_after_cuda_has_read_it_is_told_as_it_counts(tmp_path):
     said = run(machine_of(tmp_path, "A100+T4"), """
 assert yoke.device("cuda:0").kind == "cuda"
