@@ -25,9 +25,13 @@ bool is_card_of(const Card &card, const Device &device)
 
 // Whether a reason against a card is refuted by its having been opened, which makes no context: one that the bus alone gave
 // for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
-bool is_refuted(const yoke_card_info &info, const Device &device)
+bool is_refuted(const Card &card, const Device &device)
 {
+    const yoke_card_info &info = card.info;
     if (info.present == 0) return false;
+    // What this build lacks for the card, it would have lacked for opening it.
+    for (const char *check : {"compute-capability", "ptx-version", "driver-floor", "cuda-library"})
+        if (card.check == check) return true;
     const bool by_bus = info.nvml_index < 0 && std::string_view(info.driver) != "nvidia";
     const bool by_library = std::string_view(info.reason).rfind("NVML does not start", 0) == 0;
     return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus || by_library;
@@ -46,7 +50,7 @@ void complete(Card &card, Device &device)
     if (info.multiprocessors < 0) info.multiprocessors = told.multiprocessors;
     if (info.memory_total < 0) info.memory_total = static_cast<int64_t>(told.total_memory);
     info.visible = device.index;
-    if (is_refuted(info, device)) info.reason[0] = '\0';
+    if (is_refuted(card, device)) info.reason[0] = '\0';
 }
 
 // How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if its

@@ -29,8 +29,13 @@ void mark_visible(Machine &machine)
 {
     const CudaVariables variables = cuda_variables();
     const Visible visible = visible_cards(machine, variables.visible, variables.order);
-    for (size_t i = 0; i < visible.cards.size(); ++i)
-        machine.cards[static_cast<size_t>(visible.cards[i])].info.visible = static_cast<int32_t>(i);
+    int32_t number = 0;
+    for (const int each : visible.cards) {
+        Card &card = machine.cards[static_cast<size_t>(each)];
+        // The CUDA module passes over a card that it has no code for, and the next one has its number.
+        if (card.check == "compute-capability" || card.check == "ptx-version") continue;
+        card.info.visible = number++;
+    }
     if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;
 }
 

@@ -189,17 +189,4 @@ Facts read_facts(Root &root, Machine machine)
     return facts;
 }
 
-int compare_versions(const std::string &a, const std::string &b)
-{
-    const char *left = a.c_str(), *right = b.c_str();
-    while (*left || *right) {
-        char *left_end = nullptr, *right_end = nullptr;
-        const long x = strtol(left, &left_end, 10), y = strtol(right, &right_end, 10);
-        if (x != y) return x < y ? -1 : 1;
-        left = *left_end ? left_end + 1 : left_end;
-        right = *right_end ? right_end + 1 : right_end;
-    }
-    return 0;
-}
-
 }  // namespace yoke::doctor

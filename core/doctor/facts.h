@@ -4,6 +4,7 @@
 // absent: "", -1, NaN or nullopt.
 #pragma once
 
+#include "core/device/build.h"
 #include "core/device/inventory.h"
 #include "core/device/visibility.h"
 #include "core/doctor/root.h"
@@ -27,13 +28,6 @@ struct LibraryCopy {
 
     int major() const { return atoi(version.c_str()); }
     std::string folder() const { return path.substr(0, path.rfind('/')); }
-};
-
-// libyoke_cuda.so, as it was built.
-struct Build {
-    bool present = false;
-    int cuda = 0;                    // 13000
-    std::vector<std::string> archs;  // "90", "90a", "80-real", "90-virtual"
 };
 
 // A device on the Thunderbolt or USB4 bus, hosts aside.
@@ -129,8 +123,5 @@ Facts read_facts(Root &root, Machine machine);
 void read_libraries(Root &root, Facts &facts);
 void read_host(Root &root, Facts &facts);
 void read_docks(Root &root, Facts &facts);
-
-// Leading numbers of a version, "580.82.07" and "13.580.82.07" as they stand: -1, 0, 1.
-int compare_versions(const std::string &a, const std::string &b);
 
 }  // namespace yoke::doctor

@@ -3,7 +3,6 @@
 #include "core/doctor/checks.h"
 
 #include <cstdlib>
-#include <span>
 
 namespace yoke::doctor {
 
@@ -15,12 +14,10 @@ struct Floor {
 };
 // The first driver release that serves each major version of CUDA.
 constexpr Floor kFloors[] = {{11, "450.80.02"}, {12, "525"}, {13, "580"}};
-// The same for Yoke, whose kernels have longer arguments than CUDA 12.0 takes.
-constexpr Floor kOwnFloors[] = {{12, "530"}, {13, "580"}};
 
-const char *floor_of(std::span<const Floor> floors, int major)
+const char *floor_of(int major)
 {
-    for (const Floor &floor : floors)
+    for (const Floor &floor : kFloors)
         if (floor.major == major) return floor.release;
     return "";
 }
@@ -106,7 +103,7 @@ Finding check_driver_floor(const Facts &facts)
     const std::string driver = facts.machine.fact("driver");
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     const int major = facts.build.cuda / 1000;
-    const std::string floor = floor_of(kOwnFloors, major);
+    const std::string floor = first_driver_of(major);
     if (floor.empty())
         return skip(format("the driver that CUDA %d needs is not known here", major));
     if (compare_versions(driver, floor) >= 0)
@@ -115,9 +112,7 @@ Finding check_driver_floor(const Facts &facts)
     if (const LibraryCopy *compat = stand_in(facts, floor))
         return ok(format("%s serves CUDA %d in the place of driver %s", compat->path.c_str(), major,
                          driver.c_str()));
-    int served = 0;
-    for (const Floor &each : kOwnFloors)
-        if (compare_versions(driver, each.release) >= 0) served = each.major;
+    const int served = newest_cuda_of(driver);
     std::string remedy = newer_driver(facts, floor);
     if (served) remedy += format("\nor install a Yoke that was built with CUDA %d", served);
     return found(kFail,
@@ -157,7 +152,7 @@ Finding check_nccl_floor(const Facts &facts)
     if (!nccl) return skip("there is no NCCL");
     const std::string driver = facts.machine.fact("driver");
     const int major = atoi(facts.nccl_cuda.c_str());
-    const std::string floor = floor_of(kFloors, major);
+    const std::string floor = floor_of(major);
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     if (floor.empty()) return skip(nccl->path + " does not say for which CUDA it was built");
     if (compare_versions(driver, floor) >= 0)
