@@ -52,11 +52,8 @@ void read_variables(Root &root, Facts &facts)
     std::string kept;  // an environment holds secrets; a recording does not
     for (const auto &[name, value] : facts.first_variables) kept += name + "=" + value + "\n";
     root.note("/proc/self/environ", kept);
-    try {
-        check_config();
-    } catch (const Error &error) {
-        facts.config_problem = error.what();
-    }
+    facts.config_problems = config_problems();
+    facts.misspelt = misspelt_variables();
     const auto value = [&](const char *name) {
         const auto found = facts.variables.find(name);
         return found == facts.variables.end() ? std::nullopt : std::optional(found->second);

@@ -60,6 +60,14 @@ struct ProbeResult {
     std::string unmeasured;       // why copies to another card were not measured
 };
 
+// What of the host's memory the process may have; bytes, -1: not known, or no limit.
+struct HostMemory {
+    long long total = -1, available = -1;     // of the machine
+    long long group = -1, group_used = -1;    // of the control group that leaves the least
+    std::string group_file;                   // in which its limit stands
+    long long address_space = -1, data = -1;  // RLIMIT_AS, RLIMIT_DATA
+};
+
 struct LeaseFolder {
     std::string path;
     bool named = false;                                     // by YOKE_LEASE_DIR
@@ -73,7 +81,8 @@ struct Facts {
 
     // Of the environment: now, and as the process was started.
     std::map<std::string, std::string> variables, first_variables;
-    std::string config_problem;  // the first of Yoke's own that cannot be read
+    std::vector<std::string> config_problems;  // of Yoke's own, those that cannot be read
+    std::vector<std::pair<std::string, std::string>> misspelt;  // and those that are none
 
     // Of the kernel and its driver.
     std::set<std::string> modules;
@@ -101,6 +110,7 @@ struct Facts {
     int processors = 1;
     long long shared_memory = -1,
               locked_memory = -1;  // bytes; locked: -1 is no limit, -2 not known
+    HostMemory memory;
     bool administrator = false;
     LeaseFolder leases;
 

@@ -105,7 +105,7 @@ def without_recording(report):
 
 @pytest.mark.parametrize("name", ["base", "free-memory", "external-gpu", "mig-instances", "driver-library-match",
                                   "peer-copies", "vgpu-licence", "gpu-present", "device-nodes", "card-lost",
-                                  "thunderbolt-security", "container-devices"])
+                                  "thunderbolt-security", "container-devices", "host-memory", "variables"])
 def test_a_recording_replays_to_the_same_report(name, tmp_path):
     case = next((c for c in CASES if c["check"] == name), {"patch": {}})
     first = examined(rendered(patched(case, case["patch"]), tmp_path / "case"), tmp_path / "record")
