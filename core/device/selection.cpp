@@ -82,6 +82,7 @@ std::string merits(const Card &card, const Seat &seat)
     if (info.is_egpu == 1) text += ", external";
     if (info.asleep == 1) text += ", asleep";
     if (seat.holder) text += ", " + lease_text(seat.holder);
+    if (!seat.note.empty()) text += "; " + seat.note;
     return text;
 }
 
@@ -188,11 +189,16 @@ bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
     return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
 }
 
-void put_in_order(Choice &choice, const std::vector<Contender> &fitting)
+void put_in_order(const Situation &situation, Choice &choice, const std::vector<Contender> &fitting)
 {
     for (size_t i = 0; i < choice.chosen.size(); ++i)
         for (Verdict &verdict : choice.verdicts)
             if (verdict.card == choice.chosen[i]) verdict.place = static_cast<int>(i);
+    // A process that is started with the variable that names the chosen ones counts them anew.
+    for (Verdict &verdict : choice.verdicts)
+        if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
+            !situation.seats[static_cast<size_t>(verdict.card)].note.empty())
+            verdict.device = "cuda:" + std::to_string(verdict.place);
     const auto rank = [&](const Verdict &v) {
         size_t place = 0;
         while (place < fitting.size() && fitting[place].card != v.card) ++place;
@@ -237,7 +243,7 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
         }
     }
     choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
-    put_in_order(choice, fitting);
+    put_in_order(situation, choice, fitting);
     return choice;
 }
 

@@ -20,7 +20,8 @@ struct Seat {
     std::string
         device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
     std::string
-        problem;  // why it cannot be used here, beyond what the inventory says; "" for nothing
+        problem;       // why it cannot be used here, beyond what the inventory says; "" for nothing
+    std::string note;  // what must be done before it can be used; "" for nothing
     int32_t holder = 0;  // the other process that holds its lease; -1: it cannot be named; 0: none
 };
 

@@ -89,6 +89,11 @@ void read_modules(Root &root, Facts &facts)
             facts.driver_parameters[line.substr(0, colon)] = stripped(line.substr(colon + 1));
     }
     facts.kernel = root.line("/proc/sys/kernel/osrelease");
+    facts.has_windows_gpu = root.exists("/dev/dxg");
+    // By the table of SMBIOS: portable, laptop, notebook, hand held, sub notebook, tablet, convertible, detachable.
+    const int chassis = atoi(root.line("/sys/class/dmi/id/chassis_type").c_str());
+    for (const int portable : {8, 9, 10, 11, 14, 30, 31, 32})
+        facts.is_laptop |= chassis == portable;
     // "580.82.07"; "kernel-6.1.0-39-amd64-x86_64" beside it is a link to what was built.
     for (const char *flavor : {"nvidia", "nvidia-current", "nvidia-open"})
         for (const std::string &version : root.list(std::string("/var/lib/dkms/") + flavor))

@@ -88,6 +88,8 @@ struct Facts {
     std::set<std::string> modules;
     std::map<std::string, std::string> driver_parameters;
     std::string kernel;
+    bool has_windows_gpu = false;  // /dev/dxg, in Linux within Windows
+    bool is_laptop = false;        // or something else whose cards nobody can take out
     bool secure_boot = false;
     std::vector<std::string> dkms;
     std::map<std::string, Root::Node> nodes;  // /dev/nvidia*

@@ -1,4 +1,5 @@
 // Checks 9 to 12 and 44: containers, and the driver's version against what was built for it.
+#include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
 
@@ -27,6 +28,7 @@ std::string newer_driver(const Facts &facts, const std::string &release)
     const std::string branch = release.substr(0, release.find('.'));
     if (facts.in_container())
         return "on the host, not in the container, install driver release " + release + " or newer";
+    if (is_wsl(facts)) return "in Windows, install driver release " + release + " or newer";
     const std::string ubuntu = "nvidia-driver-" + branch + "-server-open";
     return install(facts, {"nvidia-driver # from NVIDIA's repository where Debian's is older",
                            ubuntu.c_str(), "nvidia-driver", "nvidia-open nvidia-utils"}) +
@@ -56,6 +58,11 @@ const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
 
 }  // namespace
 
+const char *const kNewContainer =
+    "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
+    "on the host, so that it does not come back: sudo nvidia-ctk cdi generate "
+    "--output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all";
+
 Finding check_container_devices(const Facts &facts)
 {
     if (!facts.in_container()) return skip("this is not a container");
@@ -63,14 +70,20 @@ Finding check_container_devices(const Facts &facts)
     constexpr int kRefusedByKernel = 17, kUnknownError = 999;
     const int code = nvml_code(facts);
     const bool taken = code == kRefusedByKernel || code == kUnknownError;
-    if (!taken) return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
-    return found(
-        kFail,
-        "the driver's library says: " + problem +
-            "; the host's systemd has taken the device files from this container's cgroup",
-        "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
-        "on the host, so that it does not come back: sudo nvidia-ctk cdi generate "
-        "--output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all");
+    if (taken)
+        return found(
+            kFail,
+            "the driver's library says: " + problem +
+                "; the host's systemd has taken the device files from this container's cgroup",
+            kNewContainer);
+    const std::vector<std::string> missing = missing_nodes(facts);
+    if (!missing.empty() && !facts.nodes.empty())
+        return found(kFail,
+                     join(missing) +
+                         " of this container's GPUs is gone: it was removed, or the "
+                         "card's number changed on the host",
+                     kNewContainer);
+    return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
 }
 
 Finding check_container_gpus(const Facts &facts)

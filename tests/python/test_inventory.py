@@ -75,7 +75,7 @@ MACHINES = {
     "vm-no-topology": dict(reason=[""] * 4, numa_node=[-1] * 4),
     "lost-mid-run": dict(present=[1, 1, 1, 0, 1, 1, 1, 1], visible=[0, 1, 2, -1, 3, 4, 5, 6],
                          reason=["", "", "", "restart the machine", "", "", "", ""]),
-    "missing-v2-symbols": dict(reason=["", ""], memory_reserved=[-1, -1], hidden_memory=[0, 0],
+    "missing-v2-symbols": dict(reason=["no Yoke serves one below 530"] * 2, memory_reserved=[-1, -1], hidden_memory=[0, 0],
                                hidden_processes=[0, 0]),
     "struct-version-rejection": dict(reason=["", ""], memory_reserved=[-1, -1],
                                      memory_total=[40 * GIB, 15 * GIB]),

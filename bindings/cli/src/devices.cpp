@@ -169,7 +169,7 @@ void print_machine(yoke_inventory *inventory, int width)
     if (!fact(inventory, "driver_flavor").empty())
         line += " (" + fact(inventory, "driver_flavor") + ")";
     if (!cuda.empty()) line += ", CUDA " + cuda;
-    for (const char *key : {"nvml_problem", "visible_devices"})
+    for (const char *key : {"nvml_problem", "visible_devices", "docks"})
         if (const std::string text = fact(inventory, key); !text.empty()) line += "; " + text;
     if (yoke_is_available("cpu")) line += "\ncpu: " + host_text();
     fputs(wrapped(line, width, 0).c_str(), stdout);
