@@ -23,7 +23,7 @@ _yoke()
         words="devices topology doctor select bench version --help --version"
     else
         case $command in
-            devices) words="--json --watch --every --processes --catalog" ;;
+            devices) words="--json --watch --every --processes --catalog --list -L" ;;
             topology | version) words="--json" ;;
             doctor) words="--json --all --redact --no-probe --deadline --record --verify-off" ;;
             select) words="--explain --json auto cpu cuda" ;;

@@ -8,8 +8,9 @@
 
 /* The keys of yoke_inventory_fact, ended by NULL. */
 static const char *const yoke_fact_keys[] = {
-    "driver",      "driver_flavor",   "nvml",      "nvml_path",       "nvml_problem",
-    "cuda_driver", "visible_devices", "container", "virtual_machine", NULL};
+    "driver",      "driver_flavor",   "nvml",  "nvml_path", "nvml_problem",
+    "cuda_driver", "visible_devices", "docks", "container", "virtual_machine",
+    NULL};
 
 static inline const char *yoke_card_kind_name(int32_t kind)
 {
@@ -20,11 +21,9 @@ static inline const char *yoke_card_kind_name(int32_t kind)
 static const struct {
     uint64_t bit;
     const char *name;
-} yoke_throttle_names[] = {{YOKE_THROTTLE_POWER_CAP, "power_cap"},
-                           {YOKE_THROTTLE_HW_SLOWDOWN, "hw_slowdown"},
-                           {YOKE_THROTTLE_SW_THERMAL, "sw_thermal"},
-                           {YOKE_THROTTLE_HW_THERMAL, "hw_thermal"},
-                           {YOKE_THROTTLE_POWER_BRAKE, "power_brake"},
-                           {0, NULL}};
+} yoke_throttle_names[] = {
+    {YOKE_THROTTLE_POWER_CAP, "power_cap"},     {YOKE_THROTTLE_HW_SLOWDOWN, "hw_slowdown"},
+    {YOKE_THROTTLE_SW_THERMAL, "sw_thermal"},   {YOKE_THROTTLE_HW_THERMAL, "hw_thermal"},
+    {YOKE_THROTTLE_POWER_BRAKE, "power_brake"}, {0, NULL}};
 
 #endif /* YOKE_BINDINGS_INVENTORY_KEYS_H */

@@ -15,9 +15,9 @@ using namespace yoke::capi;
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kFacts = {
-    "driver",      "driver_flavor",   "nvml",      "nvml_path",      "nvml_problem",
-    "cuda_driver", "visible_devices", "container", "virtual_machine"};
+constexpr std::array<std::string_view, 10> kFacts = {
+    "driver",      "driver_flavor",   "nvml",  "nvml_path", "nvml_problem",
+    "cuda_driver", "visible_devices", "docks", "container", "virtual_machine"};
 
 // Item `index` of a list; raises INDEX, naming the argument.
 template <class List>

@@ -5,7 +5,10 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -214,12 +217,53 @@ void set_config(std::string_view key, std::string_view value)
     entry.set = true;
 }
 
+static void check_key(size_t i)
+{
+    const char *text = read(i, false);
+    if (text && readers[i]) readers[i](text);
+}
+
 void check_config()
 {
-    for (size_t i = 0; i < kKeyCount; ++i) {
-        const char *text = read(i, false);
-        if (text && readers[i]) readers[i](text);
+    for (size_t i = 0; i < kKeyCount; ++i) check_key(i);
+}
+
+std::vector<std::string> config_problems()
+{
+    std::vector<std::string> problems;
+    for (size_t i = 0; i < kKeyCount; ++i) try {
+            check_key(i);
+        } catch (const Error &error) {
+            problems.emplace_back(error.what());
+        }
+    return problems;
+}
+
+std::vector<std::pair<std::string, std::string>> misspelt_variables()
+{
+    constexpr std::string_view kPrefix = "YOKE_";
+    // Without the prefix, which makes short names alike that are not.
+    std::vector<const char *> names;
+    for (const Key &key : kKeys) names.push_back(key.name + kPrefix.size());
+    std::vector<std::pair<std::string, std::string>> found;
+    for (char **entry = environ; *entry; ++entry) {
+        const std::string_view text(*entry);
+        const std::string_view name = text.substr(0, text.find('='));
+        if (name.substr(0, kPrefix.size()) != kPrefix || index_of(name) < kKeyCount) continue;
+        if (const char *meant = nearest_word(name.substr(kPrefix.size()), names))
+            found.emplace_back(name, kPrefix.data() + std::string(meant));
     }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+void warn_of_misspelt_variables()
+{
+    static std::atomic<bool> is_told{false};
+    if (is_told.exchange(true)) return;
+    for (const auto &[name, meant] : misspelt_variables())
+        log(LogLevel::kWarn, "there is no setting %s, so it decides nothing; did you mean %s?",
+            name.c_str(), meant.c_str());
 }
 
 void set_config_reader(std::string_view key, ConfigReader reader) noexcept

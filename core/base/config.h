@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace yoke {
@@ -28,6 +29,15 @@ void set_config(std::string_view key, std::string_view value);
 
 // Raises for the first variable that is set to something that cannot be read, uses none.
 void check_config();
+
+// What it would raise for each such variable, in the order of the settings.
+std::vector<std::string> config_problems();
+
+// Variables of the environment that are no settings but probably meant as one: "YOKE_DEVCE", "YOKE_DEVICE".
+std::vector<std::pair<std::string, std::string>> misspelt_variables();
+
+// Warns of these, once in a process.
+void warn_of_misspelt_variables();
 
 // Warns, once for each, of variables of the environment that changed after their first use.
 void warn_of_late_changes();

@@ -25,9 +25,13 @@ bool is_card_of(const Card &card, const Device &device)
 
 // Whether a reason against a card is refuted by its having been opened, which makes no context: one that the bus alone gave
 // for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
-bool is_refuted(const yoke_card_info &info, const Device &device)
+bool is_refuted(const Card &card, const Device &device)
 {
+    const yoke_card_info &info = card.info;
     if (info.present == 0) return false;
+    // What this build lacks for the card, it would have lacked for opening it.
+    for (const char *check : {"compute-capability", "ptx-version", "driver-floor", "cuda-library"})
+        if (card.check == check) return true;
     const bool by_bus = info.nvml_index < 0 && std::string_view(info.driver) != "nvidia";
     const bool by_library = std::string_view(info.reason).rfind("NVML does not start", 0) == 0;
     return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus || by_library;
@@ -46,7 +50,7 @@ void complete(Card &card, Device &device)
     if (info.multiprocessors < 0) info.multiprocessors = told.multiprocessors;
     if (info.memory_total < 0) info.memory_total = static_cast<int64_t>(told.total_memory);
     info.visible = device.index;
-    if (is_refuted(info, device)) info.reason[0] = '\0';
+    if (is_refuted(card, device)) info.reason[0] = '\0';
 }
 
 // How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if its
@@ -95,34 +99,66 @@ void add_card(Candidates &all, Device &device)
 }
 
 // Why CUDA would give a card no number.
-std::string hidden_text(const Machine &machine, const yoke_card_info &info)
+std::string hidden_text(const Machine &machine, const Card &card)
 {
+    const yoke_card_info &info = card.info;
+    if (!card.granted)
+        return "it is the host's and was not given to this container; NVIDIA_VISIBLE_DEVICES or "
+               "--gpus of its start decides";
     const std::string why = machine.fact("visible_devices");
     const bool shows_instance = std::any_of(
         machine.cards.begin(), machine.cards.end(),
-        [](const Card &card) { return card.info.kind == YOKE_CARD_MIG && card.info.visible >= 0; });
+        [](const Card &each) { return each.info.kind == YOKE_CARD_MIG && each.info.visible >= 0; });
     if (cuda_variables().visible)
         return "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why);
     if (shows_instance)
-        return "CUDA shows a process one MIG instance and nothing beside it, here another one" +
+        return std::string("CUDA shows a process one MIG instance and nothing beside it, here ") +
+               (info.kind == YOKE_CARD_MIG ? "another one" : "an instance") +
                (*info.uuid ? format("; CUDA_VISIBLE_DEVICES=%s chooses this one", info.uuid) : "");
     return "the driver does not show it to this process; run `yoke doctor`";
 }
 
-// Cards without a number. An instance that a spec names by its UUID would be the first device of a process that is started
-// with the variable that chooses it: so says who looks before CUDA has read the variable.
-void seat_hidden(Candidates &all, const Spec &spec, bool open)
+// Whether who looks may still choose, by the variable of a process yet to be started, what CUDA shows it.
+bool is_to_choose(const Spec &spec, bool open)
 {
-    const bool chooses = !open && spec.form == Spec::Form::kUuid && !cuda_variables().visible;
+    const bool any_form = spec.form == Spec::Form::kAuto || spec.form == Spec::Form::kUuid ||
+                          spec.form == Spec::Form::kPci;
+    return !open && any_form && !cuda_variables().visible && opened_devices_of("cuda").empty();
+}
+
+// Beside an instance CUDA shows a process nothing, so that without the variable most cards of such a machine have no number.
+// Who only looks may have each of them: as the first device of a process that is started with the variable that names it.
+void seat_beside_instances(Candidates &all, bool several)
+{
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
+        const yoke_card_info &info = card.info;
         Seat &seat = all.situation.seats[i];
-        if (std::string_view(card.info.vendor) != "nvidia" || card.info.visible >= 0) continue;
-        if (chooses && card.info.kind == YOKE_CARD_MIG && detail::is_named(card, seat, spec))
+        const bool is_instance = info.kind == YOKE_CARD_MIG;
+        if (std::string_view(info.vendor) != "nvidia" || info.present == 0 || !card.granted ||
+            !*info.uuid || (info.mig == 1 && !is_instance))
+            continue;
+        if (several && is_instance) {
+            seat.problem = "a process gets one MIG instance and nothing beside it";
+        } else if (info.visible < 0) {
             seat.device = "cuda:0";
-        else
-            seat.problem = hidden_text(all.machine, card.info);
+            seat.note = hidden_text(all.machine, card);
+            seat.problem.clear();
+        }
     }
+}
+
+// Cards without a number.
+void seat_hidden(Candidates &all, const Spec &spec, bool open)
+{
+    bool shows_instance = false;
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        const Card &card = all.machine.cards[i];
+        shows_instance |= card.info.kind == YOKE_CARD_MIG && card.info.visible >= 0;
+        if (std::string_view(card.info.vendor) != "nvidia" || card.info.visible >= 0) continue;
+        all.situation.seats[i].problem = hidden_text(all.machine, card);
+    }
+    if (shows_instance && is_to_choose(spec, open)) seat_beside_instances(all, spec.count > 1);
 }
 
 void seat_cards(Candidates &all)
@@ -285,6 +321,11 @@ std::string lease_key(const Device &device)
 {
     if (*device.info.uuid) return device.info.uuid;
     return *device.info.pci ? normal_pci(device.info.pci) : device.name;
+}
+
+bool has_usable_gpu(const Candidates &all)
+{
+    return serves(all, "cuda");
 }
 
 std::string doctor_check(const Machine &machine)

@@ -33,6 +33,9 @@ std::string lease_key_of(std::string_view name);
 // The doctor's check that looks into why no NVIDIA GPU can be used, "driver-bound"; "" where the machine shows none.
 std::string doctor_check(const Machine &machine);
 
+// Whether a card of NVIDIA's can be used, whatever is wished of it.
+bool has_usable_gpu(const Candidates &all);
+
 namespace detail {
 // Puts a kind's opened devices into their cards' places, or behind the last card.
 void join_devices(const std::vector<Device *> &devices, Candidates &all);

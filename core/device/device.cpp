@@ -112,6 +112,7 @@ constexpr const char *kForkedReason =
 void open_kind(Kind &kind)
 {
     check_config();
+    warn_of_misspelt_variables();
     if (kind.name != kHostKind && is_forked_child()) {
         kind.reason = kForkedReason;
         kind.defect = true;

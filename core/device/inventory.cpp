@@ -29,8 +29,13 @@ void mark_visible(Machine &machine)
 {
     const CudaVariables variables = cuda_variables();
     const Visible visible = visible_cards(machine, variables.visible, variables.order);
-    for (size_t i = 0; i < visible.cards.size(); ++i)
-        machine.cards[static_cast<size_t>(visible.cards[i])].info.visible = static_cast<int32_t>(i);
+    int32_t number = 0;
+    for (const int each : visible.cards) {
+        Card &card = machine.cards[static_cast<size_t>(each)];
+        // The CUDA module passes over a card that it has no code for, and the next one has its number.
+        if (card.check == "compute-capability" || card.check == "ptx-version") continue;
+        card.info.visible = number++;
+    }
     if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;
 }
 
@@ -69,10 +74,39 @@ void add_cards(const Root &root, Machine &machine)
     add_integrated_card(root, machine);
 }
 
+// In a container the bus shows all cards of the host. Those of the container are the ones that NVML tells of; where it is
+// silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
+void mark_granted(const Root &root, Machine &machine)
+{
+    if (machine.fact("container").empty()) return;
+    const bool told = !machine.fact("nvml").empty() && machine.fact("nvml_problem").empty();
+    const auto has_file = [&](const Card &card) {
+        return card.info.minor >= 0 && root.has("/dev/nvidia" + std::to_string(card.info.minor));
+    };
+    bool is_filtered = false, any_file = false;
+    for (const Card &card : machine.cards) {
+        if (std::string_view(card.info.driver) != "nvidia") continue;
+        is_filtered |= card.info.minor < 0;
+        any_file |= has_file(card);
+    }
+    for (Card &card : machine.cards) {
+        const yoke_card_info &info = card.info;
+        if (std::string_view(info.driver) != "nvidia" || info.kind == YOKE_CARD_MIG) continue;
+        if (told)
+            card.granted =
+                info.nvml_index >= 0 || info.asleep == 1 || info.present == 0 || *info.reason;
+        else if (is_filtered)
+            card.granted = info.minor >= 0;
+        else if (any_file)
+            card.granted = has_file(card);
+    }
+}
+
 void finish(const Root &root, Machine &machine)
 {
     for (Card &card : machine.cards)
         if (!card.info.uuid[0]) read_module_card(root, card);
+    mark_granted(root, machine);
     read_processes(root, machine);
     mark_mps(root, machine);
     number_cards(machine);
@@ -90,6 +124,8 @@ Machine look(const Root &root, const std::string &only)
         add_cards(root, machine);
     }
     read_enclosures(root, machine.cards);
+    if (const std::string docks = unauthorized_docks(root); !docks.empty())
+        machine.facts["docks"] = docks;
     ask_nvml(root, machine, only.empty());
     finish(root, machine);
     if (!only.empty()) return machine;

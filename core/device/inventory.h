@@ -24,6 +24,8 @@ struct Card {
         bridges;  // PCI addresses on the way up, from the card's own port to the root
     // Of an instance of a partitioned card: the numbers that the driver counts it by.
     int32_t gpu_instance = -1, compute_instance = -1;
+    // Whether this process may have it: in a container cards of the host show on the bus that are not the container's.
+    bool granted = true;
     // The doctor's check that looks into info.reason, "driver-bound"; "" without a reason.
     std::string check;
 };

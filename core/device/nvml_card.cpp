@@ -127,7 +127,11 @@ void ask_health(Asker &asker)
     if (asker.ask(api.remapped_rows, &corrected, &uncorrected, &waiting, &failed)) {
         asker.info().remap_pending = waiting != 0;
         asker.info().remap_failed = failed != 0;
+        return;
     }
+    // Before Ampere pages are retired in place of rows remapped, which too takes a reset.
+    int due = 0;
+    if (asker.ask(api.retired_pending, &due)) asker.info().remap_pending = due != 0;
 }
 
 void ask_licence(Asker &asker)

@@ -1,8 +1,10 @@
 #include "core/device/reasons.h"
 
 #include "core/base/error.h"
+#include "core/device/build.h"
 
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,10 +12,7 @@ namespace yoke {
 
 namespace {
 
-struct Reason {
-    std::string text;
-    const char *check = "";  // of the doctor's
-};
+using Reason = Objection;
 
 Reason for_other_maker(const yoke_card_info &info)
 {
@@ -125,23 +124,27 @@ Reason for_library(const Machine &machine)
     return {problem, machine.nvml_check.c_str()};
 }
 
-Reason reason_of(const Root &root, const Machine &machine, const Card &card)
+Reason reason_of(const Root &root, const Machine &machine, const Card &card, const Reason &by_build)
 {
     const yoke_card_info &info = card.info;
     if (std::string_view(info.vendor) != "nvidia") return for_other_maker(info);
     if (info.present == 0)
         return {
-            format("the card no longer answers (it has fallen off the bus): end its programs, then "
-                   "nvidia-smi --gpu-reset -i %s, or restart the machine; check power, cable and "
-                   "seat, and dmesg for Xid 79",
-                   info.pci),
+            "the card no longer answers (it has fallen off the bus), which no reset mends: restart "
+            "the machine; if it does not come back, check power, cable and seat, and dmesg for Xid "
+            "79",
             "card-lost"};
-    if (info.kind == YOKE_CARD_INTEGRATED)
-        return {"no backend for NVIDIA GPUs within a processor (Jetson) in this build; use the cpu",
-                "compute-capability"};
+    if (info.kind == YOKE_CARD_INTEGRATED) {
+        if (serves(root, info)) return by_build;
+        return {
+            "this build has no CUDA module with code for this GPU within a processor (Jetson): "
+            "yoke doctor names one; until then use the cpu",
+            "compute-capability"};
+    }
     if (info.reason[0]) return {info.reason, card.check.c_str()};
-    for (const Reason &reason : {for_driver(machine, info), for_library(machine),
-                                 for_files(root, machine, info), for_modes(card)})
+    for (const Reason &reason :
+         {for_driver(machine, info), for_library(machine), for_files(root, machine, info),
+          for_modes(card), by_build, against_card(root, machine, info)})
         if (!reason.text.empty()) return reason;
     return {};
 }
@@ -150,8 +153,12 @@ Reason reason_of(const Root &root, const Machine &machine, const Card &card)
 
 void explain_cards(const Root &root, Machine &machine)
 {
+    const bool any = std::any_of(machine.cards.begin(), machine.cards.end(), [](const Card &card) {
+        return std::string_view(card.info.vendor) == "nvidia";
+    });
+    const Reason by_build = any ? against_driver(root, machine) : Reason{};
     for (Card &card : machine.cards) {
-        const Reason reason = reason_of(root, machine, card);
+        const Reason reason = reason_of(root, machine, card, by_build);
         speak_against(card, reason.text, std::string(reason.check));
     }
 }

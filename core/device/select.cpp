@@ -102,12 +102,18 @@ Device &cpu_device()
     return *devices_of(kHostKind).front();
 }
 
+// The same for what a spec found: a wish that nothing meets is no fault of a machine whose cards serve.
+std::string doctor_text(const Candidates &all)
+{
+    return has_usable_gpu(all) ? "" : doctor_text(doctor_check(all.machine));
+}
+
 // A GPU was welcome and none fits: said once for each spec, unless the spec wants silence.
 void tell_fallback(const Spec &spec, const Candidates &all, const std::string &why)
 {
     if (spec.fallback == Spec::Fallback::kSilent || !is_new("spec " + spec.text)) return;
     log(LogLevel::kWarn, "device spec '%s' takes the cpu: %s%s", spec.text.c_str(), why.c_str(),
-        doctor_text(doctor_check(all.machine)).c_str());
+        doctor_text(all).c_str());
 }
 
 std::string card_name(const Candidates &all, int card)
@@ -197,7 +203,7 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
 
 [[noreturn]] void fail_nothing_fits(const Spec &spec, const Candidates &all, const Choice &choice)
 {
-    const std::string doctor = doctor_text(doctor_check(all.machine));
+    const std::string doctor = doctor_text(all);
     if (is_forked_child() && spec.kind != kHostKind)
         fail(YOKE_E_FORKED, "device spec '%s': %s", spec.text.c_str(), choice.problem.c_str());
     if (spec.wait > 0 && choice.may_change)

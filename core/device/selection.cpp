@@ -82,6 +82,7 @@ std::string merits(const Card &card, const Seat &seat)
     if (info.is_egpu == 1) text += ", external";
     if (info.asleep == 1) text += ", asleep";
     if (seat.holder) text += ", " + lease_text(seat.holder);
+    if (!seat.note.empty()) text += "; " + seat.note;
     return text;
 }
 
@@ -176,60 +177,6 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
     return verdict;
 }
 
-std::string joined_how(const Spec &spec)
-{
-    const char *const words[] = {"", "joined by NVLink", "behind one PCI Express switch",
-                                 "of one NUMA node"};
-    std::string text = words[static_cast<int>(spec.same)];
-    if (spec.homogeneous) text += (text.empty() ? "" : " and ") + std::string("alike");
-    return text;
-}
-
-// Why no `count` of the fitting ones make a set, and the largest that do.
-std::string no_set(const Machine &machine, const Situation &situation, const Spec &spec,
-                   const std::vector<Contender> &fitting, int count)
-{
-    std::string text =
-        format("%zu devices fit, but no %d of them are ", fitting.size(), count) + joined_how(spec);
-    for (size_t fewer = static_cast<size_t>(count) - 1; fewer > 0; --fewer) {
-        const auto set = detail::best_set(machine, spec, fitting, fewer);
-        if (set.empty()) continue;
-        if (fewer == 1) return text + "; no two of them are";
-        std::vector<std::string> names;
-        for (const Contender &each : set)
-            names.push_back(detail::name_of(machine, situation, spec, each.card));
-        return text + format("; n=%zu would do: ", fewer) + join(names);
-    }
-    return text;
-}
-
-// Every rejected device with its reason.
-std::string rejections(const Machine &machine, const Situation &situation, const Spec &spec,
-                       const Choice &choice)
-{
-    std::vector<std::string> all;
-    for (const Verdict &verdict : choice.verdicts)
-        if (!verdict.accepted)
-            all.push_back(detail::name_of(machine, situation, spec, verdict.card) + ": " +
-                          verdict.reason);
-    return join(all, "; ");
-}
-
-std::string too_few(const Machine &machine, const Situation &situation, const Spec &spec,
-                    const Choice &choice, size_t fitting, int count)
-{
-    const bool no_cards = machine.cards.empty();
-    const std::string rejected = rejections(machine, situation, spec, choice);
-    std::string text = fitting == 0
-                           ? (count == 1 ? "no device fits" : "none of them fits")
-                           : format("only %zu of the %d that are wanted fit", fitting, count);
-    if (no_cards) text += "; this machine shows no GPU";
-    if (no_cards && !situation.gpu_problem.empty())
-        text += ", and CUDA says: " + situation.gpu_problem;
-    text += detail::nearest_card(machine, situation, spec);
-    return text + (rejected.empty() ? "" : ": " + rejected);
-}
-
 // Whether enough of them fit already, or may fit once what is in their way has passed.
 bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
 {
@@ -242,11 +189,16 @@ bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
     return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
 }
 
-void put_in_order(Choice &choice, const std::vector<Contender> &fitting)
+void put_in_order(const Situation &situation, Choice &choice, const std::vector<Contender> &fitting)
 {
     for (size_t i = 0; i < choice.chosen.size(); ++i)
         for (Verdict &verdict : choice.verdicts)
             if (verdict.card == choice.chosen[i]) verdict.place = static_cast<int>(i);
+    // A process that is started with the variable that names the chosen ones counts them anew.
+    for (Verdict &verdict : choice.verdicts)
+        if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
+            !situation.seats[static_cast<size_t>(verdict.card)].note.empty())
+            verdict.device = "cuda:" + std::to_string(verdict.place);
     const auto rank = [&](const Verdict &v) {
         size_t place = 0;
         while (place < fitting.size() && fitting[place].card != v.card) ++place;
@@ -280,9 +232,9 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
     take_best(machine, situation, spec, count, fitting, cpu, choice);
     if (choice.chosen.empty()) {
         const bool lacks_set = fitting.size() >= static_cast<size_t>(count);
-        const std::string why =
-            lacks_set ? no_set(machine, situation, spec, fitting, count)
-                      : too_few(machine, situation, spec, choice, fitting.size(), count);
+        const std::string why = lacks_set ? detail::no_set(machine, situation, spec, fitting, count)
+                                          : detail::too_few(machine, situation, spec,
+                                                            choice.verdicts, fitting.size(), count);
         if (cpu.accepted && count == 1) {
             choice.chosen.push_back(kCpuCandidate);
             if (spec.kind != kHostKind) choice.passed_over = why;
@@ -291,7 +243,7 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
         }
     }
     choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
-    put_in_order(choice, fitting);
+    put_in_order(situation, choice, fitting);
     return choice;
 }
 

@@ -20,7 +20,8 @@ struct Seat {
     std::string
         device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
     std::string
-        problem;  // why it cannot be used here, beyond what the inventory says; "" for nothing
+        problem;       // why it cannot be used here, beyond what the inventory says; "" for nothing
+    std::string note;  // what must be done before it can be used; "" for nothing
     int32_t holder = 0;  // the other process that holds its lease; -1: it cannot be named; 0: none
 };
 
@@ -59,6 +60,9 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
 // "cuda", or "" for a card that no backend serves.
 std::string kind_of(const Card &card, const Seat &seat);
 
+// "0–3,5" of numbers in any order.
+std::string ranges_text(std::vector<int> numbers);
+
 namespace detail {
 
 // A device that fits, as the search sees it.
@@ -96,6 +100,14 @@ void check_one(const Machine &machine, const Situation &situation, const Spec &s
 
 // "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)" where the spec goes by UUIDs.
 std::string name_of(const Machine &machine, const Situation &situation, const Spec &spec, int card);
+
+// Why no `count` of the fitting ones make a set, and the largest that do.
+std::string no_set(const Machine &machine, const Situation &situation, const Spec &spec,
+                   const std::vector<Contender> &fitting, int count);
+
+// Why fewer than `count` fit: every rejected device with its reason, of several equal ones once.
+std::string too_few(const Machine &machine, const Situation &situation, const Spec &spec,
+                    const std::vector<Verdict> &verdicts, size_t fitting, int count);
 
 // "; did you mean 'uuid:GPU-8932…'?" for a UUID or an address that no card has; "" where none is near.
 std::string nearest_card(const Machine &machine, const Situation &situation, const Spec &spec);

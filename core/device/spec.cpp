@@ -35,6 +35,17 @@ struct Item {
     fail(YOKE_E_VALUE, "device spec '%s' %s", spec.text.c_str(), why.c_str());
 }
 
+// What users of other programs call a kind: by its letters "gpu" is next to "cpu", which is the one thing that it is not.
+const char *meant_kind(const std::string &word, const std::vector<const char *> &words)
+{
+    constexpr const char *kOthers[][2] = {
+        {"gpu", "cuda"}, {"gpus", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
+    for (const auto &[other, kind] : kOthers)
+        for (const char *known : words)
+            if (lower(word) == other && std::string_view(known) == kind) return known;
+    return nearest_word(word, words);
+}
+
 [[noreturn]] __attribute__((cold)) void refuse_value(const Item &item, const std::string &allowed)
 {
     refuse(item.spec, "has " + item.key + "='" + item.value + "'; " + item.key + " is " + allowed);
@@ -50,7 +61,7 @@ std::string listed(const std::vector<const char *> &words)
 [[noreturn]] __attribute__((cold)) void refuse_word(const Item &item, const std::string &word,
                                                     const std::vector<const char *> &words)
 {
-    const char *meant = nearest_word(word, words);
+    const char *meant = meant_kind(word, words);
     refuse_value(item, "one of " + listed(words) + "; '" + word + "' is none of them" +
                            (meant ? ", did you mean '" + std::string(meant) + "'?" : ""));
 }
@@ -300,7 +311,7 @@ void read_prefix(Spec &spec, std::string_view text)
     std::vector<std::string> kinds = known_kinds();
     std::vector<const char *> words{"auto", "uuid", "pci"};
     for (const std::string &kind : kinds) words.push_back(kind.c_str());
-    const char *meant = first.empty() ? nullptr : nearest_word(first, words);
+    const char *meant = first.empty() ? nullptr : meant_kind(first, words);
     refuse(spec, std::string("is not understood; ") +
                      (meant ? "did you mean '" + std::string(meant) + "'? " : "") + "use one of " +
                      kForms);

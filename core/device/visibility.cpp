@@ -1,8 +1,6 @@
 #include "core/device/visibility.h"
 
 #include "core/base/error.h"
-#include "core/base/fork.h"
-#include "core/base/log.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 namespace yoke {
 
@@ -27,6 +24,7 @@ bool is_counted(const Machine &machine, const Card &card)
     if (info.kind == YOKE_CARD_INTEGRATED) return true;
     if (info.mig == 1 && info.mig_instances == 0) return false;
     if (info.nvml_index >= 0) return true;
+    if (!card.granted) return false;
     if (!driver.empty() && driver != "nvidia") return false;
     if (driver.empty() && info.reason[0]) return false;
     // NVML shows all that this process may use, but those that sleep are not asked for.
@@ -170,19 +168,23 @@ public:
 
     const std::string &problem() const { return problem_; }
 
-    // Each entry that can be understood by itself, once; in UUIDs where kinds were mixed.
+    // Each entry that can be understood by itself, once, as far as one list can name them; in UUIDs where kinds were mixed.
+    // CUDA takes no list with an instance and something beside it: of such a mixture the whole cards stay.
     std::string corrected() const
     {
         std::vector<int> cards;
-        bool mixed = false;
+        bool mixed = false, any_whole = false;
         for (const std::string &entry : entries_) {
             const std::string clean = blankless(entry);
             std::string why;
-            const int card = find(clean, false, why);
+            const int card = find_meant(clean, why);
             if (card < 0) continue;
             mixed |= *kind_ ? !starts_with(clean, kind_) : leading_number(clean) < 0;
+            any_whole |= !is_split(card);
             if (std::find(cards.begin(), cards.end(), card) == cards.end()) cards.push_back(card);
         }
+        if (any_whole) std::erase_if(cards, [this](int card) { return is_split(card); });
+        if (!any_whole && !cards.empty()) cards.resize(1);
         std::string text;
         for (const int card : cards) text += (text.empty() ? "" : ",") + name_of(card, mixed);
         return text;
@@ -202,6 +204,25 @@ private:
             return -1;
         }
         return prefix ? find_prefix(entry, why) : find_number(entry, why);
+    }
+
+    // An instance, or a card that CUDA shows as its first one.
+    bool is_split(int card) const
+    {
+        const yoke_card_info &info = machine_.cards[static_cast<size_t>(card)].info;
+        return info.kind == YOKE_CARD_MIG || info.mig == 1;
+    }
+
+    // The same where an entry may be of any kind. In a container a number beyond the last may be the host's, by which the
+    // card's device file is called.
+    int find_meant(const std::string &entry, std::string &why) const
+    {
+        const int card = find(entry, false, why);
+        const int64_t number = leading_number(entry);
+        if (card >= 0 || number < 0 || machine_.fact("container").empty()) return card;
+        for (const int each : counted_)
+            if (machine_.cards[static_cast<size_t>(each)].info.minor == number) return each;
+        return -1;
     }
 
     int find_number(const std::string &entry, std::string &why) const
@@ -286,41 +307,6 @@ private:
     std::string problem_;
 };
 
-std::optional<std::string> variable(const char *name)
-{
-    const char *text = getenv(name);
-    return text ? std::optional<std::string>(text) : std::nullopt;
-}
-
-CudaVariables variables_now()
-{
-    return {variable("CUDA_VISIBLE_DEVICES"), variable("CUDA_DEVICE_ORDER")};
-}
-
-struct Kept {
-    Mutex mutex{LockRank::kOther};
-    std::optional<CudaVariables> variables;
-    bool warned[2] = {false, false};
-};
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-Kept &kept = *new Kept;
-
-std::string quoted(const std::optional<std::string> &value)
-{
-    return value ? "'" + *value + "'" : "not set";
-}
-
-void warn_of(int which, const char *name, const std::optional<std::string> &was,
-             const std::optional<std::string> &is)
-{
-    {
-        const std::lock_guard lock(kept.mutex);
-        if (was == is || std::exchange(kept.warned[which], true)) return;
-    }
-    log(LogLevel::kWarn, "%s is %s now; CUDA has read it already, and it still counts as %s", name,
-        quoted(is).c_str(), quoted(was).c_str());
-}
-
 // CUDA shows a partitioned card as its first instance, and where it shows an instance, that alone.
 void apply_instances(const Machine &machine, Visible &visible)
 {
@@ -344,25 +330,6 @@ void apply_instances(const Machine &machine, Visible &visible)
 
 }  // namespace
 
-void keep_cuda_variables()
-{
-    const std::lock_guard lock(kept.mutex);
-    if (!kept.variables) kept.variables = variables_now();
-}
-
-CudaVariables cuda_variables()
-{
-    const std::lock_guard lock(kept.mutex);
-    return kept.variables ? *kept.variables : variables_now();
-}
-
-void warn_of_late_cuda_variables()
-{
-    const CudaVariables was = cuda_variables(), is = variables_now();
-    warn_of(0, "CUDA_VISIBLE_DEVICES", was.visible, is.visible);
-    warn_of(1, "CUDA_DEVICE_ORDER", was.order, is.order);
-}
-
 Visible visible_cards(const Machine &machine, const std::optional<std::string> &visible,
                       const std::optional<std::string> &order)
 {
@@ -377,10 +344,10 @@ Visible visible_cards(const Machine &machine, const std::optional<std::string> &
     Reader reader(machine, *visible, by_address);
     result.cards = reader.read();
     result.problem = reader.problem();
-    if (!result.problem.empty()) result.corrected = reader.corrected();
     result.mixed_order = reader.uses_numbers() && !blankless(*visible).empty() && !by_address &&
                          !reader.counted().empty() && differ(machine, reader.counted());
     apply_instances(machine, result);
+    if (!result.problem.empty()) result.corrected = reader.corrected();
     return result;
 }
 

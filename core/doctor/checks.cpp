@@ -55,7 +55,8 @@ std::vector<int> working_gpus(const Facts &facts)
     for (const int i : gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         const bool held = info.kind == YOKE_CARD_INTEGRATED || info.uuid[0];
-        if (held && info.present != 0) found.push_back(i);
+        const bool granted = facts.machine.cards[static_cast<size_t>(i)].granted;
+        if (held && granted && info.present != 0) found.push_back(i);
     }
     return found;
 }
@@ -73,6 +74,22 @@ std::string label(const Facts &facts, int index)
 std::string no_gpus(const Facts &facts)
 {
     return gpus(facts).empty() ? "there is no NVIDIA GPU here (check 1)" : "";
+}
+
+bool is_wsl(const Facts &facts)
+{
+    return facts.machine.fact("virtual_machine") == "wsl";
+}
+
+std::vector<std::string> missing_nodes(const Facts &facts)
+{
+    std::vector<std::string> missing;
+    for (const int i : working_gpus(facts)) {
+        const int minor = card(facts, i).minor;
+        const std::string path = format("/dev/nvidia%d", minor);
+        if (minor >= 0 && !facts.nodes.count(path)) missing.push_back(path);
+    }
+    return missing;
 }
 
 std::string no_working_gpus(const Facts &facts)

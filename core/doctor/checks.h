@@ -50,6 +50,13 @@ std::string label(const Facts &facts, int index);
 std::string no_gpus(const Facts &facts);
 std::string no_working_gpus(const Facts &facts);
 
+// Whether this is Linux within Windows, which has the driver.
+bool is_wsl(const Facts &facts);
+// Device files that working GPUs should have and that are not there.
+std::vector<std::string> missing_nodes(const Facts &facts);
+// How a container gets back what its host has taken from it.
+extern const char *const kNewContainer;
+
 // One command by the distribution's package tool.
 struct Packages {
     const char *debian, *ubuntu, *fedora, *arch;

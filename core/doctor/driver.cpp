@@ -55,6 +55,15 @@ Finding check_gpu_present(const Facts &facts)
         evidence += facts.is_set("YOKE_DEVICE")
                         ? "; YOKE_DEVICE is '" + facts.variable("YOKE_DEVICE") + "'"
                         : "; YOKE_PLATFORMS is '" + facts.variable("YOKE_PLATFORMS") + "'";
+    if (is_wsl(facts))
+        return found(status, evidence,
+                     "in Windows: install NVIDIA's driver\n"
+                     "in Windows: wsl --update, then wsl --shutdown");
+    if (facts.is_laptop)
+        return found(status, evidence,
+                     "lspci -d 10de: # still nothing: switch the GPU on in the BIOS (\"hybrid\" or "
+                     "\"discrete\" graphics), or wake it: echo 1 | sudo tee /sys/bus/pci/rescan\n"
+                     "an external one: plug its cable in again, and see boltctl list");
     return found(status, evidence,
                  "lspci -d 10de: # still nothing: power off, reseat the card and its power cables\n"
                  "in the BIOS switch on the slot, \"Above 4G Decoding\" and Resizable BAR; in a "
@@ -89,6 +98,7 @@ Finding check_driver_bound(const Facts &facts)
 Finding check_module_loaded(const Facts &facts)
 {
     if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (is_wsl(facts)) return ok("the driver is that of Windows");
     if (facts.modules.count("nvidia") || facts.modules.count("nvgpu") ||
         !facts.machine.fact("driver").empty())
         return ok("nvidia " + facts.machine.fact("driver") + " is loaded");
@@ -174,9 +184,18 @@ Finding check_stub_library(const Facts &facts)
                variable, variable));
 }
 
+// In Linux within Windows one file leads to the driver, for all cards.
+static Finding check_windows_node(const Facts &facts)
+{
+    if (facts.has_windows_gpu) return ok("/dev/dxg leads to the driver of Windows");
+    return found(kFail, "/dev/dxg is missing: Windows shows this Linux no GPU",
+                 "in Windows: wsl --update, then wsl --shutdown");
+}
+
 Finding check_device_nodes(const Facts &facts)
 {
     if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (is_wsl(facts)) return check_windows_node(facts);
     if (facts.machine.fact("driver").empty()) return skip("no driver is loaded (check 3)");
     Findings all;
     for (const auto &[path, node] : facts.nodes)
@@ -185,15 +204,15 @@ Finding check_device_nodes(const Facts &facts)
                     "sudo usermod -aG video \"$USER\" # then log in again\n"
                     "echo 'KERNEL==\"nvidia*\", MODE=\"0666\"' | sudo tee "
                     "/etc/udev/rules.d/70-nvidia.rules && sudo udevadm trigger");
+    std::vector<std::string> missing = missing_nodes(facts);
+    // Without any there never was a GPU for the container: check 10.
+    if (facts.in_container() && facts.nodes.empty()) missing.clear();
+    const bool needs_control = !facts.in_container() && !working_gpus(facts).empty();
+    if (needs_control && !facts.nodes.count("/dev/nvidiactl")) missing.push_back("/dev/nvidiactl");
+    for (const std::string &path : missing)
+        all.add(kFail, path + " is missing",
+                facts.in_container() ? kNewContainer : "sudo nvidia-modprobe -c 0 -u");
     if (facts.in_container()) return all.or_ok("the device files that are there may be opened");
-    std::vector<std::string> wanted;
-    for (const int i : working_gpus(facts))
-        if (card(facts, i).minor >= 0)
-            wanted.push_back(format("/dev/nvidia%d", card(facts, i).minor));
-    if (!wanted.empty()) wanted.push_back("/dev/nvidiactl");
-    for (const std::string &path : wanted)
-        if (!facts.nodes.count(path))
-            all.add(kFail, path + " is missing", "sudo nvidia-modprobe -c 0 -u");
     return all.or_ok(format("%zu device files, all open to this user", facts.nodes.size()));
 }
 
@@ -201,6 +220,7 @@ Finding check_unified_memory(const Facts &facts)
 {
     if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
     if (facts.in_container()) return skip("modules are the host's business in a container");
+    if (is_wsl(facts)) return skip("the driver is that of Windows, which needs no nvidia_uvm");
     if (facts.modules.count("nvgpu")) return skip("an integrated GPU has no nvidia_uvm");
     if (!facts.modules.count("nvidia_uvm"))
         return found(kWarn, "the module nvidia_uvm is not loaded; CUDA cannot start without it",

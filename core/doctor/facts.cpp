@@ -52,11 +52,8 @@ void read_variables(Root &root, Facts &facts)
     std::string kept;  // an environment holds secrets; a recording does not
     for (const auto &[name, value] : facts.first_variables) kept += name + "=" + value + "\n";
     root.note("/proc/self/environ", kept);
-    try {
-        check_config();
-    } catch (const Error &error) {
-        facts.config_problem = error.what();
-    }
+    facts.config_problems = config_problems();
+    facts.misspelt = misspelt_variables();
     const auto value = [&](const char *name) {
         const auto found = facts.variables.find(name);
         return found == facts.variables.end() ? std::nullopt : std::optional(found->second);
@@ -92,6 +89,11 @@ void read_modules(Root &root, Facts &facts)
             facts.driver_parameters[line.substr(0, colon)] = stripped(line.substr(colon + 1));
     }
     facts.kernel = root.line("/proc/sys/kernel/osrelease");
+    facts.has_windows_gpu = root.exists("/dev/dxg");
+    // By the table of SMBIOS: portable, laptop, notebook, hand held, sub notebook, tablet, convertible, detachable.
+    const int chassis = atoi(root.line("/sys/class/dmi/id/chassis_type").c_str());
+    for (const int portable : {8, 9, 10, 11, 14, 30, 31, 32})
+        facts.is_laptop |= chassis == portable;
     // "580.82.07"; "kernel-6.1.0-39-amd64-x86_64" beside it is a link to what was built.
     for (const char *flavor : {"nvidia", "nvidia-current", "nvidia-open"})
         for (const std::string &version : root.list(std::string("/var/lib/dkms/") + flavor))
@@ -187,19 +189,6 @@ Facts read_facts(Root &root, Machine machine)
     read_host(root, facts);
     facts.log = root.kernel_log();
     return facts;
-}
-
-int compare_versions(const std::string &a, const std::string &b)
-{
-    const char *left = a.c_str(), *right = b.c_str();
-    while (*left || *right) {
-        char *left_end = nullptr, *right_end = nullptr;
-        const long x = strtol(left, &left_end, 10), y = strtol(right, &right_end, 10);
-        if (x != y) return x < y ? -1 : 1;
-        left = *left_end ? left_end + 1 : left_end;
-        right = *right_end ? right_end + 1 : right_end;
-    }
-    return 0;
 }
 
 }  // namespace yoke::doctor

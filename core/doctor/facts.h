@@ -4,6 +4,7 @@
 // absent: "", -1, NaN or nullopt.
 #pragma once
 
+#include "core/device/build.h"
 #include "core/device/inventory.h"
 #include "core/device/visibility.h"
 #include "core/doctor/root.h"
@@ -27,13 +28,6 @@ struct LibraryCopy {
 
     int major() const { return atoi(version.c_str()); }
     std::string folder() const { return path.substr(0, path.rfind('/')); }
-};
-
-// libyoke_cuda.so, as it was built.
-struct Build {
-    bool present = false;
-    int cuda = 0;                    // 13000
-    std::vector<std::string> archs;  // "90", "90a", "80-real", "90-virtual"
 };
 
 // A device on the Thunderbolt or USB4 bus, hosts aside.
@@ -66,6 +60,14 @@ struct ProbeResult {
     std::string unmeasured;       // why copies to another card were not measured
 };
 
+// What of the host's memory the process may have; bytes, -1: not known, or no limit.
+struct HostMemory {
+    long long total = -1, available = -1;     // of the machine
+    long long group = -1, group_used = -1;    // of the control group that leaves the least
+    std::string group_file;                   // in which its limit stands
+    long long address_space = -1, data = -1;  // RLIMIT_AS, RLIMIT_DATA
+};
+
 struct LeaseFolder {
     std::string path;
     bool named = false;                                     // by YOKE_LEASE_DIR
@@ -79,12 +81,15 @@ struct Facts {
 
     // Of the environment: now, and as the process was started.
     std::map<std::string, std::string> variables, first_variables;
-    std::string config_problem;  // the first of Yoke's own that cannot be read
+    std::vector<std::string> config_problems;  // of Yoke's own, those that cannot be read
+    std::vector<std::pair<std::string, std::string>> misspelt;  // and those that are none
 
     // Of the kernel and its driver.
     std::set<std::string> modules;
     std::map<std::string, std::string> driver_parameters;
     std::string kernel;
+    bool has_windows_gpu = false;  // /dev/dxg, in Linux within Windows
+    bool is_laptop = false;        // or something else whose cards nobody can take out
     bool secure_boot = false;
     std::vector<std::string> dkms;
     std::map<std::string, Root::Node> nodes;  // /dev/nvidia*
@@ -107,6 +112,7 @@ struct Facts {
     int processors = 1;
     long long shared_memory = -1,
               locked_memory = -1;  // bytes; locked: -1 is no limit, -2 not known
+    HostMemory memory;
     bool administrator = false;
     LeaseFolder leases;
 
@@ -129,8 +135,5 @@ Facts read_facts(Root &root, Machine machine);
 void read_libraries(Root &root, Facts &facts);
 void read_host(Root &root, Facts &facts);
 void read_docks(Root &root, Facts &facts);
-
-// Leading numbers of a version, "580.82.07" and "13.580.82.07" as they stand: -1, 0, 1.
-int compare_versions(const std::string &a, const std::string &b);
 
 }  // namespace yoke::doctor

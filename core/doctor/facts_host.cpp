@@ -65,9 +65,14 @@ void read_limits(Root &root, Facts &facts)
 {
     facts.locked_memory = -2;
     for (const std::string &line : lines_of(root.text("/proc/self/limits").value_or(""))) {
-        if (line.compare(0, 17, "Max locked memory") != 0) continue;
-        const std::string soft = stripped(line.substr(17));
-        facts.locked_memory = soft.compare(0, 9, "unlimited") == 0 ? -1 : atoll(soft.c_str());
+        const auto read = [&](const std::string &name, long long &limit) {
+            if (line.compare(0, name.size(), name) != 0) return;
+            const std::string soft = stripped(line.substr(name.size()));
+            limit = soft.compare(0, 9, "unlimited") == 0 ? -1 : atoll(soft.c_str());
+        };
+        read("Max locked memory", facts.locked_memory);
+        read("Max address space", facts.memory.address_space);
+        read("Max data size", facts.memory.data);
     }
     for (const std::string &line : lines_of(root.text("/proc/self/status").value_or(""))) {
         if (line.compare(0, 7, "CapEff:") != 0) continue;
@@ -82,9 +87,27 @@ void read_processors(Root &root, Facts &facts)
     const Groups groups{root.text("/proc/self/cgroup").value_or(""),
                         under_sysroot("/sys/fs/cgroup")};
     facts.quota = groups.processors();
+    const Groups::Memory group = groups.memory();
+    if (group.limit > 0) {
+        facts.memory.group = static_cast<long long>(group.limit);
+        facts.memory.group_used = static_cast<long long>(group.used);
+        facts.memory.group_file = group.file.substr(under_sysroot("").size());
+    }
     const std::string online = root.line("/sys/devices/system/cpu/online");
     const size_t dash = online.rfind('-');
     facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;
+}
+
+// "MemTotal:       65536 kB"
+void read_memory(Root &root, Facts &facts)
+{
+    const std::string text = root.text("/proc/meminfo").value_or("");
+    const auto bytes_of = [&](const char *key) {
+        const std::string field = field_of(text, key);
+        return field.empty() ? -1 : atoll(field.c_str()) * 1024;
+    };
+    facts.memory.total = bytes_of("MemTotal");
+    facts.memory.available = bytes_of("MemAvailable");
 }
 
 // The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and folders.
@@ -135,7 +158,10 @@ void read_recorded(Root &root, Facts &facts)
                                     std::to_string(leases.writable) + "\nlease_shared " +
                                     std::to_string(leases.shared) + "\nlease_sticky " +
                                     std::to_string(leases.sticky) + "\ncuda_opened " +
-                                    std::to_string(facts.cuda_opened) + "\n");
+                                    std::to_string(facts.cuda_opened) + "\nmemory_group " +
+                                    std::to_string(facts.memory.group) + "\nmemory_used " +
+                                    std::to_string(facts.memory.group_used) + "\nmemory_file " +
+                                    facts.memory.group_file + "\n");
         return;
     }
     for (const std::string &line : lines_of(root.text("/yoke/host").value_or(""))) {
@@ -148,6 +174,9 @@ void read_recorded(Root &root, Facts &facts)
         if (key == "lease_writable") facts.leases.writable = value != 0;
         if (key == "lease_shared") facts.leases.shared = value != 0;
         if (key == "lease_sticky") facts.leases.sticky = value != 0;
+        if (key == "memory_group") facts.memory.group = static_cast<long long>(value);
+        if (key == "memory_used") facts.memory.group_used = static_cast<long long>(value);
+        if (key == "memory_file") facts.memory.group_file = stripped(line.substr(blank));
         if (key == "cuda_opened") facts.cuda_opened = value != 0;
     }
 }
@@ -199,6 +228,7 @@ void read_host(Root &root, Facts &facts)
     read_shared_memory(root, facts);
     read_limits(root, facts);
     read_processors(root, facts);
+    read_memory(root, facts);
     read_leases(root, facts);
     read_recorded(root, facts);
 }

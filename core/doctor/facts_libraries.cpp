@@ -108,20 +108,14 @@ void read_found(Root &root, Facts &facts)
         if (seen.insert(folder).second) add_copies(root, folder, facts);
 }
 
-// "cuda 13000 archs 80,90": the module's mark (kernels/cuda/build_mark.cpp).
-constexpr const char *kMark = "yoke-cuda-module: ";
-
 void read_build(Root &root, Facts &facts)
 {
     const std::string folder = Root::is_foreign() ? "/yoke" : folder_of_code(kNames);
-    const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kMark, 256);
-    const size_t archs = mark.find(" archs ");
-    if (mark.compare(0, 5, "cuda ") != 0 || archs == mark.npos) return;
-    facts.build.present = true;
-    facts.build.cuda = atoi(mark.c_str() + 5);
-    facts.build.archs = split_list(mark.substr(archs + 7));
+    const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kBuildMark, 256);
+    facts.build = build_of_mark(mark);
+    if (!facts.build.present) return;
     // A recording has it where any other root has it.
-    root.note("/yoke/libyoke_cuda.so", kMark + mark + "\n");
+    root.note("/yoke/libyoke_cuda.so", kBuildMark + mark + "\n");
 }
 
 // The driver's packages that dpkg or rpm and pacman left traces of.

@@ -117,6 +117,13 @@ std::string less_power(const yoke_card_info &info)
                          info.pci, info.power_limit * 0.8);
 }
 
+// Set far below what the card may draw: it is slow, and no reason of the clocks tells of it while it idles.
+bool is_power_limited(const yoke_card_info &info)
+{
+    // A quarter less costs some percent of speed, and is what many set on purpose to save watts.
+    return info.power_limit > 0 && info.power_limit < 0.7 * info.power_limit_max;
+}
+
 }  // namespace
 
 Finding check_throttle(const Facts &facts)
@@ -132,6 +139,11 @@ Finding check_throttle(const Facts &facts)
     Findings all;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
+        if (is_power_limited(info))
+            all.add(kWarn,
+                    format("%s has a power limit of %.0f W, it may draw %.0f W",
+                           label(facts, i).c_str(), info.power_limit, info.power_limit_max),
+                    format("sudo nvidia-smi -i %s -pl %.0f", info.pci, info.power_limit_max), i);
         for (const auto &each : kReasons)
             if (info.throttle & each.bit) {
                 const bool brake = each.bit == YOKE_THROTTLE_POWER_BRAKE;
@@ -164,7 +176,10 @@ Finding check_memory_errors(const Facts &facts)
                        info.pci),
                 i);
         else if (info.remap_pending == 1)
-            all.add(kFail, label(facts, i) + " waits for a reset to remap faulty memory rows",
+            all.add(kFail,
+                    label(facts, i) + (info.cc_major > 0 && info.cc_major < 8
+                                           ? " waits for a reset to retire faulty memory pages"
+                                           : " waits for a reset to remap faulty memory rows"),
                     reset, i);
         else if (info.ecc_uncorrected > 0)
             all.add(kWarn,

@@ -1,4 +1,4 @@
-// Checks 35, 36 and 46: processors, shared and locked memory, and the folder of leases.
+// Checks 35, 36, 46 and 51: processors, shared, locked and other memory, and the folder of leases.
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
 
@@ -51,6 +51,40 @@ Finding check_shared_memory(const Facts &facts)
                       "| sudo tee /etc/security/limits.d/memlock.conf");
     if (facts.shared_memory < 0 && all.empty()) return skip("the size of /dev/shm is not known");
     return all.or_ok("/dev/shm holds " + mebibytes(static_cast<double>(facts.shared_memory)));
+}
+
+// A limit of the address space or of data ends in an error, the one of a control group in the end of the process.
+Finding check_host_memory(const Facts &facts)
+{
+    const HostMemory &memory = facts.memory;
+    const auto shown = [](long long bytes) { return mebibytes(static_cast<double>(bytes)); };
+    Findings all;
+    const long long left = memory.group - std::min(memory.group, memory.group_used);
+    constexpr long long kLittle = 1ll << 30;
+    if (memory.group >= 0 && (left < kLittle || left < memory.total / 10))
+        all.add(kWarn,
+                format("the control group leaves %s of %s, of a machine of %s: beyond that the "
+                       "kernel ends the process (%s)",
+                       shown(left).c_str(), shown(memory.group).c_str(),
+                       shown(memory.total).c_str(), memory.group_file.c_str()),
+                facts.in_container()
+                    ? "docker run --memory=16g … # or resources.limits.memory of the pod"
+                    : "systemd-run --user --scope -p MemoryMax=infinity PROGRAM");
+    if (memory.address_space >= 0)
+        all.add(kWarn,
+                "RLIMIT_AS is " + shown(memory.address_space) +
+                    "; CUDA reserves far more addresses than it uses memory, and fails under it",
+                "ulimit -v unlimited");
+    if (memory.data >= 0)
+        all.add(kWarn,
+                "RLIMIT_DATA is " + shown(memory.data) + ", which all allocations count against",
+                "ulimit -d unlimited");
+    if (memory.total < 0 && all.empty()) return skip("/proc/meminfo does not tell the memory");
+    if (memory.group >= 0)
+        return all.or_ok(format("the control group grants %s, of which %s are used",
+                                shown(memory.group).c_str(), shown(memory.group_used).c_str()));
+    return all.or_ok("no limit, and " + shown(memory.available) + " of " + shown(memory.total) +
+                     " are available");
 }
 
 // A lease is a lock on a file: who removes the file gives the card to the next process that asks, unseen by the holder.

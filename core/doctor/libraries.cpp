@@ -9,32 +9,6 @@ namespace yoke::doctor {
 
 namespace {
 
-// How a build serves a compute capability.
-enum class Served { kNo, kBinary, kCompiled };
-
-// "90" has both machine code and PTX; "90-real" the one, "90-virtual" the other; "90a" serves its own alone.
-Served served_by(const std::string &arch, int cc)
-{
-    const int built = atoi(arch.c_str());
-    const std::string rest = arch.substr(std::to_string(built).size());
-    const bool exact = rest.compare(0, 1, "a") == 0, family = rest.compare(0, 1, "f") == 0;
-    if (exact) return built == cc ? Served::kBinary : Served::kNo;
-    if (built > cc) return Served::kNo;
-    if (rest.find("virtual") == rest.npos && built / 10 == cc / 10) return Served::kBinary;
-    return rest.find("real") == rest.npos && !family ? Served::kCompiled : Served::kNo;
-}
-
-Served served(const Build &build, int cc)
-{
-    Served best = Served::kNo;
-    for (const std::string &arch : build.archs) {
-        const Served by = served_by(arch, cc);
-        if (by == Served::kBinary) return by;
-        if (by == Served::kCompiled) best = by;
-    }
-    return best;
-}
-
 std::string joined(const std::vector<std::string> &parts, const char *separator = ", ")
 {
     std::string all;
@@ -47,14 +21,6 @@ std::string why_no_build(const Facts &facts)
     const std::string none = no_working_gpus(facts);
     if (!none.empty()) return none;
     return facts.build.present ? "" : "this Yoke was built without its CUDA module";
-}
-
-// "13.0" -> 13000.
-int number_of(const std::string &version)
-{
-    const size_t dot = version.find('.');
-    const int minor = dot == version.npos ? 0 : atoi(version.c_str() + dot + 1);
-    return atoi(version.c_str()) * 1000 + minor * 10;
 }
 
 enum class Origin { kPip, kConda, kToolkit, kSystem, kOther };
@@ -82,13 +48,13 @@ const char *name_of(Origin origin)
 Finding check_ptx_version(const Facts &facts)
 {
     if (why_no_build(facts) != "") return skip(why_no_build(facts));
-    const int driver = number_of(facts.machine.fact("cuda_driver"));
+    const int driver = cuda_version_of(facts.machine.fact("cuda_driver"));
     if (driver == 0) return skip("which CUDA the driver supports is not known");
     Findings all;
     bool compiles = false;
     for (const int i : working_gpus(facts)) {
         const int cc = card(facts, i).cc_major * 10 + card(facts, i).cc_minor;
-        if (served(facts.build, cc) != Served::kCompiled) continue;
+        if (served(facts.build, card(facts, i)) != Served::kCompiled) continue;
         compiles = true;
         if (facts.build.cuda > driver)
             all.add(kFail,
@@ -96,10 +62,7 @@ Finding check_ptx_version(const Facts &facts)
                            "CUDA %d.%d, cannot read the PTX of CUDA %d.%d (error 222)",
                            label(facts, i).c_str(), driver / 1000, driver % 1000 / 10,
                            facts.build.cuda / 1000, facts.build.cuda % 1000 / 10),
-                    format("cmake --preset release -DYOKE_CUDA_ARCHS=%d # machine code needs no "
-                           "compiler",
-                           cc),
-                    i);
+                    rebuild_for(facts.build, cc), i);
     }
     return all.or_ok(compiles ? "the driver compiles this build's PTX at first use"
                               : "machine code is there, nothing is left to compile");
@@ -107,23 +70,29 @@ Finding check_ptx_version(const Facts &facts)
 
 Finding check_compute_capability(const Facts &facts)
 {
-    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
     Findings all;
+    // Nothing but a build on the board itself, or one for it, has a module that runs there.
+    for (const int i : working_gpus(facts)) {
+        const yoke_card_info &info = card(facts, i);
+        if (info.kind == YOKE_CARD_INTEGRATED && !facts.build.present && info.cc_major > 0)
+            all.add(kFail,
+                    format("%s has compute capability %d.%d, and this Yoke was built without its "
+                           "CUDA module",
+                           label(facts, i).c_str(), info.cc_major, info.cc_minor),
+                    rebuild_for(facts.build, 10 * info.cc_major + info.cc_minor), i);
+    }
+    if (!all.empty()) return all.or_ok("");
+    if (why_no_build(facts) != "") return skip(why_no_build(facts));
     const std::string built = joined(facts.build.archs);
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         const int cc = info.cc_major * 10 + info.cc_minor;
-        if (info.cc_major < 0 || served(facts.build, cc) != Served::kNo) continue;
-        const bool too_old = facts.build.cuda >= 13000 && cc < 75;
+        if (info.cc_major < 0 || served(facts.build, info) != Served::kNo) continue;
         all.add(kFail,
                 format("%s has compute capability %d.%d, this build serves %s",
                        label(facts, i).c_str(), info.cc_major, info.cc_minor, built.c_str()),
-                too_old ? format("install a Yoke that was built with CUDA 12 and "
-                                 "-DYOKE_CUDA_ARCHS=%d: CUDA 13 has no compiler below 7.5",
-                                 cc)
-                        : format("cmake --preset release -DYOKE_CUDA_ARCHS=\"%s;%d\"",
-                                 joined(facts.build.archs, ";").c_str(), cc),
-                i);
+                rebuild_for(facts.build, cc), i);
     }
     return all.or_ok("this build serves compute capabilities " + built);
 }

@@ -53,7 +53,10 @@ Finding check_link_width(const Facts &facts)
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         if (info.is_egpu == 1) continue;  // a cable has its own width: check 26
-        const bool narrow = info.link_width > 0 && info.link_width < info.link_width_max;
+        // The maker of a laptop decides how many lanes a chip is given, and Windows shows Linux within it a bus of its own.
+        const bool is_wired = facts.is_laptop || is_wsl(facts);
+        const bool narrow =
+            !is_wired && info.link_width > 0 && info.link_width < info.link_width_max;
         // An idle link slows down by itself, to save power.
         const bool slow = info.link_generation > 0 &&
                           info.link_generation < info.link_generation_max &&
@@ -68,9 +71,12 @@ Finding check_link_width(const Facts &facts)
                                                    .c_str()
                                              : ""),
                 format("sudo lspci -s %s -vv | grep -e LnkCap -e LnkSta\n"
-                       "power off, reseat the card, try another slot or riser cable; in the BIOS "
-                       "set the slot to its full width",
-                       info.pci),
+                       "%s",
+                       info.pci,
+                       facts.is_laptop || is_wsl(facts)
+                           ? "update the BIOS, and plug the charger in: some save power that way"
+                           : "power off, reseat the card, try another slot or riser cable; in the "
+                             "BIOS set the slot to its full width"),
                 i);
     }
     return all.or_ok("every link runs at its full width");

@@ -41,7 +41,7 @@ Facts gather(Root &root, const Options &options)
                 .what();  // a variable that cannot be read: the other checks still tell what they can
     }
     Facts facts = read_facts(root, std::move(machine));
-    if (facts.config_problem.empty()) facts.config_problem = problem;
+    if (facts.config_problems.empty() && !problem.empty()) facts.config_problems = {problem};
     facts.no_probes = "probes were not asked for";
     if (Root::is_foreign())
         read_probes(root, facts);

@@ -1,9 +1,9 @@
 // Checks 9 to 12 and 44: containers, and the driver's version against what was built for it.
+#include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
 
 #include <cstdlib>
-#include <span>
 
 namespace yoke::doctor {
 
@@ -15,12 +15,10 @@ struct Floor {
 };
 // The first driver release that serves each major version of CUDA.
 constexpr Floor kFloors[] = {{11, "450.80.02"}, {12, "525"}, {13, "580"}};
-// The same for Yoke, whose kernels have longer arguments than CUDA 12.0 takes.
-constexpr Floor kOwnFloors[] = {{12, "530"}, {13, "580"}};
 
-const char *floor_of(std::span<const Floor> floors, int major)
+const char *floor_of(int major)
 {
-    for (const Floor &floor : floors)
+    for (const Floor &floor : kFloors)
         if (floor.major == major) return floor.release;
     return "";
 }
@@ -30,6 +28,7 @@ std::string newer_driver(const Facts &facts, const std::string &release)
     const std::string branch = release.substr(0, release.find('.'));
     if (facts.in_container())
         return "on the host, not in the container, install driver release " + release + " or newer";
+    if (is_wsl(facts)) return "in Windows, install driver release " + release + " or newer";
     const std::string ubuntu = "nvidia-driver-" + branch + "-server-open";
     return install(facts, {"nvidia-driver # from NVIDIA's repository where Debian's is older",
                            ubuntu.c_str(), "nvidia-driver", "nvidia-open nvidia-utils"}) +
@@ -59,6 +58,11 @@ const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
 
 }  // namespace
 
+const char *const kNewContainer =
+    "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
+    "on the host, so that it does not come back: sudo nvidia-ctk cdi generate "
+    "--output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all";
+
 Finding check_container_devices(const Facts &facts)
 {
     if (!facts.in_container()) return skip("this is not a container");
@@ -66,14 +70,20 @@ Finding check_container_devices(const Facts &facts)
     constexpr int kRefusedByKernel = 17, kUnknownError = 999;
     const int code = nvml_code(facts);
     const bool taken = code == kRefusedByKernel || code == kUnknownError;
-    if (!taken) return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
-    return found(
-        kFail,
-        "the driver's library says: " + problem +
-            "; the host's systemd has taken the device files from this container's cgroup",
-        "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
-        "on the host, so that it does not come back: sudo nvidia-ctk cdi generate "
-        "--output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all");
+    if (taken)
+        return found(
+            kFail,
+            "the driver's library says: " + problem +
+                "; the host's systemd has taken the device files from this container's cgroup",
+            kNewContainer);
+    const std::vector<std::string> missing = missing_nodes(facts);
+    if (!missing.empty() && !facts.nodes.empty())
+        return found(kFail,
+                     join(missing) +
+                         " of this container's GPUs is gone: it was removed, or the "
+                         "card's number changed on the host",
+                     kNewContainer);
+    return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
 }
 
 Finding check_container_gpus(const Facts &facts)
@@ -106,7 +116,7 @@ Finding check_driver_floor(const Facts &facts)
     const std::string driver = facts.machine.fact("driver");
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     const int major = facts.build.cuda / 1000;
-    const std::string floor = floor_of(kOwnFloors, major);
+    const std::string floor = first_driver_of(major);
     if (floor.empty())
         return skip(format("the driver that CUDA %d needs is not known here", major));
     if (compare_versions(driver, floor) >= 0)
@@ -115,9 +125,7 @@ Finding check_driver_floor(const Facts &facts)
     if (const LibraryCopy *compat = stand_in(facts, floor))
         return ok(format("%s serves CUDA %d in the place of driver %s", compat->path.c_str(), major,
                          driver.c_str()));
-    int served = 0;
-    for (const Floor &each : kOwnFloors)
-        if (compare_versions(driver, each.release) >= 0) served = each.major;
+    const int served = newest_cuda_of(driver);
     std::string remedy = newer_driver(facts, floor);
     if (served) remedy += format("\nor install a Yoke that was built with CUDA %d", served);
     return found(kFail,
@@ -157,7 +165,7 @@ Finding check_nccl_floor(const Facts &facts)
     if (!nccl) return skip("there is no NCCL");
     const std::string driver = facts.machine.fact("driver");
     const int major = atoi(facts.nccl_cuda.c_str());
-    const std::string floor = floor_of(kFloors, major);
+    const std::string floor = floor_of(major);
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     if (floor.empty()) return skip(nccl->path + " does not say for which CUDA it was built");
     if (compare_versions(driver, floor) >= 0)

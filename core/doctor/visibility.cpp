@@ -118,9 +118,13 @@ Finding check_homogeneous(const Facts &facts)
 
 Finding check_variables(const Facts &facts)
 {
-    if (facts.config_problem.empty()) return ok("all that are set can be read");
-    const std::string name = facts.config_problem.substr(0, facts.config_problem.find(' '));
-    return found(kFail, facts.config_problem, "unset " + name);
+    Findings all;
+    for (const std::string &problem : facts.config_problems)
+        all.add(kFail, problem, "unset " + problem.substr(0, problem.find(' ')));
+    for (const auto &[name, meant] : facts.misspelt)
+        all.add(kWarn, "there is no setting " + name + "; probably " + meant + " is meant",
+                "export " + meant + "=\"$" + name + "\" && unset " + name);
+    return all.or_ok("all that are set can be read");
 }
 
 Finding check_all_hidden(const Facts &facts)

@@ -63,9 +63,9 @@ static void an_unknown_fact_is_refused_with_those_there_are(void)
     FAILS(yoke_inventory_fact(inventory, "drivers", &text), YOKE_E_VALUE,
           "'drivers'; there are driver, driver_flavor");
     CHECK(text == NULL);
-    const char *known[] = {"driver",          "driver_flavor", "nvml",
-                           "nvml_path",       "nvml_problem",  "cuda_driver",
-                           "visible_devices", "container",     "virtual_machine"};
+    const char *known[] = {
+        "driver",      "driver_flavor",   "nvml",  "nvml_path", "nvml_problem",
+        "cuda_driver", "visible_devices", "docks", "container", "virtual_machine"};
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
         OK(yoke_inventory_fact(inventory, known[i], &text));
         CHECK(text != NULL);

@@ -149,6 +149,26 @@ def test_select_says_why_nothing_fits(scenario):
     assert done.stderr.count("rejected") >= 8 and "9.0" in done.stderr
 
 
+def test_an_explained_failure_says_each_reason_once(scenario):
+    done = yoke("select", "auto:name=A100", "--explain", variables=scenario("8xH100-nvlink"))
+    assert done.returncode == 1 and done.stderr.count("does not hold 'A100'") == 1, done.stderr
+    assert done.stderr.count("rejected") == 9 and done.stderr.splitlines()[-1] == "yoke: select: no device fits"
+    plain = yoke("select", "auto:name=A100", variables=scenario("8xH100-nvlink")).stderr
+    assert "8 × NVIDIA H100 80GB HBM3 (cuda:0–7): its name does not hold 'A100'" in plain
+
+
+def test_the_list_has_whole_uuids_in_a_narrow_terminal(scenario):
+    told = yoke("devices", "-L", variables=scenario("8xH100-nvlink"), columns=40).stdout.splitlines()
+    cards = json.loads(yoke("devices", "--json", variables=scenario("8xH100-nvlink")).stdout)["cards"]
+    assert told == [f"#{c['index']}: {c['name']} (UUID: {c['uuid']}, {c['pci']}) cuda:{c['visible']}" for c in cards]
+    assert yoke("devices", "--list", variables=scenario("mig-7x")).stdout.count("\n  #") == 7
+
+
+def test_a_reason_that_cards_share_is_printed_once(scenario):
+    told = yoke("devices", variables=scenario("driver-library-mismatch"), columns=400).stdout
+    assert "#0–1: " in told and told.count("#0: ") == told.count("#1: ") == 0, told
+
+
 def test_a_wrong_spec_names_the_key(scenario):
     done = yoke("select", "auto:min_fre=8GiB", variables=scenario("none"))
     assert done.returncode == 2 and "min_fre" in done.stderr and "min_free" in done.stderr

@@ -100,6 +100,43 @@ TEST(Config, AnUnreadableVariableIsAnErrorAtEveryUseUntilItIsSet)
     });
 }
 
+TEST(Config, EveryProblemIsNamedAndEverySlip)
+{
+    in_fresh_process([] {
+        setenv("YOKE_NO_CACHING", "maybe", 1);
+        setenv("YOKE_NUM_THREADS", "many", 1);
+        const std::vector<std::string> problems = config_problems();
+        ASSERT_EQ(problems.size(), 2u);
+        EXPECT_NE(problems[0].find("YOKE_NO_CACHING"), std::string::npos) << problems[0];
+        EXPECT_NE(problems[1].find("YOKE_NUM_THREADS"), std::string::npos) << problems[1];
+        setenv("YOKE_DEVCE", "cpu", 1);
+        setenv("YOKE_PLATFORM", "cpu", 1);
+        // Variables of tests and of other programs, and a name that is near nothing.
+        for (const char *other : {"YOKE_BIN", "YOKE_BUILD_DIR", "YOKE_SOAK", "YOKE_PIANO", "YOKED"})
+            setenv(other, "1", 1);
+        using Slips = std::vector<std::pair<std::string, std::string>>;
+        EXPECT_EQ(misspelt_variables(),
+                  (Slips{{"YOKE_DEVCE", "YOKE_DEVICE"}, {"YOKE_PLATFORM", "YOKE_PLATFORMS"}}));
+    });
+}
+
+TEST(Config, ASlipIsWarnedOfOnce)
+{
+    in_fresh_process([] {
+        setenv("YOKE_DEVCE", "cpu", 1);
+        std::string told;
+        const auto keep = [](void *user, int32_t, const char *message) {
+            *static_cast<std::string *>(user) += message;
+        };
+        const int64_t id = add_log_callback(keep, &told, nullptr);
+        for (int i = 0; i < 2; ++i) warn_of_misspelt_variables();
+        remove_log_callback(id);
+        EXPECT_EQ(
+            told,
+            "there is no setting YOKE_DEVCE, so it decides nothing; did you mean YOKE_DEVICE?");
+    });
+}
+
 TEST(Config, AnEmptyValueCountsAsAbsent)
 {
     in_fresh_process([] {

@@ -219,7 +219,7 @@ TEST(DeviceSelect, AutoWithConstraintsGivesADeviceOrSaysWhyNot)
         EXPECT_EQ(select_devices("fake", 3).size(), 3u);
         expect_error(YOKE_E_UNAVAILABLE, {"only 3 of the 4"}, [] { select_devices("fake", 4); });
         expect_error(YOKE_E_VALUE, {"n=2", "3 devices"}, [] { select_devices("auto:n=2", 3); });
-        expect_error(YOKE_E_UNAVAILABLE, {"min_cc=99", "fake:1", "not known", "no CPU can meet"},
+        expect_error(YOKE_E_UNAVAILABLE, {"min_cc=99", "fake:0–2", "not known", "no CPU can meet"},
                      [] { open_device("auto:min_cc=99"); });
         expect_error(YOKE_E_UNAVAILABLE, {"min_cc", "no waiting changes that"},
                      [] { open_device("auto:min_cc=99,wait=24h"); });

@@ -17,7 +17,7 @@ TEST(Catalog, EveryRowIsWhole)
         EXPECT_TRUE(names.insert(card.name).second) << card.name;
         EXPECT_GT(card.multiprocessors, 0) << card.name;
         EXPECT_GE(card.cc_major, 6) << card.name;
-        EXPECT_GT(card.memory_bandwidth, 1e11) << card.name;
+        EXPECT_GT(card.memory_bandwidth, 5e10) << card.name;
         EXPECT_LT(card.memory_bandwidth, 1e13) << card.name;
         EXPECT_GT(card.f32_rate, 1e12) << card.name;
         EXPECT_GT(card.power, 0) << card.name;
@@ -62,6 +62,17 @@ TEST(Catalog, ModelsAreFoundByTheDriversNames)
     EXPECT_STREQ(name("Orin", 7620), "");
     EXPECT_STREQ(name("NVIDIA Jetson AGX Orin Developer Kit", 62841),
                  "Jetson AGX Orin Developer Kit");
+    EXPECT_STREQ(name("NVIDIA Jetson Orin Nano Developer Kit", 7620),
+                 "Jetson Orin Nano Developer Kit");
+    EXPECT_STREQ(name("NVIDIA H20", 97871), "H20");
+    EXPECT_STREQ(name("NVIDIA H800", 81559), "H800 SXM");
+    EXPECT_STREQ(name("NVIDIA A800-SXM4-80GB", 81920), "A800 SXM 80GB");
+    EXPECT_STREQ(name("NVIDIA A800 80GB PCIe", 81920), "A800 PCIe 80GB");
+    EXPECT_STREQ(name("NVIDIA L20", 46068), "L20");
+    EXPECT_STREQ(name("NVIDIA GeForce RTX 4090 D", 24564), "RTX 4090 D");
+    EXPECT_STREQ(name("NVIDIA GeForce RTX 4070", 12282), "RTX 4070");
+    EXPECT_STREQ(name("NVIDIA GeForce RTX 4060", 8188), "RTX 4060");
+    EXPECT_STREQ(name("NVIDIA GeForce RTX 4060 Ti", 8188), "");
     EXPECT_STREQ(name("", 0), "");
 }
 

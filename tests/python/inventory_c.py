@@ -19,7 +19,7 @@ TYPES = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
          "double": ctypes.c_double,
          "char": ctypes.c_char, "const char *": ctypes.c_char_p, "yoke_status": ctypes.c_int32}
 FACTS = ["driver", "driver_flavor", "nvml", "nvml_path", "nvml_problem", "cuda_driver", "visible_devices", "container",
-         "virtual_machine"]
+         "docks", "virtual_machine"]
 
 
 def struct(header, name):

@@ -105,7 +105,7 @@ def without_recording(report):
 
 @pytest.mark.parametrize("name", ["base", "free-memory", "external-gpu", "mig-instances", "driver-library-match",
                                   "peer-copies", "vgpu-licence", "gpu-present", "device-nodes", "card-lost",
-                                  "thunderbolt-security", "container-devices"])
+                                  "thunderbolt-security", "container-devices", "host-memory", "variables"])
 def test_a_recording_replays_to_the_same_report(name, tmp_path):
     case = next((c for c in CASES if c["check"] == name), {"patch": {}})
     first = examined(rendered(patched(case, case["patch"]), tmp_path / "case"), tmp_path / "record")
@@ -221,6 +221,19 @@ def test_a_jetson_is_never_told_to_install_the_desktops_driver_and_replays(modul
     again = examined(replayed(tmp_path / "record"))
     assert without_recording(again) == without_recording(first)
     assert "Jetson" in again["checks"]["gpu-present"]["evidence"]
+    unserved = first["checks"]["compute-capability"]
+    assert unserved["status"] == "fail" and first["exit_code"] == 1
+    assert '-DYOKE_CUDA=ON -DYOKE_CUDA_ARCHS="87"' in unserved["remedy"]
+
+
+@pytest.mark.parametrize("archs, status", [("75-real,80-real", "fail"), ("80-real,87-real", "ok"), ("86", "ok")])
+def test_a_jetson_is_served_by_a_build_that_has_code_for_it(archs, status, tmp_path):
+    scenario = {"extends": "jetson", "files": {"/dev/nvhost-ctrl-gpu": "", "/sys/module/nvgpu/initstate": "live\n",
+                                               "/usr/lib/aarch64-linux-gnu/libcuda.so.1": "",
+                                               "/yoke/libyoke_cuda.so": f"yoke-cuda-module: cuda 12060 archs {archs}\n"}}
+    check = examined(rendered(scenario, tmp_path / "case"))["checks"]["compute-capability"]
+    assert check["status"] == status, check
+    assert status == "ok" or f'-DYOKE_CUDA_ARCHS="{archs.replace(",", ";")};87"' in check["remedy"]
 
 
 def test_a_version_of_a_dock_that_cannot_be_read_yet_is_no_safe_mode(tmp_path):

@@ -42,6 +42,9 @@ def test_every_scenario_renders(name, tmp_path):
     assert variables["YOKE_SYSROOT"] == str(tmp_path / "root")
     for gpu in flat["gpus"]:
         place = tmp_path / "root/sys/bus/pci/devices" / gpu["pci"]
+        if not gpu.get("on_bus", True):
+            assert not place.exists()
+            continue
         assert (place / "vendor").read_text() == "0x10de\n"
         assert f"0x{gpu['pci_id'][5:]}\n" == (place / "device").read_text()
         assert (place / "driver").resolve().name == gpu["driver"]
@@ -54,7 +57,8 @@ def test_the_scenarios_that_the_checks_rest_on_are_there():
             "vm-no-topology", "lost-mid-run", "hang-60s", "ambiguous-uuids", "missing-v2-symbols",
             "struct-version-rejection", "exclusive-mode", "throttling", "remap-pending", "amd-card", "jetson",
             "mixed-order", "nouveau", "no-permission", "container-hidden-processes", "sleeping-gpu",
-            "2xH100-homogeneous-pair+L4"} <= set(render.names())
+            "2xH100-homogeneous-pair+L4", "mig-half", "mig-half-mixed-uuids", "container-2-of-8",
+            "container-2-of-8-unknown-error", "wsl2", "power-limited", "retirement-pending", "unauthorized-dock"} <= set(render.names())
 
 
 def test_a_key_that_is_not_known_is_named_with_the_nearest(make):

@@ -74,8 +74,8 @@ MACHINES = {
                                     name=["NVIDIA A100-PCIE-40GB", "Tesla T4"], memory_total=[-1, -1]),
     "vm-no-topology": dict(reason=[""] * 4, numa_node=[-1] * 4),
     "lost-mid-run": dict(present=[1, 1, 1, 0, 1, 1, 1, 1], visible=[0, 1, 2, -1, 3, 4, 5, 6],
-                         reason=["", "", "", "--gpu-reset -i 0000:61:00.0", "", "", "", ""]),
-    "missing-v2-symbols": dict(reason=["", ""], memory_reserved=[-1, -1], hidden_memory=[0, 0],
+                         reason=["", "", "", "restart the machine", "", "", "", ""]),
+    "missing-v2-symbols": dict(reason=["no Yoke serves one below 530"] * 2, memory_reserved=[-1, -1], hidden_memory=[0, 0],
                                hidden_processes=[0, 0]),
     "struct-version-rejection": dict(reason=["", ""], memory_reserved=[-1, -1],
                                      memory_total=[40 * GIB, 15 * GIB]),
@@ -154,7 +154,7 @@ def test_a_library_that_does_not_start_is_the_reason_of_each_card(code, part, tm
 
 
 @pytest.mark.parametrize("code, part", [(4, "may not use the card"), (6, "--gpus all"), (16, "needs a reset"),
-                                        (15, "--gpu-reset")])
+                                        (15, "which no reset mends")])
 def test_a_card_that_is_refused_has_its_reason(code, part, tmp_path):
     call = {"nvmlDeviceGetHandleByPciBusId_v2": code}
     seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"errors": call, "missing_symbols": []}})

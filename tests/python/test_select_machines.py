@@ -149,6 +149,18 @@ assert yoke.lease_holder(device) == os.getpid() == yoke.lease_holder(str(device.
 
 
 @needs_emulated
+def test_a_wish_that_nothing_meets_blames_no_check_of_a_machine_that_serves(tmp_path):
+    said = run(machine_of(tmp_path, "A100+T4"), """
+assert yoke.device("cuda:0").kind == "cuda"
+try:
+    yoke.device("auto:name=H100")
+except yoke.DeviceUnavailableError as error:
+    print(error)
+""", YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)), YOKE_LOG="warn")
+    assert said.count("does not hold 'H100'") == 1 and "doctor" not in said, said
+
+
+@needs_emulated
 def test_a_variable_that_changes_after_cuda_has_read_it_is_told_as_it_counts(tmp_path):
     said = run(machine_of(tmp_path, "A100+T4"), """
 assert yoke.device("cuda:0").kind == "cuda"
@@ -171,3 +183,45 @@ def test_a_lease_that_is_taken_by_hand_in_a_container_is_warned_of_where_nobody_
                YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)),
                YOKE_LEASE_DIR=str(tmp_path / "leases"), YOKE_LOG="warn")
     assert "which is this container's own" in said, said
+
+
+MARK = "/yoke/libyoke_cuda.so"
+LIBCUDA = {"/usr/lib/x86_64-linux-gnu/libcuda.so.1": ""}
+
+
+def built_for(mark, **files):
+    """The files of a machine on which a Yoke with this mark is installed, and of its driver's library."""
+    return {MARK: f"yoke-cuda-module: {mark}\n", **LIBCUDA, **files}
+
+
+# A machine, the beginning of why its cards cannot be used ("": they can).
+UNSERVED = [
+    ({"extends": "A100+T4", "files": built_for("cuda 13000 archs 75,80")}, ["", ""]),
+    ({"extends": "A100+T4", "files": built_for("cuda 13000 archs 80")},
+     ["", "its compute capability is 7.5, and this build has code for 80"]),
+    ({"extends": "A100+T4", "files": built_for("cuda 13020 archs 75")},
+     ["its compute capability is 8.0, and this build has code for 75 alone, which this driver is too old", ""]),
+    ({"extends": "A100+T4", "driver": {"version": "570.10", "cuda": "12.8"}, "files": built_for("cuda 13000 archs 75,80")},
+     ["the driver is 570.10, and this build's CUDA 13 needs 580"] * 2),
+    ({"extends": "A100+T4", "driver": {"version": "470.256.02", "cuda": "11.4"}},
+     ["the driver is 470.256.02, and no Yoke serves one below 530"] * 2),
+    ({"extends": "A100+T4", "files": {MARK: built_for("cuda 13000 archs 75,80")[MARK]}}, ["there is no libcuda.so.1"] * 2),
+]
+
+
+@pytest.mark.parametrize("scenario, reasons", UNSERVED)
+def test_a_card_is_offered_only_if_a_tensor_can_be_made_there(scenario, reasons, tmp_path):
+    seen = json.loads(run(machine_of(tmp_path, scenario), """
+import json
+cards = yoke.inventory().cards
+print(json.dumps([[c.reason for c in cards], [yoke.explain(f"pci:{c.pci}")[0].accepted for c in cards]]))
+"""))
+    assert [bool(reason) for reason in seen[0]] == [bool(reason) for reason in reasons], seen
+    for told, wanted in zip(seen[0], reasons):
+        assert told.startswith(wanted), told
+    assert seen[1] == [not reason for reason in reasons]
+
+
+def test_a_card_that_is_passed_over_leaves_its_number_to_the_next(tmp_path):
+    machine = machine_of(tmp_path, {"extends": "A100+T4", "files": built_for("cuda 13000 archs 75-real")})
+    assert run(machine, "print([c.visible for c in yoke.inventory().cards])").strip() == "[None, 0]"

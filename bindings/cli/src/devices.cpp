@@ -15,7 +15,7 @@ namespace yoke::cli {
 namespace {
 
 struct Options {
-    bool json = false, watch = false, catalog = false, processes = false;
+    bool json = false, watch = false, catalog = false, processes = false, list = false;
     double every = 2;
 };
 
@@ -67,6 +67,20 @@ std::string percent(double share)
     return number(share * 100, "%");
 }
 
+// "#0–7: why they cannot be used": a reason that several share once.
+void print_reasons(const std::vector<yoke_card_info> &cards, int width)
+{
+    for (size_t i = 0; i < cards.size();) {
+        size_t end = i + 1;
+        while (end < cards.size() && std::string_view(cards[end].reason) == cards[i].reason) ++end;
+        const std::string first = std::to_string(cards[i].index),
+                          last = end - i > 1 ? "–" + std::to_string(cards[end - 1].index) : "";
+        if (*cards[i].reason)
+            fputs(wrapped("#" + first + last + ": " + cards[i].reason, width, 2).c_str(), stdout);
+        i = end;
+    }
+}
+
 void print_cards(const std::vector<yoke_card_info> &cards, int width)
 {
     Table table({{"#", true},
@@ -89,10 +103,17 @@ void print_cards(const std::vector<yoke_card_info> &cards, int width)
                   colour_of(state));
     }
     fputs(table.text(width).c_str(), stdout);
+    print_reasons(cards, width);
+}
+
+// One line for each card with its whole UUID, however long.
+void print_list(const std::vector<yoke_card_info> &cards)
+{
     for (const yoke_card_info &card : cards)
-        if (*card.reason)
-            fputs(wrapped("#" + std::to_string(card.index) + ": " + card.reason, width, 2).c_str(),
-                  stdout);
+        printf("%s#%d: %s (%s%s%s%s)%s%s\n", card.kind == YOKE_CARD_MIG ? "  " : "", card.index,
+               *card.name ? card.name : "a card", *card.uuid ? "UUID: " : "",
+               *card.uuid ? card.uuid : "no UUID is known", *card.pci ? ", " : "", card.pci,
+               card.visible < 0 ? "" : " ", card.visible < 0 ? "" : place_of(card).c_str());
 }
 
 void print_processes(yoke_inventory *inventory, const std::vector<yoke_card_info> &cards, int width)
@@ -148,7 +169,7 @@ void print_machine(yoke_inventory *inventory, int width)
     if (!fact(inventory, "driver_flavor").empty())
         line += " (" + fact(inventory, "driver_flavor") + ")";
     if (!cuda.empty()) line += ", CUDA " + cuda;
-    for (const char *key : {"nvml_problem", "visible_devices"})
+    for (const char *key : {"nvml_problem", "visible_devices", "docks"})
         if (const std::string text = fact(inventory, key); !text.empty()) line += "; " + text;
     if (yoke_is_available("cpu")) line += "\ncpu: " + host_text();
     fputs(wrapped(line, width, 0).c_str(), stdout);
@@ -160,6 +181,7 @@ void print_once(const Options &options)
     if (options.json) return print_json(machine_json(inventory.get()));
     const int width = terminal_width();
     const auto cards = cards_of(inventory.get());
+    if (options.list && !cards.empty()) return print_list(cards);
     if (cards.empty())
         puts("No GPU is in this machine, or none is shown to it (yoke doctor says why).");
     else
@@ -238,6 +260,7 @@ void add_devices(CLI::App &app, Action &action)
         ->check(seconds_between(0.1, 3600.0));
     CLI::Option *processes_flag =
         command->add_flag("--processes", options->processes, "Also who uses them");
+    command->add_flag("-L,--list", options->list, "One line for each card, with its whole UUID");
     command
         ->add_flag("--catalog", options->catalog,
                    "The models that Yoke knows, with their makers' figures")

@@ -31,19 +31,35 @@ std::vector<yoke_candidate> candidates_of(yoke_explanation *explanation)
     return all;
 }
 
+// Each device with its verdict; of neighbours with one reason it stands under the last.
 void print_explained(yoke_explanation *explanation)
 {
     const auto cards = cards_of(yoke_explanation_inventory(explanation));
+    const auto all = candidates_of(explanation);
     const int width = terminal_width();
-    for (const yoke_candidate &one : candidates_of(explanation)) {
+    for (size_t i = 0; i < all.size(); ++i) {
+        const yoke_candidate &one = all[i];
         const Colour colour = one.chosen >= 0 ? Colour::kGood
                               : one.accepted  ? Colour::kPlain
                                               : Colour::kDim;
         const char *verdict = one.chosen >= 0 ? "chosen  " : one.accepted ? "fits    " : "rejected";
         fprintf(stderr, "%s %s%s%s\n", coloured(colour, verdict, stderr).c_str(), one.device,
                 *one.device ? "  " : "", one.card < 0 ? "" : title_of(one, cards).c_str());
-        fputs(wrapped(one.reason, width, 9).c_str(), stderr);
+        const bool is_shared = i + 1 < all.size() && one.accepted == all[i + 1].accepted &&
+                               std::string_view(one.reason) == all[i + 1].reason;
+        if (!is_shared) fputs(wrapped(one.reason, width, 9).c_str(), stderr);
     }
+}
+
+// A problem without the reasons of all devices, which were printed each on its own.
+std::string without_reasons(const std::string &problem, yoke_explanation *explanation)
+{
+    size_t first = problem.npos;
+    for (const yoke_candidate &one : candidates_of(explanation))
+        if (!one.accepted) first = std::min(first, problem.find(one.reason));
+    // "no device fits: NVIDIA H100 (cuda:0): its reason"
+    const size_t name = first == problem.npos || first < 3 ? first : problem.rfind(": ", first - 3);
+    return name == problem.npos ? problem : problem.substr(0, name);
 }
 
 void print_as_json(yoke_explanation *explanation, const std::string &spec)
@@ -67,10 +83,11 @@ void print_as_json(yoke_explanation *explanation, const std::string &spec)
 int select(const Options &options)
 {
     const Explanation explanation = make<Explanation>(yoke_explain, options.spec.c_str());
-    const std::string problem = yoke_explanation_problem(explanation.get());
+    std::string problem = yoke_explanation_problem(explanation.get());
     if (options.json) print_as_json(explanation.get(), options.spec);
     if (options.explain) print_explained(explanation.get());
     if (!problem.empty()) {
+        if (options.explain) problem = without_reasons(problem, explanation.get());
         fprintf(stderr, "yoke: select: %s\n", problem.c_str());
         return 1;
     }

@@ -73,9 +73,10 @@ typedef struct yoke_card_info {
     double temperature, temperature_limit;      /* degrees Celsius; limit: where it slows down */
     uint64_t throttle;                          /* YOKE_THROTTLE_* */
 
-    int32_t ecc;                            /* on or off */
-    int32_t remap_pending, remap_failed;    /* of memory rows: a reset is due; the card is due */
-    int32_t mig;                            /* partitioning is on */
+    int32_t ecc; /* on or off */
+    int32_t remap_pending,
+        remap_failed; /* of memory rows or pages: a reset is due; the card is due */
+    int32_t mig;      /* partitioning is on */
     int64_t ecc_uncorrected, ecc_corrected; /* since the driver was loaded */
     int32_t mig_instances;
     int32_t compute_mode; /* YOKE_COMPUTE_* */
@@ -113,7 +114,8 @@ YOKE_API yoke_status yoke_inventory_card(yoke_inventory *inventory, int32_t inde
 /* One fact about the machine as text, "" where it is not known. Keys: "driver" (580.82.07, of the loaded kernel
  * module), "driver_flavor" ("open", "proprietary"), "nvml" (the library's version), "nvml_path", "nvml_problem"
  * (why the management library gave nothing), "cuda_driver" ("13.0", what the driver supports), "visible_devices" (what
- * CUDA_VISIBLE_DEVICES cut off, and why), "container", "virtual_machine". Errors: VALUE for another key. [any-thread] */
+ * CUDA_VISIBLE_DEVICES cut off, and why), "docks" (which are not authorized),
+ * "container", "virtual_machine". Errors: VALUE for another key. [any-thread] */
 YOKE_API yoke_status yoke_inventory_fact(yoke_inventory *inventory, const char *key,
                                          const char **text);
 

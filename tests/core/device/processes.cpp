@@ -248,7 +248,7 @@ TEST_F(Proc, EveryReasonNamesWhatToDo)
                   [](Machine &, yoke_card_info &info) { put(info.vendor, "amd"); }},
              Case{"no backend for PCI vendor 1a03",
                   [](Machine &, yoke_card_info &info) { put(info.vendor, "1a03"); }},
-             Case{"nvidia-smi --gpu-reset -i 0000:65:00.0",
+             Case{"no reset mends: restart the machine",
                   [](Machine &, yoke_card_info &info) { info.present = 0; }},
              Case{"blacklist nouveau",
                   [](Machine &, yoke_card_info &info) { put(info.driver, "nouveau"); }},

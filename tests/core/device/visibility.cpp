@@ -155,17 +155,18 @@ TEST(Visibility, CudaShowsOneMigInstanceAndNothingBesideIt)
              Vector{nullptr, {1}, "one MIG instance and nothing beside it: MIG-11"},
              Vector{"0", {1}},
              Vector{"1", {3}},
-             Vector{"1,0", {1}, "one MIG instance"},
+             Vector{"1,0", {1}, "one MIG instance", "1"},
              Vector{
                  "2", {}, "beyond the last card, 1"},  // the one without instances does not count
              Vector{"GPU-aa", {1}},
              Vector{"MIG-22", {2}},
              Vector{"MIG-2", {2}},
              Vector{"MIG-", {}, "more than one UUID"},
-             Vector{"MIG-22,MIG-11", {2}, "one MIG instance and nothing beside it: MIG-22"},
+             Vector{
+                 "MIG-22,MIG-11", {2}, "one MIG instance and nothing beside it: MIG-22", "MIG-22"},
              Vector{"MIG-22,MIG-22", {}, "second time", "MIG-22"},
              Vector{"MIG-33", {}, "is the beginning of no UUID"},
-             Vector{"MIG-22,GPU-bb", {2}, "does not begin with MIG-", "MIG-22,GPU-bb"},
+             Vector{"MIG-22,GPU-bb", {2}, "does not begin with MIG-", "GPU-bb"},
              Vector{"GPU-cc", {}, "is the beginning of no UUID"},
          })
         hold(partitioned(), vector);
@@ -259,7 +260,7 @@ TEST(Visibility, AnInstanceIsAlsoNamedByItsCardAndNumbers)
     hold(machine, Vector{(a + "/7/0").c_str(), {1}});
     hold(machine, Vector{(a + "/8/0").c_str(), {2}});
     hold(machine, Vector{(b + "/10/0").c_str(), {4}});
-    hold(machine, Vector{(a + "/7/0,MIG-b").c_str(), {1}, "one MIG instance"});
+    hold(machine, Vector{(a + "/7/0,MIG-b").c_str(), {1}, "one MIG instance", "MIG-a"});
     for (const std::string &none : {a + "/9/0", a + "/7/1", b + "/7/0", a + "/70/0"})
         hold(machine, Vector{none.c_str(), {}, "names no MIG instance of this machine"});
     for (const std::string &none : {a + "/7", a + "/7/0/1", a + "/x/0", a})

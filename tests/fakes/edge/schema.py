@@ -157,7 +157,7 @@ GPU_KEYS = dict(
     vgpu=flag, vgpu_licensed=flag, virtualization=one_of("none", "passthrough", "vgpu", "host-vgpu"), link=LINK,
     pcie_tx=count, pcie_rx=count, nvlinks=count, nvlinks_active=count, nvlink_version=count, p2p=flag, display=flag,
     numa_node=integer, minor=count, runtime_status=STATUS, removable=flag, under=PCI, driver=DRIVER, boot_vga=flag,
-    board=count, mps=flag, processes=list_of(PROCESS), **{"class": CLASS})
+    board=count, mps=flag, on_bus=flag, processes=list_of(PROCESS), **{"class": CLASS})
 GPU = record(required=["name", "pci", "pci_id", "cc", "memory"], **GPU_KEYS)
 CARD = record(vendor=HEX4, device=HEX4, subsystem_id=PCI_ID, **{"class": CLASS}, pci=PCI, driver=text, name=text,
               under=PCI, numa_node=integer, boot_vga=flag, removable=flag, runtime_status=STATUS, display=flag,
@@ -173,7 +173,7 @@ INTEGRATED = record(name=text, cc=CC, memory=size, used=size, multiprocessors=co
                     sm_clock_max=count, utilization=count, platform=text, required=["name", "cc", "memory"])
 SCENARIO = record(
     about=text, extends=text,
-    driver=record(version=text, module_version=text, flavor=one_of("open", "proprietary"), cuda=text, loaded=flag,
+    driver=record(version=text, module_version=text, flavor=one_of("open", "proprietary"), cuda=text, loaded=flag, in_kernel=flag,
                   bound=DRIVER, params=map_of(count)),
     nvml=record(present=flag, version=text, missing_symbols=list_of(NVML_CALL), reject_structs=list_of(text),
                 init_error=count, errors=map_of(count, NVML_CALL),
@@ -185,7 +185,7 @@ SCENARIO = record(
     nvlink=either('"all:N" (each card has N links to a switch) or a list of [card, card, links]',
                   matching(r"all:[0-9]+", ""), list_of(list_of(count, 3))),
     events=list_of(record(gpu=count, xid=count, required=["gpu", "xid"])), networks=list_of(NETWORK),
-    nodes=map_of(text, INDEX), users=map_of(count), files=map_of(text, PATH), modes=map_of(MODE, PATH),
+    nodes=map_of(text, INDEX), users=map_of(count), files=map_of(text, PATH), modes=map_of(MODE, PATH), absent=list_of(PATH),
     environment=map_of(text, matching(r"[A-Za-z_]\w*", "the name of a variable")),
     probes=map_of(map_of(either("a number, text or an object of them", number, text, map_of(either(
         "a number or text", number, text)))), INDEX))

@@ -107,7 +107,7 @@ def write_screen(root, place, card, number):
 
 def write_cards(root, scenario):
     """Every GPU, NVIDIA's and others', in the order of their addresses."""
-    all_cards = [{**gpu, "ids": gpu["pci_id"].split(":")} for gpu in scenario["gpus"]]
+    all_cards = [{**gpu, "ids": gpu["pci_id"].split(":")} for gpu in scenario["gpus"] if gpu.get("on_bus", True)]
     all_cards += [{**card, "ids": [card["vendor"], card["device"]]} for card in scenario.get("other_cards", [])]
     number = 0
     for card in sorted(all_cards, key=lambda one: one["pci"]):
@@ -198,6 +198,10 @@ def write(scenario, folder):
     procfs.write(root, scenario)
     for path, text in scenario.get("files", {}).items():
         root.raw(path, text)
+    for path in scenario.get("absent", []):
+        if not root.at(path).exists():
+            raise Mistake(f"absent: there is no {path} to take away")
+        root.at(path).unlink()
     for path, mode in scenario.get("modes", {}).items():
         if not root.at(path).exists():
             raise Mistake(f"modes: there is no {path} to give a mode to")
