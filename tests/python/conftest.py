@@ -4,6 +4,7 @@ YOKE_TEST_DEVICE=cuda runs them on that device: tensors are made there, and nump
 """
 
 import gc
+import time
 import os
 import pathlib
 import re
@@ -113,6 +114,10 @@ def no_tensor_is_left(request):
         return  # the traceback of a failure keeps its locals, tensors among them
     if _live() > before:
         gc.collect()  # not after each test: that would take longer than most
+        for _ in range(200):  # a thread that was joined lets go of its casts a moment later
+            if _live() <= before:
+                break
+            time.sleep(0.01)
     assert _live() <= before, "the test left tensors alive"
 
 

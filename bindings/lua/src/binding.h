@@ -153,6 +153,7 @@ static inline void yl_leave(Modes outer)
     if (outer.autocast) yoke_autocast_swap(outer.region);
 }
 void yl_open_scope(lua_State *L, Binding *b);
+void yl_close_scopes(Binding *b); /* the state closes, and no call comes any more */
 
 /* Runs `call`, an expression that gives a yoke_status, in the coroutine's mode. On a shortage of memory it
  * collects garbage and tries once more; `kept` (a tensor or NULL) outlives the collection whatever the

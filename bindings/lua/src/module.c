@@ -56,7 +56,10 @@ static const char kBindingName[] = "yoke.Binding";
 static int binding_gc(lua_State *L)
 {
     Binding *b = luaL_checkudata(L, 1, kBindingName);
-    if (b->op_count) yl_close_log(b);
+    if (b->op_count) {
+        yl_close_log(b);
+        yl_close_scopes(b); /* of which a script has taken the finalizers */
+    }
     b->op_count = 0;
     return 0;
 }

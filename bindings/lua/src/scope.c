@@ -100,22 +100,36 @@ static Scope *push_scope(lua_State *L, Binding *b, int32_t grad)
     return scope;
 }
 
+static void free_scope(Scope *scope)
+{
+    yoke_autocast_release(scope->region);
+    yoke_stream_release(scope->stream);
+    free(scope);
+}
+
 /* __gc, __close and :close(). */
 static int close_scope(lua_State *L)
 {
     ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
     Scope *scope = box->scope;
-    if (!scope) return 0;
     box->scope = NULL;
+    if (!scope || !yl_binding(L)->op_count) return 0; /* yl_close_scopes has freed it */
     if (scope->newer)
         scope->newer->older = scope->older;
     else
         scope->binding->scopes = scope->older;
     if (scope->older) scope->older->newer = scope->newer;
-    yoke_autocast_release(scope->region);
-    yoke_stream_release(scope->stream);
-    free(scope);
+    free_scope(scope);
     return 0;
+}
+
+void yl_close_scopes(Binding *b)
+{
+    while (b->scopes) {
+        Scope *scope = b->scopes;
+        b->scopes = scope->older;
+        free_scope(scope);
+    }
 }
 
 static int finish_call(lua_State *L, int status, lua_KContext context)
@@ -287,13 +301,11 @@ void yl_open_scope(lua_State *L, Binding *b)
                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
     luaL_newmetatable(L, kScopeName);
-    lua_pushcfunction(L, close_scope);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, close_scope);
-    lua_setfield(L, -2, "__close");
+    const luaL_Reg events[] = {{"__gc", close_scope}, {"__close", close_scope}, {NULL, NULL}};
+    const luaL_Reg methods[] = {{"close", close_scope}, {NULL, NULL}};
+    yl_set_functions(L, b, events);
     lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, close_scope);
-    lua_setfield(L, -2, "close");
+    yl_set_functions(L, b, methods);
     lua_setfield(L, -2, "__index");
     yl_protect(L, kScopeName);
     lua_pop(L, 1);
