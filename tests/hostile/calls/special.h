@@ -22,6 +22,8 @@ void give_back(void *world);
 void yoke_log_set_callback(Draw &d);
 void yoke_log_add_callback(Draw &d);
 void yoke_log_remove_callback(Draw &d);
+void yoke_meant_word(Draw &d);
+void yoke_tensor_view_storage(Draw &d);
 void yoke_op_invoke(Draw &d);
 void yoke_op_invoke_list(Draw &d);
 void yoke_op_info(Draw &d);
