@@ -352,6 +352,13 @@ static void a_storage_is_seen_whole_and_in_other_layouts(void)
           "does not lie within");
     FAILS(yoke_tensor_view_storage(x, YOKE_F32, back, far, 1, 0, &view), YOKE_E_VALUE, "");
     CHECK(view == NULL);
+    double borrowed[2] = {0};
+    yoke_tensor *odd = NULL;
+    OK(yoke_tensor_from_memory((char *)borrowed + 1, (const int64_t[]){8}, 1, NULL, YOKE_U8, NULL,
+                               NULL, NULL, &odd));
+    FAILS(yoke_tensor_view_storage(odd, YOKE_F32, (const int64_t[]){1}, NULL, 1, 0, &view),
+          YOKE_E_VALUE, "not aligned to the 4 bytes");
+    yoke_tensor_release(odd);
     yoke_tensor_release(whole);
     yoke_tensor_release(row);
     yoke_tensor_release(x);
