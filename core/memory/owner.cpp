@@ -26,6 +26,13 @@ void BlockOwner::note_use(uint8_t lane) noexcept
     if (lane != lane_) uses_.fetch_or(lane_bit(lane));
 }
 
+bool BlockOwner::owns(const void *block) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(const_cast<void *>(block));
+    return found != blocks_.end() && found->second.live;
+}
+
 void BlockOwner::serve_thread()
 {
     thread_state().block_owner = this;

@@ -42,6 +42,8 @@ public:
         for (auto &[block, record] : blocks_)
             if (record.storage) f(*record.storage);
     }
+    // Whether a tensor lives in a block of this owner's.
+    bool owns(const void *block) noexcept;
     // A replay on that lane uses the blocks: its end is waited for before they serve anybody else.
     void note_use(uint8_t lane) noexcept;
     // The graph is gone: nothing names the blocks any more.

@@ -193,8 +193,8 @@ void Graph::hold(const yoke_tensor *x, bool written)
 {
     if (!x || !x->storage.present()) return;
     Storage *storage = x->storage.get();
-    if (storage->is_graph_owned())
-        return;  // its memory stays, and may serve again within the capture
+    if (storage->is_graph_owned() && blocks_->owns(storage->data))
+        return;  // its memory stays, and may serve again within the capture; another graph's may go
     if (held_.insert(storage).second) storage->retain();
     if (written) written_.insert(storage);
 }

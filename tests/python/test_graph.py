@@ -1,4 +1,5 @@
 """A captured step does in every replay what the script would do, and refuses what no replay could."""
+
 import gc
 import threading
 
@@ -290,3 +291,19 @@ def test_replays_step_the_version_of_what_they_write():
     graph.replay()
     with pytest.raises(yoke.Error, match="mul"):
         y.backward()
+
+
+def test_a_graph_holds_what_another_graph_has_made():
+    x = yoke.full((1000,), 3.0)
+    first, second = yoke.Graph(), yoke.Graph()
+    with first.capture():
+        made = x + 1.0
+    first.replay()
+    with second.capture():
+        result = made * 2.0
+    del made, first
+    gc.collect()
+    others = [yoke.full((1000,), -1.0) for _ in range(8)]  # which would get its memory
+    second.replay()
+    assert result.tolist() == [8.0] * 1000
+    del others
