@@ -228,8 +228,9 @@ std::atomic<int> detail::checks{-1};
 
 bool detail::read_checks() noexcept
 {
-    const char *text = config_or_null("YOKE_CHECKS");
     int unread = -1;
+    if (checks.load(std::memory_order_relaxed) != unread) return true;
+    const char *text = config_or_null("YOKE_CHECKS");
     checks.compare_exchange_strong(unread, text && std::string_view(text) == "1" ? 1 : 0);
     return checks.load() > 0;
 }

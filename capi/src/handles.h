@@ -66,7 +66,8 @@ template <class Handle>
 inline constexpr bool kIsHandle = HandleOf<Handle>::kind != HandleKind::kNone;
 
 namespace detail {
-extern std::atomic<int> checks;  // -1: not yet read from the configuration
+extern std::atomic<int> checks;  // 0: off, 1: on, -1: not yet read from the configuration
+// On, or not yet known: one comparison tells all others.
 __attribute__((cold)) bool read_checks() noexcept;
 
 // Of the checking mode. Raises for what is no handle of that kind.
@@ -81,8 +82,7 @@ void *register_handle(void *object, HandleKind kind, bool given);
 
 inline bool checks_handles() noexcept
 {
-    const int known = detail::checks.load(std::memory_order_relaxed);
-    return known > 0 || (known < 0 && detail::read_checks());
+    return detail::checks.load(std::memory_order_relaxed) != 0 && detail::read_checks();
 }
 
 // The object behind a handle, which may be NULL.

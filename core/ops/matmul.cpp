@@ -94,9 +94,10 @@ void infer_matmul(MatmulArgs a, Plan &plan)
     if (inner != other)
         fail(YOKE_E_VALUE,
              "%s: 'x' of shape %s has %lld columns, but 'y' of shape %s has %lld rows; they must "
-             "agree",
+             "agree%s",
              plan.name(), to_string(x.shape()).c_str(), static_cast<long long>(inner),
-             to_string(y.shape()).c_str(), static_cast<long long>(other));
+             to_string(y.shape()).c_str(), static_cast<long long>(other),
+             y.ndim > 1 && y.shape_[y.ndim - 1] == inner ? ", as those of y.mT would" : "");
     const auto batch = [](const yoke_tensor &t) {
         return t.shape().first(static_cast<size_t>(std::max(t.ndim - 2, 0)));
     };

@@ -10,6 +10,8 @@ describe("choosing devices", function()
         assert.is_truthy(err.message:find("did you mean 'min_free'", 1, true))
         assert.has_error(function() yoke.select(0) end)
         assert.has_error(function() yoke.select(1, { name = "a,b" }) end)
+        local _, of_spec = pcall(yoke.select, "auto:kind=cpu")
+        assert.is_truthy(tostring(of_spec):find('yoke.device("auto:kind=cpu")', 1, true), tostring(of_spec))
     end)
 
     it("names every device that does not fit", function()

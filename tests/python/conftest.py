@@ -8,6 +8,7 @@ import time
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -126,3 +127,13 @@ def grad_mode_is_restored():
     yield
     yoke = sys.modules.get("yoke")
     assert yoke is None or yoke.is_grad_enabled()
+
+
+@pytest.fixture
+def comma_locale(tmp_path):
+    """tmp_path holds the locale de_DE.utf8, for LOCPATH."""
+    try:
+        subprocess.run(["localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")],
+                       capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no locale with a comma can be made here")

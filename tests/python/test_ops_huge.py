@@ -79,18 +79,11 @@ def rms_norm(x, length, weight):
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_layer_norm_is_that_of_float64_at_any_size(dtype, length):
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm])
+def test_norms_of_rows_are_those_of_float64_at_any_size(norm, dtype, length):
     for scale in SCALES:
         for kind in ("waves", "constant"):
-            check_rows(layer_norm, 1e-5, True, length, dtype, scale, kind)
-
-
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_rms_norm_is_that_of_float64_at_any_size(dtype, length):
-    for scale in SCALES:
-        for kind in ("waves", "constant"):
-            check_rows(rms_norm, 1e-5, False, length, dtype, scale, kind)
+            check_rows(norm, 1e-5, norm is layer_norm, length, dtype, scale, kind)
 
 
 @pytest.mark.parametrize("length", [5, 700, 9000])

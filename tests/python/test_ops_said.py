@@ -74,6 +74,8 @@ X = yoke.ones(2, dtype=yoke.int64)
     (lambda: yoke.zeros(0).view((0, -1)), yoke.ValueError, r"view: shape \[0, -1\] is ambiguous"),
     (lambda: yoke.zeros(0, 3).reshape(-1, 0), yoke.ValueError, r"reshape: shape \[-1, 0\] is ambiguous"),
     (lambda: yoke.ones(3).reshape(0, -1), yoke.ValueError, "does not hold the 3 elements"),
+    (lambda: yoke.ones(2, 3) @ yoke.ones(4, 3), yoke.ValueError, r"has 3 columns, but.* has 4 rows; .*as those of y.mT would"),
+    (lambda: yoke.ones(2, 3) @ yoke.ones(4, 5), yoke.ValueError, "must agree$"),
     (lambda: X & 1, yoke.TypeError, r"^&: it takes bool tensors and bools, not int64.*bit by bit"),
     (lambda: yoke.ones(2, dtype=yoke.bool) | 1, yoke.TypeError, r"^\|: .*not int"),
     (lambda: ~X, yoke.TypeError, "^~: "),

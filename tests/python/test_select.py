@@ -36,6 +36,8 @@ def test_select_refuses_a_count_that_is_none():
     for n in (0, -1, 10**12):
         with pytest.raises(yoke.ValueError, match="'n'"):
             yoke.select(n)
+    with pytest.raises(yoke.TypeError, match=r"'n' is 'auto:kind=cpu'.*yoke\.device\('auto:kind=cpu'\)"):
+        yoke.select("auto:kind=cpu")
     with pytest.raises(yoke.ValueError, match=r"select\(n=2\)"):
         yoke.device("auto:n=2")
 

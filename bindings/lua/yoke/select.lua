@@ -88,6 +88,10 @@ end
 
 local function select(n, constraints)
     if type(n) == "table" then n, constraints = nil, n end
+    if type(n) == "string" then
+        core.raise("type", "select", ("argument 'n' is '%s'; it takes how many devices, and constraints in a table: " ..
+            'select(1, { min_free = "8GiB" }); what a spec names is opened by yoke.device("%s")'):format(n, n))
+    end
     local spec, count = spec_of(constraints or {})
     local function choose(text) return core._select(text, n or count or 1) end
     local seconds = wait_of(spec)

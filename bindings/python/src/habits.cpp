@@ -94,14 +94,6 @@ PyObject *zero(PyObject *self, PyObject *)
     return result;
 }
 
-template <class Function>
-PyCFunction keywords(Function *function)
-{
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
-
 }  // namespace
 
 PyObject *tensor_reversed(PyObject *self, void *)

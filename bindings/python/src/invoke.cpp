@@ -214,17 +214,16 @@ PyCFunction as_c_function(Function function)
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-constexpr int kCallFlags = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef functions[] = {
 #define YOKE_PY_OP(name, id, doc) \
-    {#name, as_c_function(call_function<kOp_##name>), kCallFlags, doc},
+    {#name, as_c_function(call_function<kOp_##name>), kKeywords, doc},
 #include "ops.inc"
 #undef YOKE_PY_OP
 };
 
 const PyMethodDef methods[] = {
-#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_method<kOp_##name>), kCallFlags, doc},
+#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_method<kOp_##name>), kKeywords, doc},
 #include "ops.inc"
 #undef YOKE_PY_OP
 };

@@ -11,6 +11,14 @@ namespace yoke_python {
 
 struct OpSpec;
 
+// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has it.
+constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
+template <class Function>
+PyCFunction keywords(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
 // Every op of ops.inc, by its place in it. Ids are looked up by name: they differ between versions.
 enum OpPlace : int {
 #define YOKE_PY_OP(name, id, doc) kOp_##name,

@@ -1,6 +1,7 @@
 // methods.cpp: methods of a tensor that are no ops: moving, exchanging, gradients, the end of life.
 #include "convert.h"
 #include "dlpack.h"
+#include "invoke.h"
 #include "parameters.h"
 #include "stream.h"
 
@@ -219,14 +220,6 @@ PyObject *reduce(PyObject *self, PyObject *)
     Py_XDECREF(module);
     return parts;
 }
-
-template <class Function>
-PyCFunction keywords(Function *function)
-{
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
 
 }  // namespace
 

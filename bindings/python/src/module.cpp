@@ -10,21 +10,15 @@
 namespace yoke_python {
 namespace {
 
-template <class Function>
-PyCFunction keywords(Function *function)
-{
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyMethodDef functions[] = {
-    {"tensor", keywords(tensor_function), METH_FASTCALL | METH_KEYWORDS,
+    {"tensor", keywords(tensor_function), kKeywords,
      "tensor(data, dtype=None, device=None, requires_grad=False)\n--\n\n"
      "A new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or "
      "any\n"
      "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its "
      "dtype.\n"
      "ValueError for ragged lists and numbers that the dtype cannot hold, naming the place."},
-    {"device", keywords(device_function), METH_FASTCALL | METH_KEYWORDS,
+    {"device", keywords(device_function), kKeywords,
      "device(spec)\n--\n\n"
      "The device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", "
      "\"auto:min_free=8GiB,exclude=egpu\", see\n"

@@ -106,6 +106,9 @@ def select(n: int = 1, **constraints: Any) -> list[Device]:
     The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
     DeviceUnavailableError names each rejected device with its reason; TimeoutError comes after wait.
     """
+    if isinstance(n, str):
+        raise _yoke.TypeError(f"select(): argument 'n' is {n!r}; it takes how many devices, and constraints by name: "
+                              f"select(1, min_free=\"8GiB\"); what a spec names is opened by yoke.device({n!r})")
     wait = _seconds(constraints.get("wait"))
     if wait is None:
         return _select(_spec(constraints), n)
