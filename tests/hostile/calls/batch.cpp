@@ -107,6 +107,8 @@ void make_call(World &world, const Work &work, int64_t number)
     try {
         function.call(draw);
         if (planted) std::abort();
+    } catch (const NoRoom &) {
+        return;
     } catch (const Defect &defect) {
         tell(work.told, std::string(function.name) + " " + defect.what());
     }

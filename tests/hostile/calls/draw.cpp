@@ -79,8 +79,9 @@ void Draw::close(const char *text)
 
 void *Draw::bytes(size_t size)
 {
+    owned_.reserve(owned_.size() + 1);
     void *memory = std::malloc(size ? size : 1);
-    if (!memory) std::abort();
+    if (!memory) throw NoRoom();
     owned_.push_back(memory);
     return memory;
 }

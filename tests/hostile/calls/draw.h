@@ -36,6 +36,9 @@ struct Defect : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// The program itself is short of memory for what the call would be given: the call is not made.
+struct NoRoom {};
+
 class Draw {
 public:
     // With `text` the call is written there as C, before it is made.

@@ -1,6 +1,6 @@
 """The languages that run random programs, and how a program reads in each.
 
-A host runs a program and tells what it saw: after each step its result as (dtype, shape, values), in the end every tensor,
+A host runs a program and tells what it saw: after each step its result as (dtype, shape, strides, values), in the end every tensor,
 the gradients, or what stood in every tensor after each replay.
 """
 import dataclasses
@@ -48,7 +48,7 @@ class Python:
         return self.yoke.tensor(array.tolist(), dtype=self.dtypes[dtype])
 
     def seen(self, x):
-        return self.names[x.dtype], x.shape, x.tolist()
+        return self.names[x.dtype], x.shape, x.strides, x.tolist()
 
     def call(self, step, env):
         def value(a):

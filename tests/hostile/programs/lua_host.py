@@ -101,15 +101,15 @@ def observed_from(lines):
         if word == "refused":
             observed.refused = rest
             return observed
-        dtype, shape, values = rest.split("|")
-        got = dtype, tuple(map(int, shape.split())), values_of(values, dtype)
+        dtype, shape, strides, values = rest.split("|")
+        got = dtype, *(tuple(map(int, sizes.split())) for sizes in (shape, strides)), values_of(values, dtype)
         kind, *numbers = word.split()
         if kind == "step":
             observed.steps.append(got)
         elif kind == "final":
             observed.final[int(numbers[0])] = got
         elif kind == "grad":
-            observed.gradients[int(numbers[0])] = got[2]
+            observed.gradients[int(numbers[0])] = got[-1]
         else:
             observed.replays[int(numbers[0])][int(numbers[1])] = got
     return observed

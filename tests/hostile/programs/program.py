@@ -134,14 +134,16 @@ def add_step(rng, program, env, name):
 
 
 def check_result(step, got, array, dtype, scale, ulps):
-    """`got` is (dtype, shape, values) as a host saw it."""
-    seen_dtype, seen_shape, values = got
+    """`got` is (dtype, shape, strides, values) as a host saw it. The values, in the same order of axes in memory, by which
+    reshape() decides what is a view."""
+    seen_dtype, seen_shape, strides, values = got
     if seen_dtype != dtype or tuple(seen_shape) != array.shape:
         raise Wrong(f"{step.name} gave {seen_dtype} {list(seen_shape)}, not {dtype} {list(array.shape)}")
     values = np.asarray(values, ref.storage(dtype)).reshape(array.shape)
     if not close(values, array, scale, dtype, ulps):
         raise Wrong(f"{step.name} gave {values.tolist()}, not {array.tolist()}")
-    return values
+    outer_first = sorted(range(values.ndim), key=lambda axis: -strides[axis])
+    return np.ascontiguousarray(values.transpose(outer_first)).transpose(np.argsort(outer_first)) if values.ndim else values
 
 
 def check(program, observed):
