@@ -157,7 +157,7 @@ class Plan:
     def tests_beside(self, parts):
         """The tests of the folder in tests/ that mirrors a folder of sources."""
         if parts[0] == "core":
-            return {name for name in (f"core/{parts[1]}", "core/all") if name in self.build.tests}
+            return {f"core/{parts[1]}"} & set(self.build.tests)
         prefix = {"capi": "capi/", "kernels": "kernels/", "examples": "python/test_examples"}.get(parts[0])
         if parts[0] == "bindings":
             prefix = {"lua": "lua/", "python": "python/test_binding", "cli": "python/test_command",

@@ -1,4 +1,4 @@
-#include "core/device/catalog.h"
+#include "core/machine/catalog.h"
 
 #include "capi/src/structs.h"
 #include "yoke/inventory.h"

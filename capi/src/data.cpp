@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "core/state/idx.h"
+#include "core/select/select.h"
 
 using namespace yoke;
 using namespace yoke::capi;

@@ -5,6 +5,7 @@
 #include "core/base/config.h"
 #include "core/base/dtype.h"
 #include "core/device/room.h"
+#include "core/select/select.h"
 
 using namespace yoke;
 using namespace yoke::capi;

@@ -10,6 +10,7 @@
 #include "core/base/thread_state.h"
 #include "core/base/turn.h"
 #include "core/device/device.h"
+#include "core/select/select.h"
 
 #include <vector>
 

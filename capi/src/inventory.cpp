@@ -2,9 +2,9 @@
 
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
-#include "core/device/inventory.h"
+#include "core/machine/inventory.h"
 #include "core/device/sample.h"
-#include "core/device/topology.h"
+#include "core/machine/topology.h"
 
 #include <array>
 #include <memory>

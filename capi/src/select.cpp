@@ -3,10 +3,11 @@
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
 #include "core/backend/registry.h"
-#include "core/device/candidates.h"
-#include "core/device/inventory.h"
-#include "core/device/lease.h"
-#include "core/device/proc.h"
+#include "core/select/candidates.h"
+#include "core/machine/inventory.h"
+#include "core/select/lease.h"
+#include "core/machine/proc.h"
+#include "core/select/select.h"
 
 #include <algorithm>
 #include <memory>

@@ -3,6 +3,7 @@
 #include "capi/src/guard.h"
 #include "core/device/stream.h"
 #include "core/tensor/tensor.h"
+#include "core/select/select.h"
 
 using namespace yoke;
 using namespace yoke::capi;

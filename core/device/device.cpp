@@ -8,7 +8,7 @@
 #include "core/device/capture.h"
 #include "core/device/kinds.h"
 #include "core/device/late.h"
-#include "core/device/visibility.h"
+#include "core/machine/visibility.h"
 
 #include <algorithm>
 #include <memory>

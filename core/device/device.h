@@ -1,8 +1,6 @@
 // device.h: a device as the core sees it: one backend's device and what the core keeps beside it.
 //
 // Devices are made once, when their backend is first used, and live until the library is unloaded; handles only count.
-// Which device a thread uses: its own choice (set_device), else the process default, which is resolved once from the
-// configuration (YOKE_DEVICE, by default "auto").
 #pragma once
 
 #include "core/backend/backend.h"
@@ -55,24 +53,10 @@ const std::vector<Device *> &devices_of(std::string_view kind);
 // YOKE_E_VALUE for a kind that is not known.
 const char *why_unavailable(std::string_view kind);
 
-// The device of a spec (core/device/spec.h). "auto" is the best device of the first kind that has one; what it passes
-// over is logged with the reason. Raises YOKE_E_VALUE for a spec that is not understood or wants several devices.
-Device &open_device(std::string_view spec);
-
-// The best `count` devices for a spec, in order; 0 takes the spec's own n. What the spec wants leased is leased by this
-// process when they come back. Raises YOKE_E_UNAVAILABLE where nothing fits, YOKE_E_TIMEOUT where nothing did until its
-// wait was over; nothing is leased then.
-std::vector<Device *> select_devices(std::string_view spec, int32_t count);
-
 // Switches a kind off and on again; calls count. disable raises YOKE_E_STATE, naming it, while something lives on a
 // device of that kind, YOKE_E_VALUE for a kind that is not known and for the host's.
 void disable(std::string_view kind);
 void enable(std::string_view kind);
-
-// The calling thread's device, resolved at first use; raises if the configuration names one that
-// cannot be used.
-Device &current_device();
-void set_current_device(Device &device);
 
 // Raises YOKE_E_STATE while the calling thread captures a graph: `call` would wait for the device, or move bytes once
 // that every replay would need.

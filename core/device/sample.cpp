@@ -1,8 +1,8 @@
 #include "core/device/sample.h"
 
 #include "core/base/fork.h"
-#include "core/device/files.h"
-#include "core/device/sysfs.h"
+#include "core/machine/files.h"
+#include "core/machine/sysfs.h"
 
 #include <cmath>
 #include <cstdio>

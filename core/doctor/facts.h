@@ -4,9 +4,9 @@
 // absent: "", -1, NaN or nullopt.
 #pragma once
 
-#include "core/device/build.h"
-#include "core/device/inventory.h"
-#include "core/device/visibility.h"
+#include "core/machine/build.h"
+#include "core/machine/inventory.h"
+#include "core/machine/visibility.h"
 #include "core/doctor/root.h"
 
 #include <limits>

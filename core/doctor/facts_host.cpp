@@ -1,9 +1,9 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/cgroup.h"
 #include "core/base/config.h"
-#include "core/device/files.h"
+#include "core/machine/files.h"
 #include "core/device/kinds.h"
-#include "core/device/lease.h"
+#include "core/select/lease.h"
 #include "core/doctor/facts.h"
 
 #include <sys/stat.h>

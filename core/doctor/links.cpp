@@ -1,6 +1,6 @@
 // Checks 25, 26, 29, 39 to 41, 43 and 47: what joins GPUs to the machine, to each other and to the network.
 #include "core/base/error.h"
-#include "core/device/catalog.h"
+#include "core/machine/catalog.h"
 #include "core/doctor/checks.h"
 
 #include <algorithm>

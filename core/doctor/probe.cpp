@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/library.h"
-#include "core/device/files.h"
+#include "core/machine/files.h"
 #include "core/doctor/checks.h"
 
 #include <fcntl.h>

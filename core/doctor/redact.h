@@ -4,7 +4,7 @@
 // and the scenario, so that what is redacted can still be read, and replayed.
 #pragma once
 
-#include "core/device/inventory.h"
+#include "core/machine/inventory.h"
 
 #include <map>
 #include <string>

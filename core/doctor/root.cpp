@@ -1,6 +1,6 @@
 #include "core/doctor/root.h"
 
-#include "core/device/inventory.h"
+#include "core/machine/inventory.h"
 #include "core/doctor/log.h"
 
 #include <dirent.h>

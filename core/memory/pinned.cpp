@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/memory/blocks.h"
 #include "core/memory/memory.h"
+#include "core/select/select.h"
 
 #include <algorithm>
 #include <mutex>

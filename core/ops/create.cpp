@@ -1,6 +1,7 @@
 // create.cpp: new tensors from sizes and values.
 #include "core/ops/family.h"
 #include "core/ops/scalar.h"
+#include "core/select/select.h"
 
 #include <cmath>
 

@@ -2,6 +2,7 @@
 #include "core/base/random.h"
 
 #include "core/ops/family.h"
+#include "core/select/select.h"
 
 namespace yoke {
 

@@ -6,6 +6,7 @@
 #include "core/ops/ops.h"
 #include "core/ops/scalar.h"
 #include "core/ops/tf32.h"
+#include "core/select/select.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,6 +2,7 @@
 
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
+#include "core/select/select.h"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // machines.h: machines made by hand, for what decides over an inventory without taking one.
 #pragma once
 
-#include "core/device/selection.h"
+#include "core/select/choice.h"
 
 #include <cmath>
 #include <string>

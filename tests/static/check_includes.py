@@ -13,8 +13,8 @@ TYPES = "capi/include/yoke/types.h"
 PUBLIC = "capi/include/"
 # What the inventory, selection and the doctor fill in are the structs of the C API themselves.
 STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
-           for floor in ("device", "doctor")}
-FLOORS = ["base", "backend", "device", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
+           for floor in ("machine", "device", "select", "doctor")}
+FLOORS = ["base", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "monitor"]
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 

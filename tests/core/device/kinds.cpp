@@ -8,6 +8,7 @@
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
+#include "core/select/select.h"
 
 #include <unistd.h>
 #include <atomic>

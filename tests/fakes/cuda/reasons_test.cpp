@@ -7,6 +7,7 @@
 #include "core/device/kinds.h"
 #include "kernels/cuda/floors.h"
 #include "tests/core/fresh_process.h"
+#include "core/select/select.h"
 
 #include <cuda.h>
 #include <dlfcn.h>

@@ -1,0 +1,241 @@
+#include "core/machine/build.h"
+
+#include "core/backend/registry.h"
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/base/library.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace yoke {
+
+namespace {
+
+struct Floor {
+    int major;
+    const char *release;
+};
+constexpr Floor kFloors[] = {{12, kOldestDriver}, {13, "580"}};
+
+// "90" has both machine code and PTX; "90-real" the one, "90-virtual" the other; "90a" serves its own alone.
+Served served_by(const std::string &arch, int capability)
+{
+    const int built = atoi(arch.c_str());
+    const std::string rest = arch.substr(std::to_string(built).size());
+    const bool exact = rest.compare(0, 1, "a") == 0, family = rest.compare(0, 1, "f") == 0;
+    if (exact) return built == capability ? Served::kBinary : Served::kNo;
+    if (built > capability) return Served::kNo;
+    if (rest.find("virtual") == rest.npos && built / 10 == capability / 10) return Served::kBinary;
+    return rest.find("real") == rest.npos && !family ? Served::kCompiled : Served::kNo;
+}
+
+std::string text_behind(const std::string &path, std::string_view marker)
+{
+    std::ifstream file(path, std::ios::binary);
+    const std::string all{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const size_t at = all.find(marker);
+    if (at == all.npos) return "";
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at + marker.size());
+    return {begin, std::find_if(begin, all.end(), [](unsigned char c) { return c < ' '; })};
+}
+
+constexpr char kHere = 0;
+
+// Of the machine's own root the module beside this library, which does not change while a process runs; of another one
+// what it was recorded with.
+Build build_of(const Root &root)
+{
+    if (!root.prefix.empty())
+        return build_of_mark(text_behind(root.path("/yoke/libyoke_cuda.so"), kBuildMark));
+    static const Build own =
+        build_of_mark(text_behind(folder_of_code(&kHere) + "/libyoke_cuda.so", kBuildMark));
+    return own;
+}
+
+void add_folders(const char *list, std::vector<std::string> &folders)
+{
+    const std::string text = list ? list : "";
+    for (size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+        end = std::min(text.find(':', at), text.size());
+        if (end > at) folders.push_back(text.substr(at, end - at));
+    }
+}
+
+void add_lines(const std::string &text, std::vector<std::string> &folders)
+{
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        if (line.rfind('/', 0) == 0) folders.push_back(trimmed(line));
+}
+
+// Where the driver's CUDA library is, "" for nowhere: as the module looks for it, without loading it.
+std::string driver_library(const Root &root)
+{
+    constexpr const char *kName = "libcuda.so.1";
+    std::vector<std::string> folders;
+    add_folders(peek_config("YOKE_CUDA_LIB_PATH"), folders);
+    add_folders(getenv("LD_LIBRARY_PATH"), folders);
+    for (const std::string &file : root.folder("/etc/ld.so.conf.d").names())
+        add_lines(root.text("/etc/ld.so.conf.d/" + file), folders);
+    for (const char *usual :
+         {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+          "/lib/x86_64-linux-gnu", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"})
+        folders.push_back(usual);
+    for (const std::string &folder : folders)
+        if (root.has(folder + "/" + kName)) return folder + "/" + kName;
+    // What the loader has indexed or loaded lies anywhere.
+    const bool indexed = text_behind(root.path("/etc/ld.so.cache"), kName) != "" ||
+                         text_behind(root.path("/proc/self/maps"), "/libcuda.so") != "";
+    return indexed ? kName : "";
+}
+
+}  // namespace
+
+Build build_of_mark(const std::string &mark)
+{
+    Build build;
+    const size_t archs = mark.find(" archs ");
+    if (mark.compare(0, 5, "cuda ") != 0 || archs == mark.npos) return build;
+    build.present = true;
+    build.cuda = atoi(mark.c_str() + 5);
+    build.archs = split_list(mark.substr(archs + 7));
+    return build;
+}
+
+Served served(const Build &build, int capability)
+{
+    Served best = Served::kNo;
+    for (const std::string &arch : build.archs) {
+        const Served by = served_by(arch, capability);
+        if (by == Served::kBinary) return by;
+        if (by == Served::kCompiled) best = by;
+    }
+    return best;
+}
+
+Served served(const Build &build, const yoke_card_info &info)
+{
+    const int capability = 10 * info.cc_major + info.cc_minor;
+    if (info.kind != YOKE_CARD_INTEGRATED) return served(build, capability);
+    Build able = build;
+    std::erase_if(able.archs, [&](const std::string &arch) {
+        return atoi(arch.c_str()) != capability && served_by(arch, 1000) != Served::kCompiled;
+    });
+    if (served(able, capability) == Served::kNo) return Served::kNo;
+    const bool exact = std::any_of(able.archs.begin(), able.archs.end(), [&](const auto &arch) {
+        return atoi(arch.c_str()) == capability && served_by(arch, capability) == Served::kBinary;
+    });
+    return exact ? Served::kBinary : Served::kCompiled;
+}
+
+const char *first_driver_of(int cuda_major)
+{
+    for (const Floor &floor : kFloors)
+        if (floor.major == cuda_major) return floor.release;
+    return "";
+}
+
+int newest_cuda_of(const std::string &driver)
+{
+    int newest = 0;
+    for (const Floor &floor : kFloors)
+        if (compare_versions(driver, floor.release) >= 0) newest = floor.major;
+    return newest;
+}
+
+std::string rebuild_for(const Build &build, int capability)
+{
+    if (build.cuda >= 13000 && capability < 75)
+        return format(
+            "install a Yoke that was built with CUDA 12 and -DYOKE_CUDA_ARCHS=%d: CUDA 13 "
+            "has no compiler below 7.5",
+            capability);
+    std::string archs;
+    for (const std::string &arch : build.archs) archs += arch + ";";
+    const std::string note = capability >= 100 && build.present && build.cuda < 12080
+                                 ? " # needs a toolkit of CUDA 12.8 or newer"
+                                 : "";
+    return format(
+        "cmake -S . -B out -DYOKE_CUDA=ON -DYOKE_CUDA_ARCHS=\"%s%d\" # in Yoke's source%s\n"
+        "cmake --build out && sudo cmake --install out",
+        archs.c_str(), capability, note.c_str());
+}
+
+int compare_versions(const std::string &a, const std::string &b)
+{
+    const char *left = a.c_str(), *right = b.c_str();
+    while (*left || *right) {
+        char *left_end = nullptr, *right_end = nullptr;
+        const long x = strtol(left, &left_end, 10), y = strtol(right, &right_end, 10);
+        if (x != y) return x < y ? -1 : 1;
+        left = *left_end ? left_end + 1 : left_end;
+        right = *right_end ? right_end + 1 : right_end;
+    }
+    return 0;
+}
+
+int cuda_version_of(const std::string &text)
+{
+    const size_t dot = text.find('.');
+    const int minor = dot == text.npos ? 0 : atoi(text.c_str() + dot + 1);
+    return atoi(text.c_str()) * 1000 + minor * 10;
+}
+
+Objection against_driver(const Root &root, const Machine &machine)
+{
+    const Build build = build_of(root);
+    const std::string driver = machine.fact("driver");
+    if (!build.present) {
+        if (!driver.empty() && compare_versions(driver, kOldestDriver) < 0)
+            return {format("the driver is %s, and no Yoke serves one below %s: install a newer one",
+                           driver.c_str(), kOldestDriver),
+                    "driver-floor"};
+        if (!root.prefix.empty()) return {};  // nobody tells what looked at that machine
+        return {
+            "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install "
+            "Yoke with it",
+            "compute-capability"};
+    }
+    const std::string library = driver_library(root);
+    if (library.empty())
+        return {
+            "there is no libcuda.so.1, the driver's CUDA library: install it, or in a container "
+            "ask for NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            "cuda-library"};
+    const char *floor = first_driver_of(build.major());
+    // A compatibility library takes the driver's place.
+    const bool is_old = !driver.empty() && *floor && compare_versions(driver, floor) < 0 &&
+                        library.find("/compat") == library.npos;
+    if (!is_old) return {};
+    return {
+        format("the driver is %s, and this build's CUDA %d needs %s or newer: install that, or a "
+               "Yoke that was built for this one",
+               driver.c_str(), build.major(), floor),
+        "driver-floor"};
+}
+
+bool serves(const Root &root, const yoke_card_info &info)
+{
+    return info.cc_major > 0 && served(build_of(root), info) != Served::kNo;
+}
+
+Objection against_card(const Root &root, const Machine &machine, const yoke_card_info &info)
+{
+    const Build build = build_of(root);
+    if (!build.present || info.cc_major < 0) return {};
+    const int driver = cuda_version_of(machine.fact("cuda_driver"));
+    const Served by = served(build, info);
+    const bool cannot_compile = by == Served::kCompiled && driver > 0 && driver < build.cuda;
+    if (by != Served::kNo && !cannot_compile) return {};
+    return {format("its compute capability is %d.%d, and this build has code for %s%s; yoke doctor "
+                   "names the build that serves it",
+                   info.cc_major, info.cc_minor, join(build.archs).c_str(),
+                   cannot_compile ? " alone, which this driver is too old to compile for it" : ""),
+            cannot_compile ? "ptx-version" : "compute-capability"};
+}
+
+}  // namespace yoke

@@ -1,0 +1,100 @@
+// inventory.h: what is in the machine: every GPU with its state, how they are joined, who uses them.
+//
+// A snapshot is put together from four sources, each a file of its own, in this order: the PCI bus (sysfs.h), the
+// management library (nvml.h, which answers within a deadline or is left behind), /proc and cgroups, and the variables of
+// the environment (visibility.h). CUDA is not touched. YOKE_SYSROOT puts another root before /sys, /proc and /dev;
+// YOKE_NVML_PATH names another management library: tests and recorded machines come in through these.
+#pragma once
+
+#include "core/base/refcount.h"
+#include "yoke/inventory.h"
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke {
+
+struct Card {
+    yoke_card_info info;
+    std::vector<yoke_card_process> processes;
+    std::vector<std::string>
+        bridges;  // PCI addresses on the way up, from the card's own port to the root
+    // Of an instance of a partitioned card: the numbers that the driver counts it by.
+    int32_t gpu_instance = -1, compute_instance = -1;
+    // Whether this process may have it: in a container cards of the host show on the bus that are not the container's.
+    bool granted = true;
+    // The doctor's check that looks into info.reason, "driver-bound"; "" without a reason.
+    std::string check;
+};
+
+struct NetworkCard {
+    yoke_network_card info;
+    std::vector<std::string> bridges;
+};
+
+struct Machine {
+    std::vector<Card> cards;
+    std::vector<NetworkCard> networks;
+    std::vector<yoke_card_link> links;  // row-major, cards.size() squared
+    std::string nvml_check;             // the doctor's check that looks into the fact nvml_problem
+    std::map<std::string, std::string>
+        facts;  // the keys of yoke_inventory_fact; a key that is absent has no text
+
+    const yoke_card_link &link(int a, int b) const
+    {
+        return links[static_cast<size_t>(a) * cards.size() + static_cast<size_t>(b)];
+    }
+    std::string fact(const std::string &key) const
+    {
+        const auto found = facts.find(key);
+        return found == facts.end() ? "" : found->second;
+    }
+};
+
+// A card of which nothing is known yet: -1, NaN and "" as the public header says.
+Card unknown_card();
+
+// A snapshot of the machine, now.
+Machine take_inventory();
+
+// A snapshot of one card alone, by its address in sysfs: without links, networks and other cards.
+Machine look_at_card(const std::string &address);
+
+// The matrix as `nvidia-smi topo -m` prints it.
+std::string topology_text(const Machine &machine);
+
+// Says why a card cannot be used, and which of the doctor's checks (core/doctor/checks.def) looks into that.
+void speak_against(Card &card, std::string_view reason, std::string_view check);
+
+// A UUID without "GPU-" or "MIG-": some sources write the first one for instances too, and users leave it out.
+std::string_view bare_uuid(std::string_view uuid);
+
+// Whether two UUIDs mean one card, however each source writes it.
+bool is_same_uuid(std::string_view a, std::string_view b);
+
+// "/sys/bus" under YOKE_SYSROOT.
+std::string under_sysroot(std::string_view path);
+
+// Copies text into a field, cut at a whole UTF-8 character.
+template <size_t size>
+void put(char (&field)[size], std::string_view text)
+{
+    size_t length = text.size() < size ? text.size() : size - 1;
+    while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;
+    text.copy(field, length);
+    field[length] = '\0';
+}
+
+}  // namespace yoke
+
+// The snapshot behind a handle.
+struct yoke_inventory final : yoke::RefCounted {
+    yoke::Machine machine;
+    std::string topology;
+
+protected:
+    void destroy() noexcept override { delete this; }
+};

@@ -1,0 +1,388 @@
+#include "core/machine/nvml.h"
+
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/base/library.h"
+#include "core/machine/nvml_session.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+namespace yoke {
+
+namespace {
+
+using nvml::Api;
+using nvml::Session;
+using Seconds = std::chrono::duration<double>;
+
+// A whole snapshot may take so many deadlines: without the persistence daemon the driver starts each card for it.
+constexpr int kDeadlinesOfAll = 12;
+
+// Why the library is not asked any more.
+struct Hang {
+    std::string text;  // which call
+    std::string card;  // for which address, "" for the library itself
+};
+
+// One at a time: NVML's own locks have had faults. A forked child gets a gate of its own, because the thread
+// that holds the parent's may not exist there.
+struct Gate {
+    explicit Gate(pid_t owner) : process(owner) {}
+    const pid_t process;
+    std::mutex mutex;
+    std::atomic<const Hang *> hang{nullptr};
+    std::atomic<bool> in_use{false};  // a fork now copies a library in the midst of its work
+    bool inherited_in_use = false;
+};
+std::atomic<Gate *> current_gate{nullptr};
+
+Gate &gate()
+{
+    Gate *known = current_gate.load();
+    if (known && known->process == getpid()) return *known;
+    Gate *fresh = new Gate(getpid());
+    if (known) {
+        fresh->hang.store(known->hang.load());
+        fresh->inherited_in_use = known->in_use.load();
+    }
+    if (current_gate.compare_exchange_strong(known, fresh)) return *fresh;  // the old one is kept
+    delete fresh;
+    return *current_gate.load();
+}
+
+// ---- Loading --------------------------------------------------------------------------------------------------------
+
+// What was loaded stays so.
+struct Loaded {
+    Api api;
+    std::string path;
+};
+std::atomic<Loaded *> loaded{nullptr};
+
+std::vector<std::string> candidate_paths(const Root &root)
+{
+    constexpr const char *kName = "libnvidia-ml.so.1";
+    const char *given = config("YOKE_NVML_PATH");
+    if (!given) {
+        // Another root is another machine: this one's library knows nothing of it.
+        if (!root.prefix.empty()) return {};
+        return {kName, std::string("/usr/lib/wsl/lib/") + kName};
+    }
+    struct stat status {};
+    const bool folder = stat(given, &status) == 0 && S_ISDIR(status.st_mode);
+    return {folder ? std::string(given) + "/" + kName : std::string(given)};
+}
+
+void bind(const Library &library, Api &api)
+{
+    const auto find = [&](auto &symbol, auto... names) {
+        const auto attempt = [&](const char *name) {
+            if (symbol.call) return;
+            symbol.call = reinterpret_cast<decltype(symbol.call)>(library.find(name));
+            symbol.name = name;
+        };
+        (attempt(names), ...);
+    };
+#define NVML_SYMBOL(member, arguments, ...) find(api.member, __VA_ARGS__);
+    using namespace nvml;
+#include "core/machine/nvml_symbols.def"
+}
+
+std::string file_of(const Api &api, const std::string &fallback)
+{
+    Dl_info place{};
+    void *code = reinterpret_cast<void *>(api.init.call);
+    if (!code || !dladdr(code, &place) || !place.dli_fname) return fallback;
+    char real[PATH_MAX];
+    return realpath(place.dli_fname, real) ? real : place.dli_fname;
+}
+
+// Opening a fifo waits for a writer, perhaps for ever, and a device may do anything: neither is a library.
+bool is_no_file(const std::string &path)
+{
+    struct stat status {};
+    const bool is_path = path.find('/') != path.npos;  // any other name is looked up by the loader
+    return is_path && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+// "" or why there is no library.
+std::string load(Session &session, const std::vector<std::string> &paths)
+{
+    if (const Loaded *known = loaded.load()) {
+        session.api = known->api;
+        session.machine.facts["nvml_path"] = known->path;
+        return "";
+    }
+    if (paths.empty())
+        return "another root is looked at (YOKE_SYSROOT), and YOKE_NVML_PATH names no library";
+    std::string problem;
+    for (const std::string &path : paths) {
+        if (is_no_file(path)) return path + " is no management library: it is no regular file";
+        session.begin("dlopen of the management library");
+        const Library library = Library::open(path);
+        session.end();
+        if (problem.empty()) problem = library.problem();
+        if (!library.loaded()) continue;
+        auto made = std::make_unique<Loaded>();
+        bind(library, made->api);
+        if (!made->api.init.call) return path + " is no management library: it has no nvmlInit";
+        made->path = file_of(made->api, path);
+        session.api = made->api;
+        session.machine.facts["nvml_path"] = made->path;
+        loaded.store(made.release());
+        return "";
+    }
+    return problem +
+           "; it comes with the NVIDIA driver (in a container: NVIDIA_DRIVER_CAPABILITIES with "
+           "'utility')";
+}
+
+// ---- The worker -----------------------------------------------------------------------------------------------------
+
+std::string explain_start(const Session &session, int code)
+{
+    const std::string text = "NVML does not start: " + nvml::describe(code);
+    const std::string module = session.machine.fact("driver"),
+                      library = session.machine.fact("nvml");
+    switch (code) {
+        case nvml::kDriverNotLoaded:
+            return text + "; modprobe nvidia, or install the NVIDIA driver";
+        case nvml::kVersionMismatch:
+            return text +
+                   format(
+                       " (kernel module %s, library %s); restart the machine, or unload and load "
+                       "the module",
+                       module.empty() ? "unknown" : module.c_str(),
+                       library.empty() ? "unknown" : library.c_str());
+        case nvml::kNoPermission:
+            return text + "; give this user access to /dev/nvidiactl and /dev/nvidia*";
+        case nvml::kOperatingSystem:
+            return text +
+                   "; in a container, make it anew (its devices were taken away), or use CDI";
+        case nvml::kLost:
+            return text + "; restart the machine, and see dmesg for Xid 79";
+        default:
+            return text + "; see dmesg | grep -i nvrm";
+    }
+}
+
+const char *check_of_start(int code)
+{
+    switch (code) {
+        case nvml::kDriverNotLoaded:
+            return "module-loaded";
+        case nvml::kVersionMismatch:
+            return "driver-library-match";
+        case nvml::kNoPermission:
+            return "device-nodes";
+        case nvml::kOperatingSystem:
+            return "container-devices";
+        case nvml::kLost:
+            return "card-lost";
+        default:
+            return "xid";
+    }
+}
+
+int start(Session &session)
+{
+    const int code = session.call(session.api.init_with_flags, nvml::kInitNoGpus);
+    const bool older = code == nvml::kNoFunction || code == nvml::kNotSupported;
+    return older ? session.call(session.api.init) : code;
+}
+
+void ask_versions(Session &session)
+{
+    char text[nvml::kVersionSize] = "";
+    std::map<std::string, std::string> &facts = session.machine.facts;
+    if (session.call(session.api.driver_version, text, nvml::kVersionSize) == nvml::kSuccess &&
+        session.machine.fact("driver").empty())
+        facts["driver"] = text;
+    int cuda = 0;
+    if (session.call(session.api.cuda_version, &cuda) == nvml::kSuccess && cuda > 0)
+        facts["cuda_driver"] = format("%d.%d", cuda / 1000, cuda % 1000 / 10);
+}
+
+void ask_all(Session &session)
+{
+    nvml::find_cards(session);
+    size_t card = 0;
+    while (card < session.machine.cards.size()) {
+        size_t added = 0;
+        if (session.known[card].handle) {
+            session.call_card = session.machine.cards[card].info.pci;
+            nvml::ask_card(session, card);
+            added = nvml::ask_instances(session, card);
+        }
+        card += 1 + added;
+    }
+    session.call_card.clear();
+    if (session.links) nvml::ask_links(session);
+}
+
+// The library's version: some tell it only once they are started, so its file is asked as well.
+void note_version(Session &session)
+{
+    char version[nvml::kVersionSize] = "";
+    std::string &fact = session.machine.facts["nvml"];
+    if (session.call(session.api.nvml_version, version, nvml::kVersionSize) == nvml::kSuccess)
+        fact = version;
+    const std::string file = session.machine.fact("nvml_path");
+    const size_t suffix = file.rfind(".so.");
+    if (fact.empty() && suffix != std::string::npos &&
+        file.find('.', suffix + 4) != std::string::npos)
+        fact = file.substr(suffix + 4);
+}
+
+void work(Session &session, Gate &gate, const std::vector<std::string> &paths)
+{
+    std::string &problem = session.machine.facts["nvml_problem"];
+    problem = load(session, paths);
+    if (!problem.empty()) return;
+    if (gate.inherited_in_use) session.call(session.api.shutdown);
+    gate.inherited_in_use = false;
+    const int code = start(session);
+    note_version(session);
+    if (code != nvml::kSuccess) {
+        if (code == nvml::kGpuNotFound) return;
+        problem = explain_start(session, code);
+        session.machine.nvml_check = check_of_start(code);
+        return;
+    }
+    ask_versions(session);
+    ask_all(session);
+    // Nothing stays held: a card may sleep again, and a fork copies no open files of the driver.
+    session.call(session.api.shutdown);
+}
+
+void run_worker(const std::shared_ptr<Session> &session, Gate &gate,
+                const std::vector<std::string> &paths)
+{
+    const std::lock_guard lock(session->mutex);
+    try {
+        work(*session, gate, paths);
+    } catch (const nvml::Abandoned &) {
+        return;
+    } catch (const std::exception &error) {
+        session->machine.facts["nvml_problem"] = error.what();
+    }
+    session->finished = true;
+    session->changed.notify_all();
+}
+
+// ---- The watcher ----------------------------------------------------------------------------------------------------
+
+// The host's signal handlers are not for a thread of ours.
+std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
+                         const std::vector<std::string> &paths)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread worker([session, &gate, paths] { run_worker(session, gate, paths); });
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        return worker;
+    } catch (const std::exception &error) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        session->machine.facts["nvml_problem"] = format(
+            "no thread could be started to ask NVML: %s; see ulimit -u and pids.max", error.what());
+        session->finished = true;
+        return {};
+    }
+}
+
+double deadline()
+{
+    const char *given = config("YOKE_NVML_TIMEOUT");
+    return given ? number_of(given) : kNvmlDeadline;
+}
+
+// Waits for the worker; nullptr when it came back, else what it hangs in.
+const Hang *watch(Session &session, double limit)
+{
+    std::unique_lock lock(session.mutex);
+    const auto span = std::chrono::duration_cast<Session::Clock::duration>(Seconds(limit));
+    const auto last = Session::Clock::now() + span * kDeadlinesOfAll;
+    while (!session.finished) {
+        const auto from = session.call_name ? session.call_start : Session::Clock::now();
+        const auto until = std::min(from + span, last);
+        if (session.changed.wait_until(lock, until) == std::cv_status::no_timeout) continue;
+        const auto now = Session::Clock::now();
+        const bool late = session.call_name && now >= session.call_start + span;
+        if (session.finished || (!late && now < last)) continue;
+        session.abandoned = true;
+        const std::string what = session.call_name ? session.call_name : "the management library";
+        const std::string card = session.call_card.empty() ? "" : " for " + session.call_card;
+        return new Hang{
+            format("%s%s did not answer within %g s: the driver hangs; look for tasks in "
+                   "state D and for Xid in dmesg, and restart the machine",
+                   what.c_str(), card.c_str(), late ? limit : limit * kDeadlinesOfAll),
+            session.call_card};
+    }
+    return nullptr;
+}
+
+// A card of the driver's that it had not told of yet: whoever hangs at the start tells of none, and CUDA starts as NVML does.
+bool is_unanswered(const Card &card)
+{
+    const yoke_card_info &info = card.info;
+    const std::string_view driver = info.driver;
+    return std::string_view(info.vendor) == "nvidia" && info.kind != YOKE_CARD_INTEGRATED &&
+           info.present != 0 && info.nvml_index < 0 && (driver == "nvidia" || driver.empty());
+}
+
+void note_hang(Machine &machine, const Hang &hang, const char *since)
+{
+    machine.facts["nvml_problem"] = hang.text + since;
+    machine.nvml_check = "driver-answers";
+    for (Card &card : machine.cards) {
+        if (!hang.card.empty() && hang.card == card.info.pci)
+            speak_against(card, "the driver hangs on this card: " + hang.text, "driver-answers");
+        if (hang.card.empty() && is_unanswered(card))
+            speak_against(card, "the driver does not answer: " + hang.text, "driver-answers");
+    }
+}
+
+}  // namespace
+
+void ask_nvml(const Root &root, Machine &machine, bool links)
+{
+    const double limit = deadline();
+    const std::vector<std::string> paths = candidate_paths(root);
+    Gate &mine = gate();
+    const std::lock_guard lock(mine.mutex);
+    if (const Hang *hang = mine.hang.load()) {
+        note_hang(machine, *hang, "; NVML is not asked again by this process");
+        return;
+    }
+    auto session = std::make_shared<Session>();
+    session->machine = std::move(machine);
+    session->known.resize(session->machine.cards.size());
+    session->links = links;
+    mine.in_use.store(true);
+    std::thread worker = start_worker(session, mine, paths);
+    const Hang *hang = watch(*session, limit);
+    if (!hang) {
+        if (worker.joinable()) worker.join();
+        mine.in_use.store(false);
+        machine = std::move(session->machine);
+        return;
+    }
+    worker.detach();
+    mine.hang.store(hang);
+    // The session is the worker's to the end, should its call ever return.
+    const std::lock_guard session_lock(session->mutex);
+    machine = session->machine;
+    note_hang(machine, *hang, "");
+}
+
+}  // namespace yoke

@@ -1,0 +1,167 @@
+// Which of the machine's cards NVML knows, by PCI address; and which cards only NVML shows.
+#include "core/machine/nvml_session.h"
+
+#include "core/base/error.h"
+#include "core/machine/sysfs.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke::nvml {
+
+namespace {
+
+bool is_candidate(const Card &card)
+{
+    const std::string_view driver = card.info.driver;
+    // Taking the handle of a card that sleeps would wake it.
+    return card.info.pci[0] && std::string_view(card.info.vendor) == "nvidia" &&
+           card.info.kind == YOKE_CARD_GPU && card.info.present == 1 && card.info.asleep != 1 &&
+           (driver == "nvidia" || driver.empty());
+}
+
+// What a refused handle says of the card.
+void note_refusal(Card &card, int code)
+{
+    yoke_card_info &info = card.info;
+    if (code == kLost || code == kGpuNotFound)
+        info.present = 0;
+    else if (code == kNoPermission)
+        speak_against(card,
+                      "this user may not use the card: the files /dev/nvidia* are closed to it "
+                      "(chmod or a udev rule, or the group that owns them)",
+                      "device-nodes");
+    else if (code == kNotFound)
+        speak_against(card,
+                      "the driver does not show this card to this process; in a container, start "
+                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all",
+                      "container-gpus");
+    else if (code != kNoFunction)
+        speak_against(card,
+                      format("the driver cannot open the card: %s; see dmesg | grep -i nvrm",
+                             describe(code).c_str()),
+                      "xid");
+}
+
+// Returns how many of the library's cards that accounts for; -1 where it cannot be asked by address.
+int find_by_address(Session &session)
+{
+    int found = 0;
+    for (size_t i = 0; i < session.machine.cards.size(); ++i) {
+        Card &card = session.machine.cards[i];
+        if (!is_candidate(card)) {
+            found += card.info.asleep == 1 || card.info.present == 0;
+            continue;
+        }
+        const std::string address = card.info.pci;
+        session.call_card = address;
+        const int code =
+            session.call(session.api.by_address, address.c_str(), &session.known[i].handle);
+        if (code == kNoFunction) return -1;
+        if (code != kSuccess) session.known[i].handle = nullptr;
+        // A card without a driver is refused for that, which is said elsewhere.
+        if (code != kSuccess && card.info.driver[0]) note_refusal(card, code);
+        found += code != kNotFound;
+    }
+    session.call_card.clear();
+    return found;
+}
+
+std::string address_by_handle(Session &session, Handle handle)
+{
+    PciInfo info{};
+    if (session.call(session.api.pci_info, handle, &info) == kSuccess ||
+        session.call(session.api.pci_info_old, handle, &info) == kSuccess)
+        return address_of(info);
+    return "";
+}
+
+// A place for a card that has none yet: the one at its address, a GPU within the processor, or a new one.
+size_t place_for(Session &session, const std::string &address)
+{
+    std::vector<Card> &cards = session.machine.cards;
+    for (size_t i = 0; i < cards.size(); ++i)
+        if (!address.empty() && address == cards[i].info.pci) return i;
+    for (size_t i = 0; i < cards.size(); ++i)
+        if (cards[i].info.kind == YOKE_CARD_INTEGRATED && !cards[i].info.pci[0] &&
+            !session.known[i].handle)
+            return i;
+    Card card = unknown_card();
+    card.info.kind = YOKE_CARD_GPU;
+    put(card.info.pci, address);
+    put(card.info.vendor, "nvidia");
+    put(card.info.driver, "nvidia");
+    const auto place = std::find_if(cards.begin(), cards.end(), [&](const Card &other) {
+        return std::string_view(other.info.pci) > address;
+    });
+    const auto index = place - cards.begin();
+    cards.insert(place, card);
+    session.known.insert(session.known.begin() + index, Known{});
+    return static_cast<size_t>(index);
+}
+
+void find_by_index(Session &session, unsigned count)
+{
+    for (unsigned i = 0; i < count; ++i) {
+        Handle handle = nullptr;
+        if (session.call(session.api.by_index, i, &handle) != kSuccess) continue;
+        const size_t card = place_for(session, address_by_handle(session, handle));
+        if (!session.known[card].handle) session.known[card].handle = handle;
+    }
+}
+
+}  // namespace
+
+void find_cards(Session &session)
+{
+    const int found = find_by_address(session);
+    unsigned count = 0;
+    if (session.call(session.api.device_count, &count) != kSuccess) return;
+    const std::vector<Card> &cards = session.machine.cards;
+    const bool asleep = std::any_of(cards.begin(), cards.end(),
+                                    [](const Card &card) { return card.info.asleep == 1; });
+    // By index every card is started, those too that sleep.
+    const bool missing = found < 0 || (session.links && static_cast<int>(count) > found);
+    if (missing && !asleep) find_by_index(session, count);
+}
+
+std::string address_of(const PciInfo &info)
+{
+    const std::string address = pci_address(std::string(info.address, strnlen(info.address, 32)));
+    if (!address.empty()) return address;
+    return pci_address(std::string(info.address_short, strnlen(info.address_short, 16)));
+}
+
+std::string describe(int code)
+{
+    constexpr struct {
+        int code;
+        const char *text;
+    } kCodes[] = {
+        {1, "the library is not started"},
+        {2, "an argument is refused"},
+        {3, "not supported"},
+        {4, "no permission"},
+        {6, "not found"},
+        {8, "the card's power cables are not connected"},
+        {9, "the driver is not loaded"},
+        {10, "the driver ran into a timeout"},
+        {11, "the kernel found a fault with the card's interrupts"},
+        {12, "a library of the driver is missing"},
+        {14, "the card's configuration store is damaged"},
+        {15, "the card has fallen off the bus"},
+        {16, "the card needs a reset"},
+        {17, "the operating system refused a call"},
+        {18, "kernel module and driver library have different versions"},
+        {19, "the card is in use"},
+        {20, "out of memory"},
+        {25, "a struct's version is refused"},
+        {28, "no GPU was found"},
+        {999, "an error of the driver's own"},
+    };
+    for (const auto &known : kCodes)
+        if (known.code == code) return format("%s (code %d)", known.text, code);
+    return format("code %d", code);
+}
+
+}  // namespace yoke::nvml

@@ -1,0 +1,148 @@
+// nvml_session.h: the library's table of functions, and how one is called under watch. For the files that fill a snapshot.
+#pragma once
+
+#include "core/machine/inventory.h"
+#include "core/machine/nvml_abi.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace yoke::nvml {
+
+template <class... Arguments>
+struct Symbol {
+    int (*call)(Arguments...) = nullptr;
+    const char *name = "";
+};
+template <class>
+struct SymbolOf;
+template <class... Arguments>
+struct SymbolOf<int(Arguments...)> {
+    using type = Symbol<Arguments...>;
+};
+
+// NULL is what the driver does not have.
+struct Api {
+#define NVML_SYMBOL(member, arguments, ...) SymbolOf<int arguments>::type member;
+#include "core/machine/nvml_symbols.def"
+};
+
+// What is known of a card beside its Card.
+struct Known {
+    Handle handle = nullptr;      // nullptr: NVML does not tell of it
+    uint64_t active_nvlinks = 0;  // bit n: link n is up
+};
+
+// Thrown through the worker, once nobody waits for it any more.
+struct Abandoned {};
+
+// What a snapshot's worker writes and its watcher reads. The worker holds `mutex` except within a call of the library, so
+// the watcher can take over what was known when a call does not return.
+struct Session {
+    using Clock = std::chrono::steady_clock;
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    Api api;
+    Machine machine;
+    std::vector<Known> known;  // a place for each of machine.cards
+    bool links = true;         // between cards are asked for
+    bool finished = false, abandoned = false;
+
+    // The call that is being made, and for which card ("" for the library itself).
+    const char *call_name = nullptr;
+    std::string call_card;
+    Clock::time_point call_start;
+
+    // Makes a call with the lock released. What the driver does not have is kNoFunction.
+    template <class... Arguments, class... Given>
+    int call(const Symbol<Arguments...> &symbol, Given... given)
+    {
+        if (!symbol.call) return kNoFunction;
+        begin(symbol.name);
+        const int code = symbol.call(given...);
+        end();
+        return code;
+    }
+    void begin(const char *name)
+    {
+        call_name = name;
+        call_start = Clock::now();
+        mutex.unlock();
+    }
+    void end()
+    {
+        mutex.lock();
+        if (abandoned) throw Abandoned{};
+        call_name = nullptr;
+    }
+};
+
+// One card's questions: after the card is lost, none is asked any more.
+class Asker {
+public:
+    Asker(Session &session, size_t card)
+        : session_(session), card_(card), handle_(session.known[card].handle)
+    {
+    }
+
+    // True if the card answered.
+    template <class... Arguments, class... Given>
+    bool ask(const Symbol<Arguments...> &symbol, Given... given)
+    {
+        return code(symbol, given...) == kSuccess;
+    }
+
+    template <class... Arguments, class... Given>
+    int code(const Symbol<Arguments...> &symbol, Given... given)
+    {
+        if (info().present == 0) return kLost;
+        const int code = session_.call(symbol, handle_, given...);
+        if (code == kLost) info().present = 0;
+        if (code == kResetRequired) needs_reset_ = true;
+        return code;
+    }
+
+    Card &card() { return session_.machine.cards[card_]; }
+    yoke_card_info &info() { return card().info; }
+    const Api &api() const { return session_.api; }
+    Session &session() { return session_; }
+    size_t index() const { return card_; }
+    bool needs_reset() const { return needs_reset_; }
+
+private:
+    Session &session_;
+    size_t card_;
+    Handle handle_;
+    bool needs_reset_ = false;
+};
+
+// Gets handles for the machine's cards by PCI address, and adds cards that NVML alone shows.
+void find_cards(Session &session);
+
+// Asks for everything about a card (nvml_card.cpp).
+void ask_card(Session &session, size_t card);
+
+// Adds the instances of a partitioned card behind it (nvml_mig.cpp). Returns how many.
+size_t ask_instances(Session &session, size_t card);
+
+// Who computes and draws on it (nvml_mig.cpp).
+void ask_processes(Asker &asker);
+
+// Total, free, used and reserved memory; multiprocessors (nvml_card.cpp): of cards and of instances.
+void ask_memory(Asker &asker);
+void ask_multiprocessors(Asker &asker);
+
+// Asks how the cards are joined (nvml_links.cpp); fills machine.links.
+void ask_links(Session &session);
+
+// A code in words: "the driver is not loaded (9)".
+std::string describe(int code);
+
+// The address in `info` as sysfs writes it.
+std::string address_of(const PciInfo &info);
+
+}  // namespace yoke::nvml

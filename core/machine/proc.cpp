@@ -1,0 +1,310 @@
+#include "core/machine/proc.h"
+
+#include "core/base/error.h"
+#include "core/machine/sysfs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+namespace yoke {
+
+namespace {
+
+// The first text in `line` that looks like 580.82.07.
+std::string version_in(std::string_view line)
+{
+    for (size_t i = 0; i < line.size(); ++i) {
+        const bool starts = isdigit(static_cast<unsigned char>(line[i])) &&
+                            (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t');
+        if (!starts) continue;
+        const size_t end = std::min(line.find_first_not_of("0123456789.", i), line.size());
+        const std::string_view word = line.substr(i, end - i);
+        const bool ends = end == line.size() || isspace(static_cast<unsigned char>(line[end]));
+        if (ends && word.find('.') != std::string_view::npos) return std::string(word);
+    }
+    return "";
+}
+
+// What answers under the name of a container engine, outermost first.
+const char *engine_of(const Root &root)
+{
+    if (root.has("/.dockerenv")) return "docker";
+    if (root.has("/run/.containerenv")) return "podman";
+    const std::string cgroups = root.text("/proc/self/cgroup") + "\n" + root.text("/proc/1/cgroup");
+    constexpr const char *kMarks[][2] = {
+        {"kubepods", "kubernetes"},   {"cri-containerd", "containerd"},
+        {"containerd", "containerd"}, {"docker", "docker"},
+        {"libpod", "podman"},         {"lxc", "lxc"}};
+    // A shell of docker.service itself is in no container.
+    if (!container_of(cgroups).empty())
+        for (const auto &mark : kMarks)
+            if (cgroups.find(mark[0]) != std::string::npos) return mark[1];
+    const std::string environment = root.text("/proc/1/environ", 65536);
+    if (environment.find("container=lxc") != std::string::npos) return "lxc";
+    return environment.find("container=") != std::string::npos ? "container" : "";
+}
+
+std::string hypervisor_of(const Root &root)
+{
+    const std::string kernel = root.text("/proc/version");
+    if (kernel.find("icrosoft") != std::string::npos) return "wsl";
+    const std::string vendor = root.text("/sys/class/dmi/id/sys_vendor");
+    const std::string product = root.text("/sys/class/dmi/id/product_name");
+    const bool hypervised =
+        field_of(root.text("/proc/cpuinfo", 16384), "flags").find("hypervisor") !=
+        std::string::npos;
+    constexpr const char *kMakers[][2] = {{"QEMU", "kvm"},           {"VMware", "vmware"},
+                                          {"innotek", "virtualbox"}, {"Xen", "xen"},
+                                          {"Amazon EC2", "amazon"},  {"Google", "google"},
+                                          {"Microsoft", "hyper-v"},  {"OpenStack", "kvm"}};
+    for (const auto &maker : kMakers) {
+        const bool named = vendor.find(maker[0]) != std::string::npos;
+        // These three also sell machines that are not virtual.
+        const bool always = std::string_view("QEMU VMware innotek Xen OpenStack").find(maker[0]) !=
+                            std::string_view::npos;
+        if (named && (always || hypervised)) return maker[1];
+    }
+    if (product.find("KVM") != std::string::npos) return "kvm";
+    if (root.text("/sys/hypervisor/type", 64) == "xen") return "xen";
+    return hypervised ? "unknown" : "";
+}
+
+bool is_hex(std::string_view text)
+{
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return isxdigit(static_cast<unsigned char>(c)); });
+}
+
+// In a PID namespace of its own, a number of the host may be that of a stranger here. One that holds none of the
+// driver's files is a stranger, as far as it lets us look.
+bool is_stranger(const Folder &process)
+{
+    const Folder files(process, "fd");
+    const std::vector<std::string> names = files.names();
+    if (names.empty()) return false;
+    return std::none_of(names.begin(), names.end(), [&](const std::string &name) {
+        return files.link(name).rfind("/dev/nvidia", 0) == 0;
+    });
+}
+
+struct Place {
+    Folder proc;
+    std::string passwd;
+    bool own_namespace;  // of process numbers
+};
+
+// A process's name by its command line, argv[0], and the short name that the kernel keeps. A program that writes a title
+// has one text with blanks in place of arguments, of which some may be secret: "job --key=...". Then only what the kernel
+// knows the program by counts.
+std::string name_of_process(const std::string &program, const std::string &known)
+{
+    constexpr const char *kBlanks = " \t\r\n";
+    const size_t blank = program.find_first_of(kBlanks);
+    if (blank == program.npos) return program.empty() ? known : base_name(program);
+    constexpr size_t kLongest = 15;  // of what the kernel keeps
+    for (const std::string &name : {base_name(program), base_name(program.substr(0, blank))}) {
+        const bool is_cut = known.size() == kLongest && name.compare(0, kLongest, known) == 0;
+        if ((name == known || is_cut) && name.find_first_of(kBlanks) == name.npos) return name;
+    }
+    return known.empty() ? base_name(program.substr(0, blank)) : known;
+}
+
+void read_process(const Place &place, yoke_card_process &process)
+{
+    const Folder folder(place.proc, format("%d", process.pid));
+    process.visible = folder.is_open() && !(place.own_namespace && is_stranger(folder));
+    if (!process.visible) return;
+    const std::string status = folder.text("status");
+    // Reading the arguments of a process that waits in the kernel may wait as long as it does.
+    const bool waits = field_of(status, "State").rfind("D", 0) == 0;
+    const std::string command = waits ? "" : folder.text("cmdline", 512);
+    const std::string program = command.substr(0, command.find('\0'));
+    // Whoever runs a program chooses these texts: nothing in them may steer a terminal or end a line.
+    put(process.name, printable(name_of_process(program, folder.text("comm", 64))));
+    const std::string user = field_of(status, "Uid");
+    if (!user.empty()) put(process.user, printable(user_name(place.passwd, atoll(user.c_str()))));
+    put(process.container, printable(container_of(folder.text("cgroup"))));
+}
+
+void sum_processes(Card &card)
+{
+    yoke_card_info &info = card.info;
+    if (info.process_count < 0) return;
+    int64_t seen = 0;
+    info.hidden_processes = 0;
+    for (const yoke_card_process &process : card.processes) {
+        info.hidden_processes += !process.visible;
+        if (process.visible && process.memory_used > 0) seen += process.memory_used;
+        const bool server = std::string_view(process.name).find("nvidia-cuda-mps") == 0;
+        if (server) info.mps = 1;
+    }
+    if (info.memory_used < 0) return;
+    info.hidden_memory = std::max<int64_t>(0, info.memory_used - seen);
+    // Where the driver does not tell its own share apart (before 510), that much may be the driver's.
+    constexpr int64_t kDriverShare = int64_t{1} << 30;
+    if (info.memory_reserved < 0 && info.hidden_memory <= kDriverShare) info.hidden_memory = 0;
+}
+
+}  // namespace
+
+void read_driver(const Root &root, Machine &machine)
+{
+    const std::string text = root.text("/proc/driver/nvidia/version");
+    const std::string line = field_of(text, "NVRM version");
+    std::string version = version_in(line);
+    if (version.empty()) version = root.text("/sys/module/nvidia/version", 64);
+    if (version.empty()) return;
+    machine.facts["driver"] = version;
+    if (line.empty()) return;
+    const bool open = line.find("Open Kernel Module") != std::string::npos;
+    machine.facts["driver_flavor"] = open ? "open" : "proprietary";
+}
+
+void read_place(const Root &root, Machine &machine)
+{
+    const std::string engine = engine_of(root), hypervisor = hypervisor_of(root);
+    if (!engine.empty()) machine.facts["container"] = engine;
+    if (!hypervisor.empty()) machine.facts["virtual_machine"] = hypervisor;
+}
+
+void read_module_card(const Root &root, Card &card)
+{
+    const std::string text =
+        root.text(std::string("/proc/driver/nvidia/gpus/") + card.info.pci + "/information");
+    if (text.empty()) return;
+    const std::string name = field_of(text, "Model"), uuid = field_of(text, "GPU UUID"),
+                      minor = field_of(text, "Device Minor");
+    if (!name.empty()) put(card.info.name, name);
+    // Of a card that was never started the module knows only "GPU-????????-...".
+    if (!card.info.uuid[0] && uuid.find('?') == std::string::npos) put(card.info.uuid, uuid);
+    if (card.info.minor < 0 && !minor.empty()) card.info.minor = atoi(minor.c_str());
+}
+
+void add_vanished_cards(const Root &root, Machine &machine)
+{
+    if (!root.has("/sys/bus/pci/devices")) return;
+    for (const std::string &name : root.folder("/proc/driver/nvidia/gpus").names()) {
+        const std::string address = pci_address(name);
+        const bool known = std::any_of(machine.cards.begin(), machine.cards.end(),
+                                       [&](const Card &card) { return address == card.info.pci; });
+        if (known || address.empty()) continue;
+        Card card = unknown_card();
+        card.info.kind = YOKE_CARD_GPU;
+        card.info.present = 0;
+        put(card.info.pci, address);
+        put(card.info.vendor, "nvidia");
+        put(card.info.driver, "nvidia");
+        read_module_card(root, card);
+        machine.cards.push_back(card);
+    }
+}
+
+void read_processes(const Root &root, Machine &machine)
+{
+    bool any = false;
+    for (const Card &card : machine.cards) any |= !card.processes.empty();
+    Place place{root.folder("/proc"), any ? root.text("/etc/passwd", 65536) : "", false};
+    // The first namespace has this number on every Linux.
+    const std::string space = place.proc.link("self/ns/pid");
+    place.own_namespace = !space.empty() && space != "pid:[4026531836]";
+    for (Card &card : machine.cards) {
+        for (yoke_card_process &process : card.processes) read_process(place, process);
+        sum_processes(card);
+    }
+}
+
+void add_integrated_card(const Root &root, Machine &machine)
+{
+    const std::string model = root.text("/proc/device-tree/model", 256);
+    const bool tegra = model.find("NVIDIA") != std::string::npos &&
+                       (root.has("/dev/nvhost-gpu") || root.has("/dev/nvhost-ctrl-gpu") ||
+                        root.has("/dev/nvmap") || root.has("/dev/nvgpu"));
+    if (!tegra) return;
+    Card card = unknown_card();
+    yoke_card_info &info = card.info;
+    info.kind = YOKE_CARD_INTEGRATED;
+    info.present = 1;
+    info.is_egpu = 0;
+    put(info.name, model);
+    put(info.vendor, "nvidia");
+    put(info.driver, root.has("/sys/module/nvgpu") ? "nvgpu" : "");
+    const std::string chip = root.text("/proc/device-tree/compatible", 256);
+    constexpr struct {
+        const char *chip;
+        int32_t major, minor;
+    } kChips[] = {{"tegra210", 5, 3},
+                  {"tegra186", 6, 2},
+                  {"tegra194", 7, 2},
+                  {"tegra234", 8, 7},
+                  {"tegra264", 11, 0}};
+    for (const auto &known : kChips) {
+        if (chip.find(known.chip) == std::string::npos) continue;
+        info.cc_major = known.major;
+        info.cc_minor = known.minor;
+    }
+    // It has the processor's memory.
+    const std::string memory = root.text("/proc/meminfo");
+    const int64_t total = atoll(field_of(memory, "MemTotal").c_str()) * 1024;
+    const int64_t free = atoll(field_of(memory, "MemAvailable").c_str()) * 1024;
+    if (total > 0) {
+        info.memory_total = total;
+        info.memory_free = free;
+        info.memory_used = total - free;
+    }
+    machine.cards.push_back(card);
+}
+
+// "container-3", which stands for an id in a recording that was redacted.
+static std::string placeholder_of(std::string_view cgroups)
+{
+    constexpr std::string_view kMark = "container-";
+    const size_t at = cgroups.rfind(kMark);
+    if (at == std::string_view::npos) return "";
+    const size_t end =
+        std::min(cgroups.find_first_not_of("0123456789", at + kMark.size()), cgroups.size());
+    return end == at + kMark.size() ? "" : std::string(cgroups.substr(at, end - at));
+}
+
+std::string container_of(std::string_view cgroups)
+{
+    // Docker, containerd, podman and Kubernetes name a container by 64 hex digits; the innermost is the last.
+    constexpr size_t kLength = 64;
+    std::string found;
+    for (size_t i = 0; i + kLength <= cgroups.size(); ++i) {
+        const std::string_view word = cgroups.substr(i, kLength);
+        const bool ends = i + kLength == cgroups.size() ||
+                          !isxdigit(static_cast<unsigned char>(cgroups[i + kLength]));
+        if (!is_hex(word)) continue;
+        if (ends) found = word;
+        i += kLength - 1;
+    }
+    if (found.empty()) found = placeholder_of(cgroups);
+    if (!found.empty()) return found;
+    for (const std::string_view mark : {"/lxc.payload.", "/lxc/", "/lxc.monitor."}) {
+        const size_t at = cgroups.find(mark);
+        if (at == std::string_view::npos) continue;
+        const std::string_view rest = cgroups.substr(at + mark.size());
+        return std::string(rest.substr(0, rest.find_first_of("/\n")));
+    }
+    return "";
+}
+
+std::string user_name(std::string_view passwd, int64_t uid)
+{
+    // Not getpwuid: that may ask a directory server, load libraries, and wait.
+    const std::string number = format("%lld", static_cast<long long>(uid));
+    while (!passwd.empty()) {
+        const std::string_view line = passwd.substr(0, passwd.find('\n'));
+        passwd.remove_prefix(std::min(passwd.size(), line.size() + 1));
+        const size_t name = line.find(':');
+        if (name == std::string_view::npos) continue;
+        const size_t password = line.find(':', name + 1);
+        if (password == std::string_view::npos) continue;
+        const std::string_view rest = line.substr(password + 1);
+        if (rest.substr(0, rest.find(':')) == number) return std::string(line.substr(0, name));
+    }
+    return number;
+}
+
+}  // namespace yoke

@@ -1,0 +1,35 @@
+// proc.h: what the kernel tells beside the PCI bus: the driver, processes and their containers, the machine's kind.
+#pragma once
+
+#include "core/machine/files.h"
+#include "core/machine/inventory.h"
+
+#include <string>
+
+namespace yoke {
+
+// Facts of the loaded kernel module: "driver", "driver_flavor".
+void read_driver(const Root &root, Machine &machine);
+
+// Facts of the place: "container", "virtual_machine"; absent where there is none.
+void read_place(const Root &root, Machine &machine);
+
+// What the kernel module keeps of a card that NVML did not tell of: name, UUID, minor number. Wakes no card.
+void read_module_card(const Root &root, Card &card);
+
+// Cards that the module knows and the PCI bus no longer shows.
+void add_vanished_cards(const Root &root, Machine &machine);
+
+// Whose processes they are: names, users, containers; who cannot be seen from here, and how much memory that leaves.
+void read_processes(const Root &root, Machine &machine);
+
+// A Jetson's GPU, which is on no PCI bus.
+void add_integrated_card(const Root &root, Machine &machine);
+
+// The container's id in a text of /proc/PID/cgroup ("4f5e...", an LXC container's name); "" for none.
+std::string container_of(std::string_view cgroups);
+
+// The name in an /etc/passwd for a user's number, else the number.
+std::string user_name(std::string_view passwd, int64_t uid);
+
+}  // namespace yoke

@@ -1,0 +1,22 @@
+// topology.h: how cards, and cards and networks, are joined, as far as the PCI bus tells.
+#pragma once
+
+#include "core/machine/inventory.h"
+
+namespace yoke {
+
+// Fills machine.links from bridges and NUMA nodes.
+void link_by_bus(Machine &machine);
+
+// The path between two devices (YOKE_PATH_*) by their bridges, addresses and nodes.
+int32_t path_between(const std::vector<std::string> &bridges_a, const std::string &a,
+                     int32_t node_a, const std::vector<std::string> &bridges_b,
+                     const std::string &b, int32_t node_b);
+
+// "PIX" for YOKE_PATH_SWITCH.
+const char *path_label(int32_t path);
+
+// Writes the label from what else stands in a link.
+void label_link(yoke_card_link &link);
+
+}  // namespace yoke

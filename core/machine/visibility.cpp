@@ -1,0 +1,354 @@
+#include "core/machine/visibility.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cctype>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace yoke {
+
+namespace {
+
+// A card that CUDA would count, were no variable set. Of a card whose driver is not known, only a reason speaks against it.
+bool is_counted(const Machine &machine, const Card &card)
+{
+    const yoke_card_info &info = card.info;
+    const std::string_view driver = info.driver;
+    if (std::string_view(info.vendor) != "nvidia" || info.kind == YOKE_CARD_MIG ||
+        info.present == 0)
+        return false;
+    if (info.kind == YOKE_CARD_INTEGRATED) return true;
+    if (info.mig == 1 && info.mig_instances == 0) return false;
+    if (info.nvml_index >= 0) return true;
+    if (!card.granted) return false;
+    if (!driver.empty() && driver != "nvidia") return false;
+    if (driver.empty() && info.reason[0]) return false;
+    // NVML shows all that this process may use, but those that sleep are not asked for.
+    const bool told = !machine.fact("nvml").empty() && machine.fact("nvml_problem").empty();
+    return !told || info.asleep == 1;
+}
+
+// CUDA does not say what its FASTEST_FIRST goes by; compute capability, then multiprocessors times clock, gives its order for
+// the cards that we know of. Equal cards stay in the order of their addresses.
+double speed_of(const yoke_card_info &info)
+{
+    const double clock = std::isnan(info.sm_clock_max) ? 1 : info.sm_clock_max;
+    return std::max(info.multiprocessors, 1) * clock;
+}
+bool is_faster(const yoke_card_info &a, const yoke_card_info &b)
+{
+    const int32_t level_a = a.cc_major * 100 + a.cc_minor, level_b = b.cc_major * 100 + b.cc_minor;
+    return level_a != level_b ? level_a > level_b : speed_of(a) > speed_of(b);
+}
+
+bool differ(const Machine &machine, const std::vector<int> &cards)
+{
+    return std::any_of(cards.begin(), cards.end(), [&](int card) {
+        const yoke_card_info &one = machine.cards[static_cast<size_t>(card)].info;
+        const yoke_card_info &first = machine.cards[static_cast<size_t>(cards[0])].info;
+        return one.pci_id != first.pci_id || std::string_view(one.name) != first.name ||
+               one.cc_major != first.cc_major || one.cc_minor != first.cc_minor;
+    });
+}
+
+std::vector<int> counted_cards(const Machine &machine, bool by_address)
+{
+    std::vector<int> cards;
+    for (size_t i = 0; i < machine.cards.size(); ++i)
+        if (is_counted(machine, machine.cards[i])) cards.push_back(static_cast<int>(i));
+    const auto info = [&](int card) -> const yoke_card_info & {
+        return machine.cards[static_cast<size_t>(card)].info;
+    };
+    std::stable_sort(cards.begin(), cards.end(), [&](int a, int b) {
+        return std::string_view(info(a).pci) < std::string_view(info(b).pci);
+    });
+    if (!by_address)
+        std::stable_sort(cards.begin(), cards.end(),
+                         [&](int a, int b) { return is_faster(info(a), info(b)); });
+    return cards;
+}
+
+// The number that a text begins with, as strtoul would take it; -1 for none, and for one below 0.
+int64_t leading_number(const std::string &text)
+{
+    size_t i = 0;
+    while (i < text.size() && isspace(static_cast<unsigned char>(text[i]))) ++i;
+    const bool negative = i < text.size() && text[i] == '-';
+    if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
+    const size_t first = i;
+    int64_t value = 0;
+    for (; i < text.size() && isdigit(static_cast<unsigned char>(text[i])); ++i)
+        value = std::min<int64_t>(value * 10 + (text[i] - '0'), INT_MAX);
+    if (i == first || (negative && value > 0)) return -1;
+    return value;
+}
+
+std::string blankless(std::string text)
+{
+    text.erase(std::remove_if(text.begin(), text.end(),
+                              [](char c) { return isspace(static_cast<unsigned char>(c)); }),
+               text.end());
+    return text;
+}
+
+// "a,b,," has four entries, the last two empty.
+std::vector<std::string> entries_of(const std::string &value)
+{
+    std::vector<std::string> entries(1);
+    for (const char c : value) {
+        if (c == ',')
+            entries.emplace_back();
+        else
+            entries.back() += c;
+    }
+    return entries;
+}
+
+bool starts_with(const std::string &text, const char *prefix)
+{
+    return text.rfind(prefix, 0) == 0;
+}
+
+// "MIG-GPU-UUID/7/0", as drivers before 470 name an instance: by its card and two numbers.
+struct OlderName {
+    std::string card;
+    int gpu_instance = -1, compute_instance = -1;
+};
+
+std::optional<OlderName> older_name(const std::string &entry)
+{
+    const size_t slash = entry.find('/');
+    if (!starts_with(entry, "MIG-GPU-") || slash == entry.npos) return std::nullopt;
+    OlderName name{entry.substr(4, slash - 4)};
+    int end = 0;
+    const int found = sscanf(entry.c_str() + slash, "/%9d/%9d%n", &name.gpu_instance,
+                             &name.compute_instance, &end);
+    return found == 2 && slash + static_cast<size_t>(end) == entry.size() ? std::optional(name)
+                                                                          : std::nullopt;
+}
+
+class Reader {
+public:
+    Reader(const Machine &machine, const std::string &value, bool by_address)
+        : machine_(machine),
+          counted_(counted_cards(machine, by_address)),
+          entries_(entries_of(value))
+    {
+        // The first entry fixes the kind of all.
+        kind_ = starts_with(value, "GPU-") ? "GPU-" : starts_with(value, "MIG-") ? "MIG-" : "";
+    }
+
+    bool uses_numbers() const { return !*kind_; }
+    const std::vector<int> &counted() const { return counted_; }
+
+    std::vector<int> read()
+    {
+        std::vector<int> cards;
+        for (const std::string &entry : entries_) {
+            std::string why;
+            const int card = find(entry, true, why);
+            if (card < 0) {
+                stop(entry, why, cards.empty());
+                break;
+            }
+            if (std::find(cards.begin(), cards.end(), card) != cards.end()) {
+                problem_ =
+                    format("entry '%s' names a card for the second time, which hides all of them",
+                           entry.c_str());
+                return {};
+            }
+            cards.push_back(card);
+        }
+        return cards;
+    }
+
+    const std::string &problem() const { return problem_; }
+
+    // Each entry that can be understood by itself, once, as far as one list can name them; in UUIDs where kinds were mixed.
+    // CUDA takes no list with an instance and something beside it: of such a mixture the whole cards stay.
+    std::string corrected() const
+    {
+        std::vector<int> cards;
+        bool mixed = false, any_whole = false;
+        for (const std::string &entry : entries_) {
+            const std::string clean = blankless(entry);
+            std::string why;
+            const int card = find_meant(clean, why);
+            if (card < 0) continue;
+            mixed |= *kind_ ? !starts_with(clean, kind_) : leading_number(clean) < 0;
+            any_whole |= !is_split(card);
+            if (std::find(cards.begin(), cards.end(), card) == cards.end()) cards.push_back(card);
+        }
+        if (any_whole) std::erase_if(cards, [this](int card) { return is_split(card); });
+        if (!any_whole && !cards.empty()) cards.resize(1);
+        std::string text;
+        for (const int card : cards) text += (text.empty() ? "" : ",") + name_of(card, mixed);
+        return text;
+    }
+
+private:
+    // The index of the one card that an entry means; -1, with why, for none. `strict`: it must be of the list's kind.
+    int find(const std::string &entry, bool strict, std::string &why) const
+    {
+        const bool prefix = starts_with(entry, "GPU-") || starts_with(entry, "MIG-");
+        if (strict && *kind_ && !starts_with(entry, kind_)) {
+            why = format("does not begin with %s, as the first one does", kind_);
+            return -1;
+        }
+        if (strict && !*kind_ && prefix) {
+            why = "is a UUID among numbers";
+            return -1;
+        }
+        return prefix ? find_prefix(entry, why) : find_number(entry, why);
+    }
+
+    // An instance, or a card that CUDA shows as its first one.
+    bool is_split(int card) const
+    {
+        const yoke_card_info &info = machine_.cards[static_cast<size_t>(card)].info;
+        return info.kind == YOKE_CARD_MIG || info.mig == 1;
+    }
+
+    // The same where an entry may be of any kind. In a container a number beyond the last may be the host's, by which the
+    // card's device file is called.
+    int find_meant(const std::string &entry, std::string &why) const
+    {
+        const int card = find(entry, false, why);
+        const int64_t number = leading_number(entry);
+        if (card >= 0 || number < 0 || machine_.fact("container").empty()) return card;
+        for (const int each : counted_)
+            if (machine_.cards[static_cast<size_t>(each)].info.minor == number) return each;
+        return -1;
+    }
+
+    int find_number(const std::string &entry, std::string &why) const
+    {
+        const int64_t number = leading_number(entry);
+        const std::string clean = blankless(entry);
+        if (number < 0) {
+            why = clean.empty()             ? "is empty"
+                  : starts_with(clean, "-") ? "is below 0"
+                                            : "is no number and no GPU- or MIG- UUID";
+            return -1;
+        }
+        if (number < static_cast<int64_t>(counted_.size()))
+            return counted_[static_cast<size_t>(number)];
+        why = counted_.empty() ? "names a card, but there is none"
+                               : format("is beyond the last card, %zu", counted_.size() - 1);
+        return -1;
+    }
+
+    int find_prefix(const std::string &prefix, std::string &why) const
+    {
+        const bool instance = starts_with(prefix, "MIG-");
+        if (const auto older = older_name(prefix))
+            if (const int card = find_older(*older); card >= 0) return card;
+        int found = -1;
+        for (size_t i = 0; i < machine_.cards.size(); ++i) {
+            const Card &card = machine_.cards[i];
+            const bool may = instance ? card.info.kind == YOKE_CARD_MIG && card.info.present != 0
+                                      : is_counted(machine_, card);
+            if (!may || !starts_with(card.info.uuid, prefix.c_str())) continue;
+            if (found >= 0) {
+                why = "is the beginning of more than one UUID";
+                return -1;
+            }
+            found = static_cast<int>(i);
+        }
+        if (found < 0)
+            why = older_name(prefix) ? "names no MIG instance of this machine"
+                                     : "is the beginning of no UUID";
+        return found;
+    }
+
+    int find_older(const OlderName &name) const
+    {
+        const char *whole = "";
+        for (size_t i = 0; i < machine_.cards.size(); ++i) {
+            const Card &card = machine_.cards[i];
+            const bool instance = card.info.kind == YOKE_CARD_MIG;
+            if (!instance) whole = card.info.uuid;
+            if (instance && card.info.present != 0 && is_same_uuid(whole, name.card) &&
+                card.gpu_instance == name.gpu_instance &&
+                card.compute_instance == name.compute_instance)
+                return static_cast<int>(i);
+        }
+        return -1;
+    }
+
+    void stop(const std::string &entry, const std::string &why, bool first)
+    {
+        // "-1", "none", "NoDevFiles": the ways in which people hide everything.
+        if (first && entries_.size() == 1 && !*kind_) {
+            const std::string clean = blankless(entry);
+            if (starts_with(clean, "-") || clean.empty() || clean == "none" ||
+                clean == "NoDevFiles")
+                return;
+        }
+        problem_ = format("entry '%s' %s, which ends the list there", entry.c_str(), why.c_str());
+    }
+
+    std::string name_of(int card, bool by_uuid) const
+    {
+        const auto place = std::find(counted_.begin(), counted_.end(), card);
+        if (by_uuid || *kind_ || place == counted_.end())
+            return machine_.cards[static_cast<size_t>(card)].info.uuid;
+        return std::to_string(place - counted_.begin());
+    }
+
+    const Machine &machine_;
+    std::vector<int> counted_;
+    std::vector<std::string> entries_;
+    const char *kind_;
+    std::string problem_;
+};
+
+// CUDA shows a partitioned card as its first instance, and where it shows an instance, that alone.
+void apply_instances(const Machine &machine, Visible &visible)
+{
+    const auto is_instance = [&](int card) {
+        return machine.cards[static_cast<size_t>(card)].info.kind == YOKE_CARD_MIG;
+    };
+    for (int &card : visible.cards) {
+        const yoke_card_info &info = machine.cards[static_cast<size_t>(card)].info;
+        const size_t next = static_cast<size_t>(card) + 1;
+        const bool split = info.kind != YOKE_CARD_MIG && info.mig == 1;
+        if (split && next < machine.cards.size() && is_instance(static_cast<int>(next))) ++card;
+    }
+    const auto first = std::find_if(visible.cards.begin(), visible.cards.end(), is_instance);
+    if (first == visible.cards.end() || visible.cards.size() == 1) return;
+    const int shown = *first;
+    visible.cards = {shown};
+    if (visible.problem.empty())
+        visible.problem = format("CUDA shows a process one MIG instance and nothing beside it: %s",
+                                 machine.cards[static_cast<size_t>(shown)].info.uuid);
+}
+
+}  // namespace
+
+Visible visible_cards(const Machine &machine, const std::optional<std::string> &visible,
+                      const std::optional<std::string> &order)
+{
+    // Any other value counts as the default, FASTEST_FIRST.
+    const bool by_address = order && *order == "PCI_BUS_ID";
+    Visible result;
+    if (!visible) {
+        result.cards = counted_cards(machine, by_address);
+        apply_instances(machine, result);
+        return result;
+    }
+    Reader reader(machine, *visible, by_address);
+    result.cards = reader.read();
+    result.problem = reader.problem();
+    result.mixed_order = reader.uses_numbers() && !blankless(*visible).empty() && !by_address &&
+                         !reader.counted().empty() && differ(machine, reader.counted());
+    apply_instances(machine, result);
+    if (!result.problem.empty()) result.corrected = reader.corrected();
+    return result;
+}
+
+}  // namespace yoke

@@ -1,0 +1,250 @@
+#include "core/select/choice.h"
+
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "core/select/constraints.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace yoke {
+
+namespace {
+
+using detail::Against, detail::capability, detail::check_wishes, detail::kUnusable,
+    detail::lease_text;
+using detail::Contender;
+
+const yoke_card_info &info_of(const Machine &machine, int card)
+{
+    return machine.cards[static_cast<size_t>(card)].info;
+}
+
+// Why a card serves nobody here, whatever the spec; "" for nothing.
+std::string unusable(const Card &card, const Seat &seat)
+{
+    const yoke_card_info &info = card.info;
+    if (*info.reason) return info.reason;
+    if (info.present == 0) return "it was there and no longer answers; run `yoke doctor`";
+    if (kind_of(card, seat).empty())
+        return "Yoke has no backend for devices of " +
+               (*info.vendor ? std::string(info.vendor) : std::string("an unknown vendor"));
+    if (info.kind == YOKE_CARD_GPU && info.mig == 1 && seat.device.empty())
+        return "it is partitioned: its MIG instances are devices, the card itself is not";
+    if (!seat.problem.empty()) return seat.problem;
+    if (!seat.device.empty()) return "";
+    return "it has no number among CUDA's devices";
+}
+
+// Whether it is a card that the spec means at all.
+void check_identity(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+{
+    if (!detail::is_named(card, seat, spec))
+        against.add("the spec names another device", kUnusable / 2);
+    if (!spec.kind.empty() && kind_of(card, seat) != spec.kind)
+        against.add("it is of kind " + kind_of(card, seat) + ", and the spec wants " + spec.kind,
+                    kUnusable / 2);
+    if (!spec.name_holds.empty() &&
+        detail::lower_case(card.info.name).find(detail::lower_case(spec.name_holds)) ==
+            std::string::npos)
+        against.add("its name does not hold '" + spec.name_holds + "'");
+}
+
+Against against_card(const Machine &machine, int index, const Situation &situation,
+                     const Spec &spec)
+{
+    const Card &card = machine.cards[static_cast<size_t>(index)];
+    const Seat &seat = situation.seats[static_cast<size_t>(index)];
+    Against wishes;
+    check_identity(card, seat, spec, wishes);
+    check_wishes(card, seat, spec, wishes);
+    const std::string why = unusable(card, seat);
+    if (why.empty()) return wishes;
+    Against against;
+    // Who has it alone may end; that helps if the card would do then.
+    const bool is_taken = info_of(machine, index).compute_mode == YOKE_COMPUTE_EXCLUSIVE &&
+                          why == card.info.reason && !seat.device.empty();
+    against.add(why, kUnusable, is_taken && wishes.passing == wishes.count);
+    return against;
+}
+
+// What an accepted card has.
+std::string merits(const Card &card, const Seat &seat)
+{
+    const yoke_card_info &info = card.info;
+    std::string text = *info.name ? info.name : "a device";
+    if (info.cc_major >= 0) text += ", compute capability " + capability(info);
+    if (info.memory_free >= 0 && info.memory_total >= 0)
+        text +=
+            ", " + bytes_text(info.memory_free) + " of " + bytes_text(info.memory_total) + " free";
+    if (!std::isnan(info.utilization)) text += format(", %.0f %% busy", 100 * info.utilization);
+    if (info.nvlinks_active > 0) text += format(", %d NVLinks", info.nvlinks_active);
+    if (info.is_egpu == 1) text += ", external";
+    if (info.asleep == 1) text += ", asleep";
+    if (seat.holder) text += ", " + lease_text(seat.holder);
+    if (!seat.note.empty()) text += "; " + seat.note;
+    return text;
+}
+
+Contender contender(const Machine &machine, const Situation &situation, int card)
+{
+    constexpr int64_t kStep = int64_t{256} << 20;
+    const yoke_card_info &info = info_of(machine, card);
+    Contender made;
+    made.card = card;
+    made.leased = situation.seats[static_cast<size_t>(card)].holder != 0;
+    made.link = detail::link_rate(info);
+    made.free_memory = info.memory_free < 0 ? -1 : info.memory_free / kStep;
+    made.load = std::isnan(info.utilization) ? 0 : static_cast<int>(100 * info.utilization + 0.5);
+    return made;
+}
+
+void judge_cards(const Machine &machine, const Situation &situation, const Spec &spec,
+                 Choice &choice, std::vector<Contender> &fitting)
+{
+    for (int i = 0; i < static_cast<int>(machine.cards.size()); ++i) {
+        const Seat &seat = situation.seats[static_cast<size_t>(i)];
+        const Against against = against_card(machine, i, situation, spec);
+        Verdict verdict;
+        verdict.card = i;
+        verdict.accepted = against.count == 0;
+        verdict.broken = against.count;
+        verdict.may_pass = against.may_pass();
+        verdict.device = seat.device;
+        verdict.reason =
+            verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], seat) : against.text;
+        choice.verdicts.push_back(verdict);
+        if (verdict.accepted) fitting.push_back(contender(machine, situation, i));
+    }
+    std::sort(fitting.begin(), fitting.end(), detail::is_before);
+}
+
+// Whether the CPU is no fallback: the user's order of kinds puts it before the others, and the spec is open to all.
+bool takes_cpu_first(const Situation &situation, const Spec &spec)
+{
+    return situation.cpu_first && spec.form == Spec::Form::kAuto && spec.kind.empty() &&
+           spec.needs_gpu_for().empty();
+}
+
+// The best set of those that fit; the CPU where it comes first, the kind's first device where the spec is no more than
+// its name, as in opening it.
+void take_best(const Machine &machine, const Situation &situation, const Spec &spec, int count,
+               const std::vector<Contender> &fitting, const Verdict &cpu, Choice &choice)
+{
+    if (count == 1 && cpu.accepted && takes_cpu_first(situation, spec)) {
+        choice.chosen.push_back(kCpuCandidate);
+        return;
+    }
+    if (count == 1 && spec.form == Spec::Form::kKind)
+        for (const Contender &each : fitting)
+            if (situation.seats[static_cast<size_t>(each.card)].device == spec.kind + ":0") {
+                choice.chosen.push_back(each.card);
+                return;
+            }
+    for (const Contender &each :
+         detail::best_set(machine, spec, fitting, static_cast<size_t>(count)))
+        choice.chosen.push_back(each.card);
+}
+
+// Whether the CPU may be taken, and a word on it.
+Verdict judge_cpu(const Situation &situation, const Spec &spec)
+{
+    Verdict verdict;
+    verdict.device = kHostKind;
+    Against against;
+    const int64_t has[] = {situation.cpu_free, situation.cpu_total};
+    const int64_t wanted[] = {spec.min_free, spec.min_memory};
+    if (!situation.cpu_problem.empty()) against.add(situation.cpu_problem, kUnusable);
+    if (!spec.needs_gpu_for().empty())
+        against.add("no CPU can meet " + spec.needs_gpu_for());
+    else if (!spec.kind.empty() && spec.kind != kHostKind)
+        against.add("the spec wants kind " + spec.kind, kUnusable / 2);
+    else if (!spec.allows_cpu() && !takes_cpu_first(situation, spec))
+        against.add("fallback=error");
+    for (int i = 0; i < 2; ++i)
+        if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
+            against.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
+                            bytes_text(wanted[i]) + " was asked for",
+                        1, i == 0 && wanted[i] <= situation.cpu_total);
+    verdict.accepted = against.count == 0;
+    verdict.may_pass = against.may_pass();
+    verdict.broken = against.count;
+    verdict.reason = !verdict.accepted        ? against.text
+                     : spec.kind == kHostKind ? "the host's processor"
+                     : takes_cpu_first(situation, spec)
+                         ? "the host's processor, which YOKE_PLATFORMS names first"
+                         : "the host's processor, where no GPU fits";
+    return verdict;
+}
+
+// Whether enough of them fit already, or may fit once what is in their way has passed.
+bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
+{
+    size_t fitting = 0, passing = 0;
+    for (const Verdict &verdict : choice.verdicts) {
+        if (verdict.card == kCpuCandidate) continue;
+        fitting += verdict.accepted;
+        passing += verdict.may_pass;
+    }
+    return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
+}
+
+void put_in_order(const Situation &situation, Choice &choice, const std::vector<Contender> &fitting)
+{
+    for (size_t i = 0; i < choice.chosen.size(); ++i)
+        for (Verdict &verdict : choice.verdicts)
+            if (verdict.card == choice.chosen[i]) verdict.place = static_cast<int>(i);
+    // A process that is started with the variable that names the chosen ones counts them anew.
+    for (Verdict &verdict : choice.verdicts)
+        if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
+            !situation.seats[static_cast<size_t>(verdict.card)].note.empty())
+            verdict.device = "cuda:" + std::to_string(verdict.place);
+    const auto rank = [&](const Verdict &v) {
+        size_t place = 0;
+        while (place < fitting.size() && fitting[place].card != v.card) ++place;
+        return place;  // the CPU, and what does not fit, behind what does
+    };
+    std::stable_sort(choice.verdicts.begin(), choice.verdicts.end(),
+                     [&](const Verdict &a, const Verdict &b) {
+                         if ((a.place < 0) != (b.place < 0)) return b.place < 0;
+                         if (a.place != b.place) return a.place < b.place;
+                         if (a.accepted && b.accepted) return rank(a) < rank(b);
+                         return a.broken < b.broken;
+                     });
+}
+
+}  // namespace
+
+std::string kind_of(const Card &card, const Seat &seat)
+{
+    if (!seat.device.empty()) return seat.device.substr(0, seat.device.find(':'));
+    return std::string_view(card.info.vendor) == "nvidia" ? "cuda" : "";
+}
+
+Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count)
+{
+    detail::check_one(machine, situation, spec, count);
+    Choice choice;
+    std::vector<Contender> fitting;
+    judge_cards(machine, situation, spec, choice, fitting);
+    const Verdict cpu = judge_cpu(situation, spec);
+    choice.verdicts.push_back(cpu);
+    take_best(machine, situation, spec, count, fitting, cpu, choice);
+    if (choice.chosen.empty()) {
+        const bool lacks_set = fitting.size() >= static_cast<size_t>(count);
+        const std::string why = lacks_set ? detail::no_set(machine, situation, spec, fitting, count)
+                                          : detail::too_few(machine, situation, spec,
+                                                            choice.verdicts, fitting.size(), count);
+        if (cpu.accepted && count == 1) {
+            choice.chosen.push_back(kCpuCandidate);
+            if (spec.kind != kHostKind) choice.passed_over = why;
+        } else {
+            choice.problem = why;
+        }
+    }
+    choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
+    put_in_order(situation, choice, fitting);
+    return choice;
+}
+
+}  // namespace yoke

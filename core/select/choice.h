@@ -1,0 +1,117 @@
+// selection.h: which devices serve a spec best, decided from what is known of them.
+//
+// Nothing is read and nothing is opened here: a snapshot of the machine and a spec go in, a verdict for every device comes
+// out. Equal input gives equal output. Sets of at most kExactCards fitting devices are searched in full; of more, a set is
+// grown from each device in turn, each time by the one that fits best.
+#pragma once
+
+#include "core/machine/inventory.h"
+#include "core/select/spec.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+inline constexpr size_t kExactCards = 16;
+
+// What is known of a card beside the inventory.
+struct Seat {
+    std::string
+        device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
+    std::string
+        problem;       // why it cannot be used here, beyond what the inventory says; "" for nothing
+    std::string note;  // what must be done before it can be used; "" for nothing
+    int32_t holder = 0;  // the other process that holds its lease; -1: it cannot be named; 0: none
+};
+
+struct Situation {
+    std::vector<Seat> seats;  // of each card of the machine
+    std::string gpu_problem;  // why CUDA cannot be used; "" for nothing, or when it is not known
+    std::string cpu_problem;  // why the CPU may not be used; "" for nothing
+    int64_t cpu_free = -1, cpu_total = -1;  // bytes, -1: not known
+    bool cpu_first = false;                 // YOKE_PLATFORMS names it before any other kind
+};
+
+inline constexpr int kCpuCandidate = -1;
+
+struct Verdict {
+    int card = kCpuCandidate;  // index into Machine::cards
+    bool accepted = false;
+    int place = -1;         // among the chosen; -1: not one of them
+    int broken = 0;         // wishes that it does not meet
+    bool may_pass = false;  // all that is in its way may pass while one waits
+    std::string device;
+    std::string reason;  // why it was rejected, or what it has
+};
+
+struct Choice {
+    std::vector<Verdict> verdicts;  // the chosen first, then what else fits, then by broken wishes
+    std::vector<int> chosen;        // cards in order, kCpuCandidate for the CPU
+    std::string problem;            // why nothing, or not enough, fits; "" if it does
+    std::string passed_over;        // why no GPU fits where the CPU was chosen in its place
+    bool may_change = false;        // enough may fit later: memory, load, leases, who has it alone
+};
+
+// The best `count` devices. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for more
+// than one device where the spec names one.
+Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count);
+
+// "cuda", or "" for a card that no backend serves.
+std::string kind_of(const Card &card, const Seat &seat);
+
+// "0–3,5" of numbers in any order.
+std::string ranges_text(std::vector<int> numbers);
+
+namespace detail {
+
+// A device that fits, as the search sees it.
+struct Contender {
+    int card = 0;
+    bool leased = false;      // by another process
+    double link = 0;          // to the host, bytes per second, 0: not known
+    int64_t free_memory = 0;  // in steps, so that a driver's own page decides nothing
+    int load = 0;             // percent
+};
+
+// Bytes per second between the card and the host, from its link at its best; 0 where it is not known.
+double link_rate(const yoke_card_info &info);
+
+// Better ones first.
+bool is_before(const Contender &a, const Contender &b);
+
+// How well two cards are joined; greater is better, 0 where nothing is known.
+int join_quality(const Machine &machine, int a, int b);
+
+// Whether two cards may be in one set.
+bool go_together(const Machine &machine, const Spec &spec, int a, int b);
+
+// The best set of `count` that go together, in order; empty if there is none. `fitting` stands in order.
+std::vector<Contender> best_set(const Machine &machine, const Spec &spec,
+                                const std::vector<Contender> &fitting, size_t count);
+
+std::string lower_case(std::string_view text);
+
+// Whether a card is one that the spec means by number, UUID or address; true for a spec that names none.
+bool is_named(const Card &card, const Seat &seat, const Spec &spec);
+
+// Raises YOKE_E_VALUE for a spec that names one device and means several, or of which `count` were asked for.
+void check_one(const Machine &machine, const Situation &situation, const Spec &spec, int count);
+
+// "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)" where the spec goes by UUIDs.
+std::string name_of(const Machine &machine, const Situation &situation, const Spec &spec, int card);
+
+// Why no `count` of the fitting ones make a set, and the largest that do.
+std::string no_set(const Machine &machine, const Situation &situation, const Spec &spec,
+                   const std::vector<Contender> &fitting, int count);
+
+// Why fewer than `count` fit: every rejected device with its reason, of several equal ones once.
+std::string too_few(const Machine &machine, const Situation &situation, const Spec &spec,
+                    const std::vector<Verdict> &verdicts, size_t fitting, int count);
+
+// "; did you mean 'uuid:GPU-8932…'?" for a UUID or an address that no card has; "" where none is near.
+std::string nearest_card(const Machine &machine, const Situation &situation, const Spec &spec);
+
+}  // namespace detail
+
+}  // namespace yoke

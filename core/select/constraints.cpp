@@ -1,0 +1,103 @@
+#include "core/select/constraints.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace yoke {
+
+using detail::Against;
+
+std::string detail::lease_text(int32_t holder)
+{
+    return holder > 0 ? format("process %d holds its lease", holder)
+                      : std::string("another process holds its lease");
+}
+
+std::string detail::capability(const yoke_card_info &info)
+{
+    return format("%d.%d", info.cc_major, info.cc_minor);
+}
+
+namespace {
+
+using detail::capability, detail::lease_text;
+
+void check_memory(const yoke_card_info &info, const char *what, int64_t has, int64_t wanted,
+                  bool passes, Against &against)
+{
+    if (wanted < 0 || has >= wanted) return;
+    const std::string asked = ", " + bytes_text(wanted) + " was asked for";
+    const std::string reason = has < 0 ? std::string("its ") + what + " memory is not known" +
+                                             (info.asleep == 1 ? " while it is asleep" : "") + asked
+                                       : bytes_text(has) + " of " + what + " memory" + asked;
+    against.add(reason, 1, passes);
+}
+
+void check_capability(const yoke_card_info &info, const Spec &spec, Against &against)
+{
+    if (spec.min_cc < 0 || 10 * info.cc_major + info.cc_minor >= spec.min_cc) return;
+    const std::string wanted = format("%d.%d", spec.min_cc / 10, spec.min_cc % 10);
+    if (info.cc_major < 0)
+        against.add("its compute capability is not known, at least " + wanted + " was asked for");
+    else
+        against.add("compute capability " + capability(info) + ", at least " + wanted +
+                    " was asked for");
+}
+
+void check_load(const yoke_card_info &info, const Spec &spec, Against &against)
+{
+    if (spec.max_util < 0 || info.utilization <= spec.max_util) return;
+    const std::string wanted = format("at most %g %% was asked for", 100 * spec.max_util);
+    if (std::isnan(info.utilization)) {
+        // Nobody can work on a card that is asleep.
+        if (info.asleep != 1) against.add("its utilization is not known, " + wanted);
+    } else {
+        against.add_passing(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
+    }
+}
+
+int computing_processes(const Card &card)
+{
+    int count = 0;
+    for (const yoke_card_process &process : card.processes) count += process.compute == 1;
+    return std::max(count, std::max(0, card.info.hidden_processes));
+}
+
+void check_excluded(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+{
+    const yoke_card_info &info = card.info;
+    const auto excluded = [&](Spec::Exclude what) { return (spec.exclude & what) != 0; };
+    if (excluded(Spec::kEgpu) && info.is_egpu == 1)
+        against.add("it is an external GPU, and exclude=egpu");
+    if (excluded(Spec::kDisplay) && info.display == 1)
+        against.add("a display is attached to it, and exclude=display");
+    if (excluded(Spec::kMig) && info.kind == YOKE_CARD_MIG)
+        against.add("it is a MIG instance, and exclude=mig");
+    if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
+        against.add("it is part of the processor's chip, and exclude=integrated");
+    if (excluded(Spec::kBusy) && computing_processes(card) > 0)
+        against.add_passing(
+            format("%d processes compute on it, and exclude=busy", computing_processes(card)));
+    if ((excluded(Spec::kLeased) || spec.lease) && seat.holder)
+        against.add_passing(lease_text(seat.holder) +
+                            (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
+}
+
+}  // namespace
+
+void detail::check_wishes(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+{
+    const yoke_card_info &info = card.info;
+    // Others may free some, and a card may wake up; more than there is in all will never be free.
+    const bool could_have = info.memory_total < 0 || spec.min_free <= info.memory_total;
+    const bool passes = info.memory_free < 0 ? info.asleep == 1 : could_have;
+    check_memory(info, "free", info.memory_free, spec.min_free, passes, against);
+    check_memory(info, "total", info.memory_total, spec.min_memory, false, against);
+    check_capability(card.info, spec, against);
+    check_load(card.info, spec, against);
+    check_excluded(card, seat, spec, against);
+}
+
+}  // namespace yoke

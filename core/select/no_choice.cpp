@@ -1,0 +1,126 @@
+// Why nothing fits a spec, in words: behind selection.h.
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "core/select/choice.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+std::string joined_how(const Spec &spec)
+{
+    const char *const words[] = {"", "joined by NVLink", "behind one PCI Express switch",
+                                 "of one NUMA node"};
+    std::string text = words[static_cast<int>(spec.same)];
+    if (spec.homogeneous) text += (text.empty() ? "" : " and ") + std::string("alike");
+    return text;
+}
+
+// "7" of "cuda:7"; -1 where a name ends in no number.
+int number_of_device(const std::string &device)
+{
+    const size_t colon = device.rfind(':');
+    const bool is_one = colon != device.npos && colon + 1 < device.size() &&
+                        device.find_first_not_of("0123456789", colon + 1) == device.npos;
+    return is_one ? atoi(device.c_str() + colon + 1) : -1;
+}
+
+// Cards of one name that share a reason, by their devices where each has a number: "8 × NVIDIA H200 (cuda:0–7)".
+std::string names_of(const Machine &machine, const Situation &situation, const Spec &spec,
+                     const std::vector<int> &cards)
+{
+    std::vector<std::string> names;
+    std::vector<int> numbers;
+    std::string kind;
+    bool is_range = cards.size() > 1 && spec.form == Spec::Form::kAuto;
+    for (const int card : cards) {
+        names.push_back(detail::name_of(machine, situation, spec, card));
+        if (card == kCpuCandidate) {
+            is_range = false;
+            continue;
+        }
+        const std::string &device = situation.seats[static_cast<size_t>(card)].device;
+        numbers.push_back(number_of_device(device));
+        is_range &= numbers.back() >= 0 &&
+                    std::string_view(machine.cards[static_cast<size_t>(card)].info.name) ==
+                        machine.cards[static_cast<size_t>(cards[0])].info.name;
+        kind = device.substr(0, device.rfind(':'));
+    }
+    if (!is_range) return join(names);
+    return format("%zu × %s (%s:%s)", cards.size(),
+                  machine.cards[static_cast<size_t>(cards[0])].info.name, kind.c_str(),
+                  ranges_text(numbers).c_str());
+}
+
+// Every rejected device with its reason, each reason once.
+std::string rejections(const Machine &machine, const Situation &situation, const Spec &spec,
+                       const std::vector<Verdict> &verdicts)
+{
+    std::vector<std::pair<std::string, std::vector<int>>> groups;
+    for (const Verdict &verdict : verdicts) {
+        if (verdict.accepted) continue;
+        const auto known = std::find_if(groups.begin(), groups.end(), [&](const auto &group) {
+            return group.first == verdict.reason;
+        });
+        if (known == groups.end())
+            groups.push_back({verdict.reason, {verdict.card}});
+        else
+            known->second.push_back(verdict.card);
+    }
+    std::vector<std::string> all;
+    for (const auto &[reason, cards] : groups)
+        all.push_back(names_of(machine, situation, spec, cards) + ": " + reason);
+    return join(all, "; ");
+}
+
+}  // namespace
+
+std::string detail::no_set(const Machine &machine, const Situation &situation, const Spec &spec,
+                           const std::vector<Contender> &fitting, int count)
+{
+    std::string text =
+        format("%zu devices fit, but no %d of them are ", fitting.size(), count) + joined_how(spec);
+    for (size_t fewer = static_cast<size_t>(count) - 1; fewer > 0; --fewer) {
+        const auto set = detail::best_set(machine, spec, fitting, fewer);
+        if (set.empty()) continue;
+        if (fewer == 1) return count == 2 ? text : text + ", nor any two";
+        std::vector<std::string> names;
+        for (const Contender &each : set)
+            names.push_back(detail::name_of(machine, situation, spec, each.card));
+        return text + format("; n=%zu would do: ", fewer) + join(names);
+    }
+    return text;
+}
+
+std::string detail::too_few(const Machine &machine, const Situation &situation, const Spec &spec,
+                            const std::vector<Verdict> &verdicts, size_t fitting, int count)
+{
+    const bool no_cards = machine.cards.empty();
+    const std::string rejected = rejections(machine, situation, spec, verdicts);
+    std::string text = fitting == 0
+                           ? (count == 1 ? "no device fits" : "none of them fits")
+                           : format("only %zu of the %d that are wanted fit", fitting, count);
+    if (no_cards) text += "; this machine shows no GPU";
+    if (no_cards && !situation.gpu_problem.empty())
+        text += ", and CUDA says: " + situation.gpu_problem;
+    text += detail::nearest_card(machine, situation, spec);
+    return text + (rejected.empty() ? "" : ": " + rejected);
+}
+
+std::string ranges_text(std::vector<int> numbers)
+{
+    std::sort(numbers.begin(), numbers.end());
+    std::string text;
+    for (size_t i = 0; i < numbers.size();) {
+        size_t end = i + 1;
+        while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+        text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+        if (end - i > 1) text += (end - i > 2 ? "–" : ",") + std::to_string(numbers[end - 1]);
+        i = end;
+    }
+    return text;
+}
+
+}  // namespace yoke

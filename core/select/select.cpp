@@ -1,0 +1,400 @@
+#include "core/select/select.h"
+
+#include "core/backend/registry.h"
+#include "core/base/config.h"
+#include "core/base/config_readers.h"
+#include "core/base/log.h"
+#include "core/base/thread_state.h"
+#include "core/select/candidates.h"
+#include "core/device/kinds.h"
+#include "core/select/lease.h"
+#include "core/machine/visibility.h"
+
+#include <time.h>
+#include <algorithm>
+#include <chrono>
+
+namespace yoke {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<Device *> process_default{nullptr};
+Once default_once;
+
+// What stands in for the default while a kind is switched off: chosen once, not for each tensor.
+struct StandIn {
+    Mutex mutex{LockRank::kOther};
+    Device *device = nullptr;
+    const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
+    uint64_t changes = 0;        // disabled_changes() before it was chosen
+};
+// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+StandIn &now = *new StandIn;
+
+// The one that was chosen under the same conditions, or nullptr.
+Device *stand_in_for(const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    return now.spec == spec && now.changes == changes ? now.device : nullptr;
+}
+
+Device &stand_in(Device &device, const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    now.device = &device;
+    now.spec = spec;
+    now.changes = changes;
+    return device;
+}
+
+struct Told {
+    Mutex mutex{LockRank::kOther};
+    std::vector<std::string> all;
+};
+// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+Told &told = *new Told;
+
+// True the first time that it is asked for a text.
+bool is_new(const std::string &text)
+{
+    const std::lock_guard lock(told.mutex);
+    if (std::find(told.all.begin(), told.all.end(), text) != told.all.end()) return false;
+    // A text may hold what changes from call to call; a process that lives for months must not keep them all.
+    constexpr size_t kMost = 256;
+    if (told.all.size() == kMost) told.all.erase(told.all.begin());
+    told.all.push_back(text);
+    return true;
+}
+
+// The doctor's check for this machine's GPUs in words, "" where there is no NVIDIA GPU to be expected anything of.
+std::string doctor_text(const std::string &check)
+{
+    return check.empty() ? "" : "; the doctor's check '" + check + "' looks into it: yoke doctor";
+}
+
+std::string look_for_check()
+{
+    try {
+        return doctor_check(take_inventory());
+    } catch (const Error &error) {
+        log(LogLevel::kDebug, "no inventory: %s", error.what());
+        return "";
+    }
+}
+
+// Says once for each kind why it is not used: aloud where a device of it was to be expected.
+void tell_skipped(const std::string &kind, const std::string &reason)
+{
+    if (!is_new("kind " + kind + ": " + reason)) return;
+    const std::string check =
+        kind == "cuda" && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
+    const bool has_devices = why_unavailable(kind)[0] == '\0';
+    const bool expected = has_devices || is_defect(kind) || !check.empty();
+    const bool names_check = reason.find("yoke doctor") != std::string::npos;
+    log(expected ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s%s",
+        kind.c_str(), reason.c_str(), names_check ? "" : doctor_text(check).c_str());
+}
+
+Device &cpu_device()
+{
+    return *devices_of(kHostKind).front();
+}
+
+// The same for what a spec found: a wish that nothing meets is no fault of a machine whose cards serve.
+std::string doctor_text(const Candidates &all)
+{
+    return has_usable_gpu(all) ? "" : doctor_text(doctor_check(all.machine));
+}
+
+// A GPU was welcome and none fits: said once for each spec, unless the spec wants silence.
+void tell_fallback(const Spec &spec, const Candidates &all, const std::string &why)
+{
+    if (spec.fallback == Spec::Fallback::kSilent || !is_new("spec " + spec.text)) return;
+    log(LogLevel::kWarn, "device spec '%s' takes the cpu: %s%s", spec.text.c_str(), why.c_str(),
+        doctor_text(all).c_str());
+}
+
+std::string card_name(const Candidates &all, int card)
+{
+    const yoke_card_info &info = all.machine.cards[static_cast<size_t>(card)].info;
+    const std::string &device = all.situation.seats[static_cast<size_t>(card)].device;
+    return device + " (" + info.name + (*info.uuid ? ", " : "") + info.uuid + ")";
+}
+
+// Whether a device that was chosen still answers.
+void check_present(const Spec &spec, const Candidates &all, int card, Device &device)
+{
+    uint64_t free_now = 0, total = 0;
+    const yoke_status status = device.backend->mem_info
+                                   ? device.backend->mem_info(device.handle, &free_now, &total)
+                                   : YOKE_OK;
+    if (status == YOKE_OK) return;
+    const std::string why = take_backend_error(status, "mem_info");
+    fail(status == YOKE_E_DEVICE_LOST ? status : YOKE_E_UNAVAILABLE,
+         "device spec '%s': %s was chosen and no longer answers: %s; choose again, or run `yoke "
+         "doctor`",
+         spec.text.c_str(), card_name(all, card).c_str(), why.c_str());
+}
+
+// Leases that this call has taken, given up again unless they are kept.
+class Leases {
+public:
+    ~Leases()
+    {
+        for (const std::string &key : taken_) return_lease(key);
+    }
+    // In one order everywhere, so that of two that want the same cards one gets them all. Gives the one that another has;
+    // "" for none.
+    std::string take(std::vector<std::string> keys)
+    {
+        std::sort(keys.begin(), keys.end());
+        taken_.reserve(keys.size());  // what is taken can be noted
+        for (std::string &key : keys) {
+            if (!take_lease(key)) return key;
+            taken_.push_back(std::move(key));
+        }
+        return "";
+    }
+    void keep() { taken_.clear(); }
+
+private:
+    std::vector<std::string> taken_;
+};
+
+// A lease that could not be taken counts as held, whatever a look at it says: a lock that is shared shows to no look.
+void mark_held(Candidates &all, const std::string &key)
+{
+    for (size_t i = 0; i < all.machine.cards.size(); ++i) {
+        int32_t &holder = all.situation.seats[i].holder;
+        if (lease_key(all.machine.cards[i].info) == key && !holder) holder = -1;
+    }
+}
+
+// The devices of a choice, leased where that was asked for; empty if another process was faster, which `all` says then.
+std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &choice)
+{
+    Leases leases;
+    std::vector<Device *> devices;
+    std::vector<std::string> keys;
+    for (const int card : choice.chosen) {
+        if (card == kCpuCandidate) {
+            devices.push_back(&cpu_device());
+            continue;
+        }
+        devices.push_back(all.devices[static_cast<size_t>(card)]);
+        keys.push_back(lease_key(all.machine.cards[static_cast<size_t>(card)].info));
+    }
+    if (spec.lease) {
+        warn_of_private_leases(all.machine.fact("container"));
+        if (const std::string taken = leases.take(keys); !taken.empty()) {
+            mark_held(all, taken);
+            return {};
+        }
+    }
+    for (size_t i = 0; i < devices.size(); ++i)
+        if (choice.chosen[i] != kCpuCandidate)
+            check_present(spec, all, choice.chosen[i], *devices[i]);
+    if (!choice.passed_over.empty()) tell_fallback(spec, all, choice.passed_over);
+    leases.keep();
+    return devices;
+}
+
+[[noreturn]] void fail_nothing_fits(const Spec &spec, const Candidates &all, const Choice &choice)
+{
+    const std::string doctor = doctor_text(all);
+    if (is_forked_child() && spec.kind != kHostKind)
+        fail(YOKE_E_FORKED, "device spec '%s': %s", spec.text.c_str(), choice.problem.c_str());
+    if (spec.wait > 0 && choice.may_change)
+        fail(YOKE_E_TIMEOUT, "device spec '%s': nothing fitted within %g s: %s%s",
+             spec.text.c_str(), spec.wait, choice.problem.c_str(), doctor.c_str());
+    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s%s", spec.text.c_str(), choice.problem.c_str(),
+         spec.wait > 0 ? "; no waiting changes that" : "", doctor.c_str());
+}
+
+// Between two looks: seldom enough to cost nothing, in steps that a signal or the end of the wait cuts short.
+void pause(Clock::time_point end, int looks)
+{
+    for (int steps = std::min(looks, 10); steps > 0 && Clock::now() < end; --steps) {
+        const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - Clock::now());
+        const timespec step{0, std::clamp<long>(left.count(), 0, 100'000'000)};
+        if (nanosleep(&step, nullptr) != 0) return;
+    }
+}
+
+std::vector<Device *> select(const Spec &spec, int count)
+{
+    const auto wait = std::chrono::duration<double>(spec.wait);
+    const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+    for (int looks = 1;; ++looks) {
+        Candidates all = find_candidates(spec, true);
+        Choice choice = choose(all.machine, all.situation, spec, count);
+        const bool in_time = Clock::now() < end;
+        const auto waits = [&] { return in_time && choice.may_change; };
+        // Each time that another process was faster one card fewer fits.
+        while (choice.problem.empty() && (choice.passed_over.empty() || !waits())) {
+            const std::vector<Device *> devices = settle(spec, all, choice);
+            if (!devices.empty()) return devices;
+            choice = choose(all.machine, all.situation, spec, count);
+        }
+        if (!waits()) fail_nothing_fits(spec, all, choice);
+        pause(end, looks);
+    }
+}
+
+// The best device of a kind, or nullptr and why there is none. A kind that the user named must serve.
+Device *best_of_kind(const Spec &spec, const std::string &kind, std::string &reason)
+{
+    reason = why_unavailable(kind);
+    if (!reason.empty()) return nullptr;
+    if (kind == kHostKind) return &cpu_device();
+    Spec of_kind = spec;
+    of_kind.kind = kind;
+    try {
+        return select(of_kind, 1).front();
+    } catch (const Error &error) {
+        const bool is_state =
+            error.status() == YOKE_E_UNAVAILABLE || error.status() == YOKE_E_DEVICE_LOST;
+        if (!is_state || platforms().named) throw;
+        reason = error.what();
+        return nullptr;
+    }
+}
+
+// The first kind that works, and of its devices the best one.
+Device &open_auto(const Spec &spec)
+{
+    std::string reasons, reason;
+    for (const std::string &kind : platforms().kinds) {
+        if (Device *device = best_of_kind(spec, kind, reason)) return *device;
+        tell_skipped(kind, reason);
+        reasons += (reasons.empty() ? "" : "; ") + kind + ": " + reason;
+    }
+    fail(YOKE_E_UNAVAILABLE, "device spec 'auto': no device can be used: %s", reasons.c_str());
+}
+
+Device &open_indexed(const Spec &spec)
+{
+    const std::vector<Device *> &devices = devices_of(spec.kind);
+    if (static_cast<size_t>(spec.index) >= devices.size())
+        fail(YOKE_E_UNAVAILABLE, "device spec '%s': there is no such device; the last one is %s",
+             spec.text.c_str(), devices.back()->name.c_str());
+    return *devices[static_cast<size_t>(spec.index)];
+}
+
+// A platform that the user named must work before anything is chosen.
+void check_named_platforms()
+{
+    const Platforms chosen = platforms();
+    if (!chosen.named) return;
+    for (const std::string &kind : chosen.kinds)
+        if (!is_disabled(kind)) return static_cast<void>(devices_of(kind));
+}
+
+}  // namespace
+
+Device &open_device(std::string_view text)
+{
+    warn_of_late_changes();
+    warn_of_late_cuda_variables();
+    const Spec spec = parse_spec_of_one(text);
+    switch (spec.form) {
+        case Spec::Form::kKind:
+            return *devices_of(spec.kind).front();
+        case Spec::Form::kIndex:
+            return open_indexed(spec);
+        default:
+            break;
+    }
+    check_named_platforms();
+    const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
+    return is_plain ? open_auto(spec) : *select(spec, 1).front();
+}
+
+std::vector<Device *> select_devices(std::string_view text, int32_t count)
+{
+    warn_of_late_changes();
+    warn_of_late_cuda_variables();
+    const Spec spec = parse_spec(text);
+    if (count > 0 && spec.count > 0 && count != spec.count)
+        fail(YOKE_E_VALUE,
+             "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
+             spec.text.c_str(), spec.count, count);
+    const int wanted = std::max({count, spec.count, 1});
+    check_named_platforms();
+    const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
+    if (is_plain && wanted == 1) return {&open_auto(spec)};
+    // Whoever opens "cuda" gets the first one, and means the same here.
+    if (spec.form == Spec::Form::kKind && wanted == 1) return {devices_of(spec.kind).front()};
+    return select(spec, wanted);
+}
+
+static Error of_variable(const Error &error, std::string_view spec)
+{
+    return Error(error.status(),
+                 format("YOKE_DEVICE is '%s': %s", std::string(spec).c_str(), error.what()),
+                 error.native_code());
+}
+
+static const bool is_read = [] {
+    set_config_reader("YOKE_DEVICE", [](std::string_view text) {
+        try {
+            parse_spec_of_one(text);
+        } catch (const Error &error) {
+            throw of_variable(error, text);
+        }
+    });
+    return true;
+}();
+
+// What the configuration says now. Only looked at, so that a host may still choose another after a failure.
+static Device &open_configured()
+{
+    const char *spec = peek_config("YOKE_DEVICE");
+    try {
+        return open_device(spec ? spec : "auto");
+    } catch (const Error &error) {
+        if (!spec) throw;
+        // What reads all of the configuration names the variable itself.
+        if (std::string_view(error.what()).rfind("YOKE_DEVICE is ", 0) == 0) throw;
+        throw of_variable(error, spec);
+    }
+}
+
+// Whether a kind that could be used is switched off, so that what is found now is no default for the time after.
+static bool lacks_kind()
+{
+    const std::vector<std::string> kinds = platforms().kinds;
+    return std::any_of(kinds.begin(), kinds.end(),
+                       [](const std::string &kind) { return is_disabled(kind); });
+}
+
+Device &current_device()
+{
+    if (Device *device = thread_state().device) return *device;
+    Device *known = process_default.load(std::memory_order_acquire);
+    if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
+    const uint64_t changes = disabled_changes();
+    if (changes > 0) {
+        const char *spec = peek_config("YOKE_DEVICE");
+        if (Device *device = stand_in_for(spec, changes)) return *device;
+        // For as long as the default's kind is switched off, or one that might have given the default.
+        if (known || lacks_kind()) return stand_in(open_configured(), spec, changes);
+    }
+    // By one thread: of two that lease different devices one would keep a lease that nobody uses.
+    default_once.run("the default device", [] {
+        Device &found = open_configured();
+        config("YOKE_DEVICE");
+        process_default.store(&found, std::memory_order_release);
+    });
+    return *process_default.load(std::memory_order_acquire);
+}
+
+void set_current_device(Device &device)
+{
+    check_usable(device);
+    thread_state().device = &device;
+}
+
+}  // namespace yoke

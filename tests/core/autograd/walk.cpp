@@ -1,0 +1,219 @@
+// Walking the tape over nodes that no op makes: order, many edges, missing gradients, freeing, errors on the way.
+#include "core/autograd/backward.h"
+
+#include "core/ops/ops.h"
+#include "tests/core/expect_error.h"
+
+#include <functional>
+#include <vector>
+
+namespace yoke {
+
+using test::expect_error;
+
+namespace {
+
+Tensor number(double value, bool requires_grad = false)
+{
+    Tensor x = ops::full({}, value, YOKE_F64);
+    if (requires_grad) set_requires_grad(*x, true);
+    return x;
+}
+
+double value_of(const Tensor &x)
+{
+    double value = 0;
+    copy_to_host(*x, &value, sizeof value, "a test");
+    return value;
+}
+
+// A node with any number of edges that hands its gradient to each, and notes what happens to it.
+class ProbeNode final : public Node {
+public:
+    ProbeNode(const char *name, std::vector<Edge> edges, int outputs, std::vector<std::string> &log)
+        : name_(name), edges_(std::move(edges)), outputs_(outputs), log_(log)
+    {
+    }
+    ~ProbeNode() override { log_.push_back(std::string("free ") + name_); }
+    const char *name() const noexcept override { return name_; }
+    int output_count() const noexcept override { return outputs_; }
+    std::span<const Edge> edges() const noexcept override { return edges_; }
+    void release_saved() noexcept override { log_.push_back(std::string("release ") + name_); }
+    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
+    {
+        log_.push_back(name_);
+        if (action)
+            action(gradients, out);
+        else
+            for (Tensor &one : out) one = gradients[0];
+    }
+
+    std::function<void(std::span<Tensor>, std::span<Tensor>)> action;
+
+private:
+    const char *name_;
+    std::vector<Edge> edges_;
+    int outputs_;
+    std::vector<std::string> &log_;
+};
+
+Edge edge_to(const Tensor &x)
+{
+    return {Ref<Node>::share(node_of(*x)), x->output_index};
+}
+
+struct Made {
+    Tensor tensor;
+    ProbeNode *node;
+};
+
+// A number that `name` has made of the given ones.
+Made made_by(const char *name, std::vector<Edge> edges, std::vector<std::string> &log,
+             int outputs = 1, int output = 0)
+{
+    auto *node = new ProbeNode(name, std::move(edges), outputs, log);
+    Tensor x = number(0);
+    set_node(*x, Ref<Node>::adopt(node), static_cast<uint32_t>(output));
+    return {x, node};
+}
+
+void go_back(const Tensor &x, bool retain = false)
+{
+    yoke_tensor *root = x.get();
+    backward({&root, 1}, {}, retain);
+}
+
+using Log = std::vector<std::string>;
+
+}  // namespace
+
+TEST(Walk, NodesRunYoungestFirstAndOnceEach)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log), b = made_by("b", {edge_to(a.tensor)}, log);
+    Made c = made_by("c", {edge_to(a.tensor)}, log);
+    Made d = made_by("d", {edge_to(b.tensor), edge_to(c.tensor), edge_to(a.tensor)}, log);
+    go_back(d.tensor, true);
+    EXPECT_EQ(log, (Log{"d", "c", "b", "a"}));
+    EXPECT_EQ(value_of(grad_of(*x, "a test")), 3) << "three ways from d to a";
+}
+
+TEST(Walk, ANodeOfManyEdgesGivesEachItsGradient)
+{
+    Log log;
+    std::vector<Tensor> leaves;
+    std::vector<Edge> edges;
+    for (int i = 0; i < 40; ++i) {
+        leaves.push_back(number(i, true));
+        edges.push_back(i % 5 == 4 ? Edge{} : edge_to(leaves.back()));  // some inputs want none
+    }
+    Made root = made_by("root", edges, log);
+    go_back(root.tensor);
+    for (size_t i = 0; i < leaves.size(); ++i)
+        EXPECT_EQ(grad_of(*leaves[i], "a test").present(), i % 5 != 4) << i;
+}
+
+TEST(Walk, AGradientThatIsMissingMeansZeroAndStopsThere)
+{
+    Log log;
+    const Tensor x = number(1, true), y = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log),
+         root = made_by("root", {edge_to(a.tensor), edge_to(y)}, log);
+    root.node->action = [](std::span<Tensor> in, std::span<Tensor> out) { out[1] = in[0]; };
+    go_back(root.tensor);
+    EXPECT_EQ(log, (Log{"root", "release root"}));
+    EXPECT_FALSE(grad_of(*x, "a test").present());
+    EXPECT_TRUE(grad_of(*y, "a test").present());
+}
+
+TEST(Walk, OfSeveralResultsOnlyThoseUsedHaveAGradient)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    Made pair = made_by("pair", {edge_to(x)}, log, 3, 2);
+    std::vector<bool> seen;
+    pair.node->action = [&seen](std::span<Tensor> in, std::span<Tensor> out) {
+        for (const Tensor &one : in) seen.push_back(one.present());
+        out[0] = in[2];
+    };
+    go_back(pair.tensor);
+    EXPECT_EQ(seen, (std::vector<bool>{false, false, true}));
+}
+
+TEST(Walk, SavedTensorsAreFreedRightBehindTheirNode)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log), b = made_by("b", {edge_to(a.tensor)}, log);
+    go_back(b.tensor);
+    EXPECT_EQ(log, (Log{"b", "release b", "a", "release a"}));
+}
+
+TEST(Walk, ANodeThatRaisesStopsTheWalkAndLeavesNothingBehind)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    const int64_t before = live_tensor_count();
+    {
+        Made a = made_by("a", {edge_to(x)}, log), b = made_by("b", {edge_to(a.tensor)}, log);
+        a.node->action = [](std::span<Tensor>, std::span<Tensor>) {
+            fail(YOKE_E_STATE, "a does not want to");
+        };
+        expect_error(YOKE_E_STATE, {"a does not want to"}, [&] { go_back(b.tensor); });
+        EXPECT_TRUE(grad_enabled()) << "the mode is the caller's again";
+    }
+    EXPECT_FALSE(grad_of(*x, "a test").present());
+    EXPECT_EQ(live_tensor_count(), before);
+    EXPECT_EQ(log.back(), "free a");
+}
+
+TEST(Walk, GradRunsNoNodeThatLeadsToNoInput)
+{
+    Log log;
+    const Tensor x = number(1, true), y = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log), b = made_by("b", {edge_to(y)}, log);
+    Made root = made_by("root", {edge_to(a.tensor), edge_to(b.tensor)}, log);
+    yoke_tensor *outputs[] = {root.tensor.get()}, *inputs[] = {a.tensor.get()};
+    const std::vector<Tensor> grads = gradients(outputs, {}, inputs, true);
+    EXPECT_EQ(value_of(grads[0]), 1);
+    EXPECT_EQ(log, (Log{"root"}));
+    EXPECT_FALSE(grad_of(*x, "a test").present());
+    EXPECT_FALSE(grad_of(*y, "a test").present());
+}
+
+TEST(Walk, AnInputThatIsAlsoAnOutputAndOneThatStandsTwiceEachGetTheirOwn)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log);
+    yoke_tensor *outputs[] = {a.tensor.get()}, *inputs[] = {a.tensor.get(), x.get(), x.get()};
+    const std::vector<Tensor> grads = gradients(outputs, {}, inputs, true);
+    for (const Tensor &grad : grads) EXPECT_EQ(value_of(grad), 1);
+    EXPECT_FALSE(shares_memory(*grads[1], *grads[2]));
+    EXPECT_FALSE(shares_memory(*grads[0], *grads[1]));
+}
+
+TEST(Walk, AChainOfAMillionNodesIsFreedWithoutRecursion)
+{
+    Log log;
+    log.reserve(1'000'001);
+    Tensor x = number(1, true);
+    for (int i = 0; i < 1'000'000; ++i) x = made_by("link", {edge_to(x)}, log).tensor;
+    log.clear();
+    x = Tensor();
+    EXPECT_EQ(log.size(), 1'000'000u);
+}
+
+TEST(Walk, TwoRootsOfOneGraphAddTheirGradients)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log), b = made_by("b", {edge_to(a.tensor)}, log);
+    yoke_tensor *roots[] = {a.tensor.get(), b.tensor.get(), b.tensor.get()};
+    backward(roots, {}, false);
+    EXPECT_EQ(value_of(grad_of(*x, "a test")), 3);
+    EXPECT_EQ(log, (Log{"b", "release b", "a", "release a"}));
+}
+
+}  // namespace yoke
