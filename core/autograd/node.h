@@ -99,7 +99,7 @@ public:
     NoAutocast &operator=(const NoAutocast &) = delete;
 
 private:
-    void *const before_;
+    Autocast *const before_;
 };
 
 // ---- Leaves ------------------------------------------------------------------------------------------

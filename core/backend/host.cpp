@@ -2,6 +2,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/lent.h"
 #include "core/base/log.h"
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 #include <string>
 
 namespace yoke::detail {
-
-ScratchHooks scratch_hooks{};
 
 namespace {
 
@@ -37,14 +36,12 @@ const char *host_config(const char *key)
 
 yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, void **out)
 {
-    if (!scratch_hooks.alloc)
-        return set_backend_error(YOKE_E_STATE, 0, "scratch memory is not there yet");
-    return scratch_hooks.alloc(device, bytes, stream, out);
+    return lent.alloc_scratch(device, bytes, stream, out);
 }
 
 void host_scratch_free(void *device, void *pointer, void *stream)
 {
-    if (scratch_hooks.free) scratch_hooks.free(device, pointer, stream);
+    lent.free_scratch(device, pointer, stream);
 }
 
 // Unreadable counts were refused when the backend opened; what is left is a thread without memory.

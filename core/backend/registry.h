@@ -47,13 +47,6 @@ Platforms platforms();
 std::string join(const std::vector<std::string> &words, const char *between = ", ");
 
 namespace detail {
-// What host->scratch_alloc and host->scratch_free do; core/memory puts itself here.
-struct ScratchHooks {
-    yoke_status (*alloc)(void *device, uint64_t bytes, void *stream, void **out);
-    void (*free)(void *device, void *pointer, void *stream);
-};
-extern ScratchHooks scratch_hooks;
-
 // The table that every backend is given.
 const yoke_host &host_table() noexcept;
 

@@ -1,5 +1,7 @@
 #include "core/base/cgroup.h"
 
+#include "core/base/text.h"
+
 #include "core/base/config.h"
 
 #include <algorithm>
@@ -63,14 +65,6 @@ Groups::Memory memory_of(const std::string &folder, bool version2)
 }
 
 }  // namespace
-
-std::string file_text(const std::string &path)
-{
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 Groups Groups::of_process()
 {

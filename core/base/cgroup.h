@@ -34,7 +34,4 @@ private:
               const std::function<void(const std::string &folder, bool version2)> &visit) const;
 };
 
-// The whole of a file, "" if there is none.
-std::string file_text(const std::string &path);
-
 }  // namespace yoke

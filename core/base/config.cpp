@@ -3,6 +3,7 @@
 #include "core/base/config_readers.h"
 
 #include "core/base/error.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 
 #include <unistd.h>
@@ -118,9 +119,7 @@ struct State {
         return kept.emplace_back(text).c_str();
     }
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
-// outlive static destructors.
-State &state = *new State;
+State &state = immortal<State>();
 
 size_t index_of(std::string_view key) noexcept
 {

@@ -51,9 +51,8 @@ std::vector<std::string> split_list(std::string_view text);
 // The one of `words` that was probably meant by `text`, or nullptr if none is near.
 const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
 
-// Threads for CPU work of the calling thread: its own setting (ThreadState::host_threads, which the
-// library's workers use), else set_num_threads, YOKE_NUM_THREADS, OMP_NUM_THREADS, the cgroup quota,
-// the cores it may run on.
+// Threads for CPU work: set_num_threads, else YOKE_NUM_THREADS, OMP_NUM_THREADS, the
+// cgroup quota, the cores it may run on.
 int32_t num_threads();
 
 // For the whole process; 0: back to the default. Raises YOKE_E_VALUE below 0 and above 1024.

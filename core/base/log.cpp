@@ -1,6 +1,7 @@
 #include "core/base/log.h"
 
 #include "core/base/config.h"
+#include "core/base/immortal.h"
 #include "core/base/locale.h"
 #include "core/base/refcount.h"
 
@@ -51,9 +52,7 @@ struct State {
     Ref<Sinks> sinks;
     std::atomic<int64_t> last_id{kHostProgram};
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
-// outlive static destructors.
-State &state = *new State;
+State &state = immortal<State>();
 
 // So that a library that nobody listens to takes no lock.
 std::atomic<bool> listened{false};

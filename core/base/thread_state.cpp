@@ -1,5 +1,7 @@
 #include "core/base/thread_state.h"
 
+#include "core/base/lent.h"
+
 #include <pthread.h>
 #include <cstdlib>
 #include <new>
@@ -8,10 +10,6 @@
 namespace yoke::detail {
 
 constinit thread_local ThreadState *current __attribute__((tls_model("initial-exec"))) = nullptr;
-void (*drop_graph)(void *graph) = nullptr;
-void (*drop_autocast)(void *region) = nullptr;
-void (*drop_memory_cache)(void *cache) = nullptr;
-void (*drop_stream)(yoke_stream *stream) = nullptr;
 
 namespace {
 
@@ -21,14 +19,13 @@ void end_of_thread(void *pointer)
     // The key's destructors run in any order, and what is let go of here works through the thread's state.
     current = state;
     // Nobody else could end its capture; and with it goes the owner of the thread's memory.
-    if (state->graph && drop_graph) drop_graph(state->graph);
-    if (void *region = std::exchange(state->autocast, nullptr); region && drop_autocast)
-        drop_autocast(region);
+    if (state->graph) lent.drop_graph(state->graph);
+    if (Autocast *region = std::exchange(state->autocast, nullptr)) lent.drop_autocast(region);
     // Taken out first: what drops the cache may look here for one to empty.
-    void *cache = std::exchange(state->memory_cache, nullptr);
-    if (cache && drop_memory_cache) drop_memory_cache(cache);
+    if (ThreadCache *cache = std::exchange(state->memory_cache, nullptr))
+        lent.drop_memory_cache(cache);
     for (yoke_stream *&stream : state->streams)
-        if (stream && drop_stream) drop_stream(std::exchange(stream, nullptr));
+        if (stream) lent.drop_stream(std::exchange(stream, nullptr));
     state->pool.clear();
     current = nullptr;
     free(state);

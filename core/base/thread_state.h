@@ -11,6 +11,11 @@ struct yoke_stream;
 
 namespace yoke {
 
+class Autocast;      // core/ops/autocast.h
+class BlockOwner;    // core/memory/owner.h
+class Graph;         // core/ops/graph.h
+struct ThreadCache;  // core/memory/blocks.h
+
 struct ErrorRecord {
     yoke_error error;
     char call[64];
@@ -29,19 +34,18 @@ inline constexpr int kStreamDevices = 64;
 
 struct ThreadState {
     // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
-    int32_t grad_disabled;  // 0: the tape records
-    int32_t fits_tf32;      // not 0: what is multiplied loses nothing in TF32 (core/ops/tf32.h)
-    void *autocast;         // the region in force (core/ops/autocast.h), one reference; null: none
-    int32_t host_threads;   // threads for CPU work as set by this thread; 0: the process default
-    yoke_device *device;    // null: the process default
-    void *graph;            // the graph that is being captured (core/ops/graph.h), or null
-    void *block_owner;      // whence its memory comes (core/memory/owner.h), or null
-    RandomState random;     // valid if random_epoch equals the process's seeding epoch
+    int32_t grad_disabled;    // 0: the tape records
+    int32_t fits_tf32;        // not 0: what is multiplied loses nothing in TF32 (core/ops/tf32.h)
+    Autocast *autocast;       // the region in force, one reference; null: none
+    yoke_device *device;      // null: the process default
+    Graph *graph;             // that is being captured, or null
+    BlockOwner *block_owner;  // whence its memory comes, or null
+    RandomState random;       // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
     PoolCache pool;
-    void *memory_cache;                    // small device blocks kept by core/memory
+    ThreadCache *memory_cache;             // small device blocks; null: none yet
     yoke_stream *streams[kStreamDevices];  // by ordinal, one reference each; null: the default one
 };
 
@@ -50,11 +54,6 @@ namespace detail {
 extern constinit thread_local ThreadState *current __attribute__((tls_model("initial-exec")));
 ThreadState &make_thread_state();
 ThreadState *try_make_thread_state() noexcept;
-// How a thread that ends lets go of what it still holds; each is registered by the floor that knows it.
-extern void (*drop_graph)(void *graph);           // core/ops: a capture that it leaves unfinished
-extern void (*drop_autocast)(void *region);       // core/ops
-extern void (*drop_memory_cache)(void *cache);    // core/memory
-extern void (*drop_stream)(yoke_stream *stream);  // core/device
 }  // namespace detail
 
 // Raises std::bad_alloc where the thread has none yet and there is no memory for it. Every call of the C API that can

@@ -51,7 +51,6 @@ int32_t leading_count(const char *text) noexcept
 
 int32_t num_threads()
 {
-    if (const int32_t own = thread_state().host_threads) return own;
     int32_t threads = process_threads.load(std::memory_order_relaxed);
     if (threads == 0) {
         // What another thread has set meanwhile stays.

@@ -3,6 +3,7 @@
 
 #include "core/backend/registry.h"
 #include "core/base/config.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/capture.h"
@@ -33,9 +34,7 @@ struct State {
     std::vector<Device *> devices;       // by ordinal
     std::vector<std::string *> reasons;  // of kinds that may not be used, kept for the callers
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed: threads may
-// outlive static destructors.
-State &state = *new State;
+State &state = immortal<State>();
 std::atomic<uint64_t> changes{0};  // of what is switched off
 
 Kind &entry_of(std::string_view name)

@@ -1,15 +1,9 @@
 // Switching a kind of devices off, and on again.
 #include "core/backend/registry.h"
+#include "core/base/lent.h"
 #include "core/device/kinds.h"
 
 namespace yoke {
-
-namespace detail {
-
-LiveFn live_tensors = nullptr;
-LiveFn live_memory = nullptr;
-
-}  // namespace detail
 
 namespace {
 
@@ -22,11 +16,10 @@ std::string living(std::string_view kind)
     int64_t count = 0;
     for (Device *device : opened_devices_of(kind)) {
         const int64_t before = count;
-        for (const detail::LiveFn tell : {detail::live_tensors, detail::live_streams})
-            if (tell) count += tell(*device, kMostNamed - names.size(), names);
+        for (const LiveFn tell : {lent.live_tensors, detail::live_streams})
+            count += tell(*device, kMostNamed - names.size(), names);
         // Memory of tensors is theirs to tell of; what no tensor of the device has is told of when it is all there is.
-        if (count == before && detail::live_memory)
-            count += detail::live_memory(*device, kMostNamed - names.size(), names);
+        if (count == before) count += lent.live_memory(*device, kMostNamed - names.size(), names);
     }
     if (count == 0) return "";
     std::string text = join(names);

@@ -31,11 +31,7 @@ uint64_t disabled_changes() noexcept;
 
 namespace detail {
 
-// What lives on devices, told by the floors that keep it: each puts itself here while the library is loaded. Adds the names
-// of at most `most` things to `names` and returns how many there are.
-using LiveFn = int64_t (*)(Device &device, size_t most, std::vector<std::string> &names);
-extern LiveFn live_tensors;  // core/tensor
-extern LiveFn live_memory;   // core/memory: blocks that no tensor has
+// As the entries of core/base/lent.h that tell what lives on a device.
 int64_t live_streams(Device &device, size_t most, std::vector<std::string> &names);
 
 }  // namespace detail

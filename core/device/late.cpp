@@ -1,5 +1,6 @@
 #include "core/device/late.h"
 
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 
 #include <atomic>
@@ -20,8 +21,7 @@ struct Kept {
     std::map<const Device *, Failure> failures;
     std::atomic<int> count{0};  // so that a call with nothing to tell takes no lock
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-Kept &kept = *new Kept;
+Kept &kept = immortal<Kept>();
 
 }  // namespace
 

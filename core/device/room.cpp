@@ -1,5 +1,7 @@
 #include "core/device/room.h"
 
+#include "core/base/text.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "core/device/sample.h"
 
 #include "core/base/fork.h"
+#include "core/base/immortal.h"
 #include "core/machine/files.h"
 #include "core/machine/sysfs.h"
 
@@ -21,8 +22,7 @@ struct LastTicks {
     Mutex mutex{LockRank::kOther};
     Ticks ticks;
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-LastTicks &last_ticks = *new LastTicks;
+LastTicks &last_ticks = immortal<LastTicks>();
 
 Ticks read_ticks(const std::string &stat)
 {

@@ -136,10 +136,12 @@ void drop_handle(Lane &lane) noexcept
         table.resting.push_back(&lane);  // there is room for all lanes
 }
 
-[[maybe_unused]] const bool hooked = (
-    detail::drop_stream = [](Stream *stream) { stream->release(); }, true);
-
 }  // namespace
+
+void detail::drop_stream(Stream *stream) noexcept
+{
+    stream->release();
+}
 
 StreamTable::StreamTable(Device &device)
 {

@@ -156,4 +156,9 @@ void each_lane(Device &device, uint16_t uses, Visit visit)
         if (uses & lane_bit(static_cast<uint8_t>(lane))) visit(static_cast<uint8_t>(lane));
 }
 
+namespace detail {
+// Of core/base/lent.h.
+void drop_stream(Stream *stream) noexcept;
+}  // namespace detail
+
 }  // namespace yoke

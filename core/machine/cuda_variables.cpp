@@ -1,5 +1,6 @@
 // The variables that CUDA reads once, as it has read them: behind visibility.h.
 #include "core/base/fork.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/machine/visibility.h"
 
@@ -27,8 +28,7 @@ struct Kept {
     std::optional<CudaVariables> variables;
     bool warned[2] = {false, false};
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-Kept &kept = *new Kept;
+Kept &kept = immortal<Kept>();
 
 std::string quoted(const std::optional<std::string> &value)
 {

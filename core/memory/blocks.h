@@ -186,8 +186,8 @@ struct ThreadCache {
         if (!thread) [[unlikely]]
             return nullptr;
         if (!thread->memory_cache) [[unlikely]]
-            thread->memory_cache = calloc(1, sizeof(ThreadCache));
-        return static_cast<ThreadCache *>(thread->memory_cache);
+            thread->memory_cache = static_cast<ThreadCache *>(calloc(1, sizeof(ThreadCache)));
+        return thread->memory_cache;
     }
 
     // A waiting block of that class, or nullptr; and the way back, false if there is no room.

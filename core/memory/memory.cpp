@@ -1,5 +1,7 @@
 #include "core/memory/memory.h"
 
+#include "core/base/text.h"
+
 #include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
@@ -52,12 +54,9 @@ bool caching_now()
 
 std::string human(uint64_t bytes)
 {
-    static constexpr const char *kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     if (bytes < 1024) return std::to_string(bytes) + " bytes";
-    double value = static_cast<double>(bytes) / 1024;
-    int unit = 0;
-    for (; value >= 1024; ++unit) value /= 1024;
-    return format("%.2f %s", value, kUnits[unit]);
+    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
+    return format("%.2f %s", value, unit);
 }
 std::string human(int64_t bytes)
 {
@@ -150,19 +149,15 @@ __attribute__((noinline)) bool keep_behind_uses(DeviceMemory &memory, void *bloc
     return true;
 }
 
-// Called when a thread ends.
-void drop_thread_cache(void *pointer)
+}  // namespace
+
+void detail::drop_memory_cache(ThreadCache *cache) noexcept
 {
-    auto *cache = static_cast<ThreadCache *>(pointer);
     cache->drain(nullptr);
     cache->free_lists();
     free(cache);
     if (caching.load() == 0) empty_cache(nullptr);
 }
-
-[[maybe_unused]] const bool hooked = (detail::drop_memory_cache = drop_thread_cache, true);
-
-}  // namespace
 
 void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *capacity)
 {
@@ -226,9 +221,7 @@ void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept
     });
 }
 
-namespace {
-
-int64_t tell_live(Device &device, size_t most, std::vector<std::string> &names)
+int64_t detail::live_memory(Device &device, size_t most, std::vector<std::string> &names)
 {
     if (!device.memory.load()) return 0;
     const int64_t bytes = memory_stats(device).allocated;
@@ -237,9 +230,6 @@ int64_t tell_live(Device &device, size_t most, std::vector<std::string> &names)
                         " (of a graph, kept for backward, or raw blocks)");
     return bytes > 0;
 }
-[[maybe_unused]] const bool tells = (detail::live_memory = tell_live, true);
-
-}  // namespace
 
 MemoryStats memory_stats(Device &device)
 {
@@ -254,7 +244,7 @@ void reset_peak_memory_stats(Device &device)
 void empty_cache(Device *device)
 {
     empty_pinned_cache();
-    if (void *cache = thread_state().memory_cache) static_cast<ThreadCache *>(cache)->drain(device);
+    if (ThreadCache *cache = thread_state().memory_cache) cache->drain(device);
     if (device) return memory_of(*device).flush();
     for (Device *each : opened_devices()) memory_of(*each).flush();
 }

@@ -54,4 +54,12 @@ bool is_caching();
 void *raw_alloc(Device &device, uint64_t bytes, void *stream);
 void raw_free(void *pointer);
 
+namespace detail {
+// Of core/base/lent.h.
+void drop_memory_cache(ThreadCache *cache) noexcept;
+int64_t live_memory(Device &device, size_t most, std::vector<std::string> &names);
+yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out) noexcept;
+void free_scratch(void *handle, void *pointer, void *stream) noexcept;
+}  // namespace detail
+
 }  // namespace yoke

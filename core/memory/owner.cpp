@@ -1,5 +1,6 @@
 #include "core/memory/owner.h"
 
+#include "core/base/immortal.h"
 #include "core/base/thread_state.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ struct Owners {
     Mutex mutex{LockRank::kOther};
     std::unordered_map<void *, BlockOwner *> of_block;
 };
-Owners &owners = *new Owners;
+Owners &owners = immortal<Owners>();
 
 }  // namespace
 

@@ -26,7 +26,7 @@ public:
     static BlockOwner *of_thread() noexcept
     {
         const ThreadState *state = known_thread_state();
-        return state ? static_cast<BlockOwner *>(state->block_owner) : nullptr;
+        return state ? state->block_owner : nullptr;
     }
 
     Device &device() const noexcept { return device_; }

@@ -1,6 +1,7 @@
 #include "core/memory/pinned.h"
 
 #include "core/backend/registry.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/memory/blocks.h"
 #include "core/memory/memory.h"
@@ -21,7 +22,7 @@ struct PinnedPool {
     Mutex mutex{LockRank::kMemory};
     std::vector<PinnedBlock *> waiting;
 };
-PinnedPool &pool = *new PinnedPool;
+PinnedPool &pool = immortal<PinnedPool>();
 
 bool is_ready(PinnedBlock &block)
 {

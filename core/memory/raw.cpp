@@ -1,5 +1,6 @@
 // Blocks that are given back by their address alone: raw blocks of C programs, scratch of kernels.
 #include "core/backend/registry.h"
+#include "core/base/immortal.h"
 #include "core/memory/blocks.h"
 #include "core/memory/memory.h"
 #include "core/memory/owner.h"
@@ -53,10 +54,8 @@ private:
     std::unordered_map<void *, Block> blocks_;
 };
 
-// Made while the library is loaded, never freed: of a static that is made at first use, a fork at that
-// moment would leave the child waiting for a thread that it does not have.
-LiveBlocks &raw_blocks = *new LiveBlocks;
-LiveBlocks &scratch_blocks = *new LiveBlocks;
+LiveBlocks &raw_blocks = immortal<LiveBlocks>();
+LiveBlocks &scratch_blocks = immortal<LiveBlocks>();
 
 // A graph owns the memory of its capture, whose stream has no lane.
 uint8_t lane_of_scratch(Device &device, void *stream)
@@ -65,8 +64,10 @@ uint8_t lane_of_scratch(Device &device, void *stream)
     return owner && &owner->device() == &device ? 0 : lane_of(device, stream);
 }
 
+}  // namespace
+
 // A backend is C: what the allocator raises becomes a status here.
-yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out)
+yoke_status detail::alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out) noexcept
 {
     Device *device = find_device(handle);
     if (!device)
@@ -85,14 +86,10 @@ yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out
     }
 }
 
-void free_scratch(void *, void *pointer, void *)
+void detail::free_scratch(void *, void *pointer, void *) noexcept
 {
     if (pointer) scratch_blocks.free(pointer);
 }
-
-[[maybe_unused]] const bool hooked = (detail::scratch_hooks = {alloc_scratch, free_scratch}, true);
-
-}  // namespace
 
 void *raw_alloc(Device &device, uint64_t bytes, void *stream)
 {

@@ -115,16 +115,17 @@ void forget_captured_casts() noexcept
 
 Autocast *set_autocast(Autocast *region)
 {
-    void *&place = thread_state().autocast;
     if (region) region->retain();
-    auto *before = static_cast<Autocast *>(std::exchange(place, region));
+    Autocast *before = std::exchange(thread_state().autocast, region);
     if (before) before->release();
     return before;
 }
 
 // A thread that ends inside a region.
-[[maybe_unused]] static const bool hooked = (
-    detail::drop_autocast = [](void *region) { static_cast<Autocast *>(region)->release(); }, true);
+void detail::drop_autocast(Autocast *region) noexcept
+{
+    region->release();
+}
 
 // ---- Calls -----------------------------------------------------------------------------------------------
 

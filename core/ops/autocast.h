@@ -49,7 +49,7 @@ Autocast *set_autocast(Autocast *region);
 inline Autocast *current_autocast() noexcept
 {
     const ThreadState *state = known_thread_state();
-    return state ? static_cast<Autocast *>(state->autocast) : nullptr;
+    return state ? state->autocast : nullptr;
 }
 // The calling thread's capture is over: its casts serve nobody any more.
 void forget_captured_casts() noexcept;
@@ -62,5 +62,10 @@ inline bool autocasts(const OpDef &op) noexcept
 }
 // Runs such a call: casts its arguments, then goes on without a region.
 void run_autocast(int32_t number, yoke_arg *args, Tensor *results);
+
+namespace detail {
+// Of core/base/lent.h.
+void drop_autocast(Autocast *region) noexcept;
+}  // namespace detail
 
 }  // namespace yoke

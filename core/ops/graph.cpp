@@ -179,8 +179,10 @@ void Graph::abort() noexcept
 }
 
 // A thread that ends while it captures: nobody else can end that.
-[[maybe_unused]] static const bool hooked = (
-    detail::drop_graph = [](void *graph) { static_cast<Graph *>(graph)->abort(); }, true);
+void detail::drop_graph(Graph *graph) noexcept
+{
+    graph->abort();
+}
 
 void Graph::release_handle() noexcept
 {
@@ -222,7 +224,8 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
 
 Uncaptured::Uncaptured() : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
 {
-    thread_state().graph = thread_state().block_owner = nullptr;
+    thread_state().graph = nullptr;
+    thread_state().block_owner = nullptr;
 }
 
 Uncaptured::~Uncaptured()

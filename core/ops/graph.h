@@ -47,7 +47,7 @@ public:
     static Graph *of_thread() noexcept
     {
         const ThreadState *state = known_thread_state();
-        return state ? static_cast<Graph *>(state->graph) : nullptr;
+        return state ? state->graph : nullptr;
     }
 
 private:
@@ -84,8 +84,13 @@ public:
     Uncaptured &operator=(const Uncaptured &) = delete;
 
 private:
-    void *const graph_;
-    void *const block_owner_;
+    Graph *const graph_;
+    BlockOwner *const block_owner_;
 };
+
+namespace detail {
+// Of core/base/lent.h.
+void drop_graph(Graph *graph) noexcept;
+}  // namespace detail
 
 }  // namespace yoke

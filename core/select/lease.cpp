@@ -2,6 +2,8 @@
 
 #include "core/base/error.h"
 #include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/base/text.h"
 #include "core/select/lease_folder.h"
 
 #include <fcntl.h>
@@ -35,8 +37,7 @@ struct State {
     Mutex mutex{LockRank::kOther};
     std::vector<Held> held;
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-State &state = *new State;
+State &state = immortal<State>();
 
 // In a child: its copies of the parent's locks. Closing one gives up nothing while the parent has its own.
 void let_go_in_child()
@@ -152,14 +153,6 @@ void write_pid(int file)
         static_cast<void>(!pwrite(file, text, static_cast<size_t>(length), 0));
 }
 
-std::string read_text(const char *path)
-{
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 int32_t pid_in_file(int file)
 {
     char text[32] = "";
@@ -176,7 +169,7 @@ int32_t holder_of(int file)
 {
     struct stat found {};
     if (fstat(file, &found) != 0) return -1;
-    const std::string locks = read_text("/proc/locks");
+    const std::string locks = file_text("/proc/locks");
     if (const int32_t pid = detail::holder_in(locks, found.st_dev, found.st_ino)) return pid;
     // Some file systems list their locks under another device number than they show.
     return locks.find(":" + std::to_string(found.st_ino) + " ") == std::string::npos

@@ -4,6 +4,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/select/lease.h"
 
 #include <sys/stat.h>
@@ -86,14 +87,6 @@ Mount mount_of(const std::string &line)
     return mount;
 }
 
-std::string read_text(const char *path)
-{
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 }  // namespace
 
 std::string lease_folder()
@@ -105,7 +98,7 @@ void warn_of_private_leases(std::string_view container)
 {
     if (container.empty() || warned.load()) return;
     const std::string folder = lease_folder();
-    if (!detail::is_private_mount(read_text("/proc/self/mountinfo"), folder)) return;
+    if (!detail::is_private_mount(file_text("/proc/self/mountinfo"), folder)) return;
     if (warned.exchange(true)) return;
     log(LogLevel::kWarn,
         "leases lie in %s, which is this container's own: processes elsewhere do not see them; "

@@ -3,12 +3,13 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/config_readers.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
-#include "core/select/candidates.h"
 #include "core/device/kinds.h"
-#include "core/select/lease.h"
 #include "core/machine/visibility.h"
+#include "core/select/candidates.h"
+#include "core/select/lease.h"
 
 #include <time.h>
 #include <algorithm>
@@ -30,8 +31,7 @@ struct StandIn {
     const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
     uint64_t changes = 0;        // disabled_changes() before it was chosen
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-StandIn &now = *new StandIn;
+StandIn &now = immortal<StandIn>();
 
 // The one that was chosen under the same conditions, or nullptr.
 Device *stand_in_for(const char *spec, uint64_t changes)
@@ -53,8 +53,7 @@ struct Told {
     Mutex mutex{LockRank::kOther};
     std::vector<std::string> all;
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
-Told &told = *new Told;
+Told &told = immortal<Told>();
 
 // True the first time that it is asked for a text.
 bool is_new(const std::string &text)

@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -389,12 +390,9 @@ std::string normal_pci(std::string_view address)
 
 std::string bytes_text(int64_t bytes)
 {
-    static constexpr const char *kNames[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = static_cast<double>(bytes);
-    int unit = 0;
-    while (std::fabs(value) >= 1024 && unit < 4) value /= 1024, ++unit;
+    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
     const bool whole = value == std::floor(value) || std::fabs(value) >= 1000;
-    return whole ? format("%.0f %s", value, kNames[unit]) : format("%.1f %s", value, kNames[unit]);
+    return format("%.*f %s", whole ? 0 : 1, value, unit);
 }
 
 }  // namespace yoke

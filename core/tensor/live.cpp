@@ -85,7 +85,9 @@ Part &part_of(const yoke_tensor *tensor)
     return parts[(reinterpret_cast<uintptr_t>(tensor) >> 12) % kParts];
 }
 
-int64_t tell_live(Device &device, size_t most, std::vector<std::string> &names)
+}  // namespace
+
+int64_t detail::live_tensors(Device &device, size_t most, std::vector<std::string> &names)
 {
     int64_t count = 0;
     for (size_t i = 0; i < kParts; ++i) {
@@ -97,10 +99,6 @@ int64_t tell_live(Device &device, size_t most, std::vector<std::string> &names)
     }
     return count;
 }
-
-[[maybe_unused]] const bool hooked = (detail::live_tensors = tell_live, true);
-
-}  // namespace
 
 void detail::note_live(const yoke_tensor *tensor)
 {

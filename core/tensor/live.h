@@ -9,4 +9,7 @@ namespace yoke::detail {
 void note_live(const yoke_tensor *tensor);
 void forget_live(const yoke_tensor *tensor) noexcept;
 
+// Of core/base/lent.h.
+int64_t live_tensors(Device &device, size_t most, std::vector<std::string> &names);
+
 }  // namespace yoke::detail

@@ -22,6 +22,7 @@ ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|glo
 # start of a file's path counts; {own} is what the pattern matched.
 RULES = [
     (PUBLIC, [PUBLIC], False),
+    (r"core/lent\.cpp", ["core/"], False),
     (r"core/backend/backend\.h", [TYPES, "core/backend/ops.inc"], False),
     *((f"core/{floor}/", [TYPES, *STRUCTS.get(floor, [])] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
       for height, floor in enumerate(FLOORS)),

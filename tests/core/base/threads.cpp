@@ -83,22 +83,15 @@ TEST(Tally, StaysExactAfterItsFirstThreadHasEnded)
     EXPECT_EQ(tally.add(1), 18);
 }
 
-int dropped = 0;
-
-TEST(ThreadState, EachThreadHasItsOwnAndAnEndingOneGivesBackItsCache)
+TEST(ThreadState, EachThreadHasItsOwn)
 {
-    test::in_fresh_process([] {
-        detail::drop_memory_cache = [](void *cache) { dropped += *static_cast<int *>(cache); };
-        thread_state().host_threads = 5;
-        static int cache = 7;
-        std::thread([] {
-            EXPECT_EQ(thread_state().host_threads, 0);
-            EXPECT_EQ(&thread_state(), &thread_state());
-            thread_state().memory_cache = &cache;
-        }).join();
-        EXPECT_EQ(thread_state().host_threads, 5);
-        EXPECT_EQ(dropped, 7);
-    });
+    thread_state().grad_disabled = 1;
+    std::thread([] {
+        EXPECT_EQ(thread_state().grad_disabled, 0);
+        EXPECT_EQ(&thread_state(), &thread_state());
+    }).join();
+    EXPECT_EQ(thread_state().grad_disabled, 1);
+    thread_state().grad_disabled = 0;
 }
 
 TEST(ThreadState, TheLastErrorOfOneThreadIsNotAnothers)

@@ -2,13 +2,14 @@
 // devices are opened once for ever.
 #include "core/device/kinds.h"
 #include "core/base/config.h"
+#include "core/base/lent.h"
 #include "core/base/log.h"
 #include "core/device/device.h"
+#include "core/select/select.h"
 #include "core/tensor/tensor.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
-#include "core/select/select.h"
 
 #include <unistd.h>
 #include <atomic>
@@ -36,7 +37,7 @@ TEST(DeviceKinds, ADisableThatFailsIsNeverNoticedByWhoWorksOnTheDevice)
     in_fresh_process([] {
         prepare();
         const Device &device = open_device("fake");
-        detail::live_tensors = one_thing;
+        lent.live_tensors = one_thing;
         expect_error(YOKE_E_STATE, {"fake is in use: a thing"}, [] { disable("fake"); });
         EXPECT_EQ(off_while_asked, std::vector<bool>{false});
         EXPECT_FALSE(device.disabled.load());
@@ -53,7 +54,7 @@ TEST(DeviceKinds, WhatComesToLifeDuringADisableKeepsTheKindOn)
     in_fresh_process([] {
         prepare();
         const Device &device = open_device("fake");
-        detail::live_tensors = comes_late;
+        lent.live_tensors = comes_late;
         expect_error(YOKE_E_STATE, {"fake is in use: a thing"}, [] { disable("fake"); });
         EXPECT_EQ(off_while_asked, std::vector<bool>{true});
         EXPECT_FALSE(device.disabled.load());

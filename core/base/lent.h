@@ -1,0 +1,45 @@
+// lent.h: what higher floors lend to lower ones, which may not include them: one table, filled before any code runs.
+//
+// core/lent.cpp fills it with constants, so that no entry is ever null. An entry is a function of the
+// floor named beside it; who calls it holds no lock, unless it says so.
+#pragma once
+
+#include "yoke/types.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+struct yoke_stream;
+
+namespace yoke {
+
+class Autocast;
+class Graph;
+struct ThreadCache;
+
+// Adds the names of at most `most` things that live on the device to `names`, and returns how many there are.
+using LiveFn = int64_t (*)(yoke_device &device, size_t most, std::vector<std::string> &names);
+
+struct Lent {
+    // A thread ends and lets go of what its ThreadState holds; each gets what is there, never null, and does not raise.
+    void (*drop_graph)(Graph *graph) noexcept;  // ops: a capture that the thread leaves unfinished
+    void (*drop_autocast)(Autocast *region) noexcept;  // ops: the reference to the region in force
+    void (*drop_memory_cache)(
+        ThreadCache *cache) noexcept;  // memory: already taken out of the ThreadState
+    void (*drop_stream)(
+        yoke_stream *stream) noexcept;  // device: the reference to a stream it has chosen
+
+    // A kind of devices is switched off, which is refused while something lives on one. May raise.
+    LiveFn live_tensors;  // tensor
+    LiveFn live_memory;   // memory: blocks that no tensor has
+
+    // What a backend calls host->scratch_alloc and host->scratch_free for: see core/backend/backend.h.
+    yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream,
+                                 void **out) noexcept;                         // memory
+    void (*free_scratch)(void *device, void *pointer, void *stream) noexcept;  // memory
+};
+
+extern Lent lent;  // tests alone put others in place
+
+}  // namespace yoke

@@ -1,0 +1,24 @@
+// What higher floors lend to lower ones (core/base/lent.h). This file alone stands above all floors of the core.
+#include "core/base/lent.h"
+
+#include "core/device/stream.h"
+#include "core/memory/blocks.h"
+#include "core/memory/memory.h"
+#include "core/ops/autocast.h"
+#include "core/ops/graph.h"
+#include "core/tensor/live.h"
+
+namespace yoke {
+
+constinit Lent lent = {
+    .drop_graph = detail::drop_graph,
+    .drop_autocast = detail::drop_autocast,
+    .drop_memory_cache = detail::drop_memory_cache,
+    .drop_stream = detail::drop_stream,
+    .live_tensors = detail::live_tensors,
+    .live_memory = detail::live_memory,
+    .alloc_scratch = detail::alloc_scratch,
+    .free_scratch = detail::free_scratch,
+};
+
+}  // namespace yoke
