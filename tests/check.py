@@ -101,13 +101,13 @@ class Plan:
         shorts = {short_of(name) for name in self.build.tests}
         labels = {name.split("/")[0] for name in self.build.tests}
         ops = set(public(table())) if EDGES in self.build.tests else set()
-        kernels = {path.name for path in (ROOT / "kernels/cuda").glob("*.cu*")} if EMULATED in self.build.tests else set()
+        kernels = {path.name for path in (ROOT / "kernels/cuda/ops").glob("*.cu*")} if EMULATED in self.build.tests else set()
         return sorted(shorts | labels | kernels | ops)
 
     def add(self, name):
         """False if there is nothing of that name."""
         if name.endswith((".cu", ".cuh")):
-            return self.add_kernel(pathlib.Path("kernels/cuda", pathlib.Path(name).name))
+            return self.add_kernel(pathlib.Path("kernels/cuda/ops", pathlib.Path(name).name))
         if "." in name and (ROOT / name).is_file():
             return self.add_file(pathlib.Path(name))
         found = [test for test in self.build.tests if name in (test, test.split("/")[0])]

@@ -21,7 +21,7 @@ struct Build {
     int major() const { return cuda / 1000; }
 };
 
-// What stands before the mark in the module (kernels/cuda/build_mark.cpp), and the build by what stands behind:
+// What stands before the mark in the module (kernels/cuda/host/build_mark.cpp), and the build by what stands behind:
 // "cuda 13000 archs 80,90".
 inline constexpr const char *kBuildMark = "yoke-cuda-module: ";
 Build build_of_mark(const std::string &mark);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which lines of the CUDA kernels the tests over the emulation have run: coverage.py BUILD [--lines].
 
-The emulated module of BUILD counts the lines of kernels/cuda/*.cu and *.cuh that it runs, and each program that ends
+The emulated module of BUILD counts the lines of kernels/cuda/ops/*.cu and *.cuh that it runs, and each program that ends
 adds its counts to those in BUILD/tests/emu. The table has the files of the smallest share last, then the whole. --lines
 names what did not run. Exit status 1 where less ran than has to.
 """
@@ -41,7 +41,7 @@ def counts_of(build):
         for told in pool.map(counts_in, notes, [ran.get(f"{path.stem}.gcda") for path in notes]):
             for file in told["files"]:
                 path = (build / file["file"]).resolve()
-                if path.parent == ROOT / "kernels/cuda" and path.suffix in (".cu", ".cuh"):
+                if path.parent == ROOT / "kernels/cuda/ops" and path.suffix in (".cu", ".cuh"):
                     for line in file["lines"]:
                         counts[path.name][line["line_number"]] += line["count"]
     return counts
@@ -65,7 +65,7 @@ def percent_of(lines):
 def table(counts, with_lines):
     for name in sorted(counts, key=lambda name: (-percent_of(counts[name]), name)):
         lines = counts[name]
-        print(f"{percent_of(lines):6.1f} %  {len(lines):5d} lines  kernels/cuda/{name}")
+        print(f"{percent_of(lines):6.1f} %  {len(lines):5d} lines  kernels/cuda/ops/{name}")
         missing = [line for line, count in lines.items() if count == 0]
         if with_lines and missing:
             print(f"            not run: {spans(missing)}")

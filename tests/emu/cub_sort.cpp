@@ -1,11 +1,11 @@
-// kernels/cuda/cub_sort.h without CUB, which compiles as CUDA alone: a kernel of one thread.
-#include "kernels/cuda/cub_sort.h"
+// kernels/cuda/ops/cub_sort.h without CUB, which compiles as CUDA alone: a kernel of one thread.
+#include "kernels/cuda/ops/cub_sort.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "kernels/cuda/failures.h"
+#include "kernels/cuda/host/failures.h"
 #include "tests/emu/emu.h"
 
 namespace yoke::cuda {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Would the tests notice a wrong kernel?  mutants.py BUILD [--sanitized BUILD] [--all | --sample N] [--seed S] [FILE…]
 
-Makes mutants of kernels/cuda/*.cu and *.cuh: a barrier left out, a comparison shifted, two strides exchanged, a "+ 1"
+Makes mutants of kernels/cuda/ops/*.cu and *.cuh: a barrier left out, a comparison shifted, two strides exchanged, a "+ 1"
 dropped. All of them are compiled into one emulated module, which is one of them or none at run time; a first run of the
 Python tests tells which test runs which place, and each mutant then meets the tests that run its place until one fails.
 A build with AddressSanitizer makes a second module, on which survivors run again: there an overrun shows.

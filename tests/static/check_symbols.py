@@ -49,7 +49,7 @@ def exit_handlers(module):
         return
     lines = subprocess.run(["nm", "-D", "--undefined-only", str(module)], check=True, capture_output=True, text=True).stdout
     for name in re.findall(r"U (\w*atexit\w*)", lines):
-        yield f"{module.name} asks for {name}: it is to be bound in kernels/cuda/exit_handlers.c"
+        yield f"{module.name} asks for {name}: it is to be bound in kernels/cuda/host/exit_handlers.c"
 
 
 def main(root, build):

@@ -48,7 +48,7 @@ class Module:
     def compile(self, name, overlay, into, extra=()):
         """What the compiler says against a .cu file compiled with the sources in `overlay` before those of the tree."""
         arguments = list(self.objects[name])
-        source = overlay / "kernels/cuda" / name
+        source = overlay / "kernels/cuda/ops" / name
         arguments[arguments.index("-o") + 1] = str(into / f"{name}.o")
         arguments[-1] = str(source if source.exists() else KERNELS / name)
         first = next(i for i, a in enumerate(arguments) if a.startswith("-I"))
@@ -73,19 +73,19 @@ class Module:
     def build_all(self, mutants, jobs):
         """One module with every mutant that can be chosen at run time; those that cannot lose their edit."""
         folder, overlay = self.folder, self.folder / "source"
-        (overlay / "kernels/cuda").mkdir(parents=True, exist_ok=True)
+        (overlay / "kernels/cuda/ops").mkdir(parents=True, exist_ok=True)
         state = [*self.ccache, *self.link[:1], "-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}", "-c",
                  HERE / "state.cpp", "-o", folder / "state.o"]
         subprocess.run(state, check=True)
         waiting = sorted(self.objects)
         while waiting:
             for path in {m.path for m in mutants}:
-                write_new(overlay / "kernels/cuda" / path.name, with_all(path, mutants))
+                write_new(overlay / "kernels/cuda/ops" / path.name, with_all(path, mutants))
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
                 said = list(pool.map(lambda n: self.compile(n, overlay, folder, ["-include", str(HERE / "mutants.h")]),
                                      waiting))
             broken = {(name, int(line)) for text in said if text
-                      for name, line in re.findall(r"kernels/cuda/([\w.]+):(\d+):", text)}
+                      for name, line in re.findall(r"kernels/cuda/ops/([\w.]+):(\d+):", text)}
             dropped = [m for m in mutants if m.edit and (m.path.name, m.line_number) in broken]
             dropped = [m for m in dropped if "exchanged" in m.what] or dropped  # what most often does not fit
             if any(said) and not dropped:
@@ -98,8 +98,8 @@ class Module:
     def build_alone(self, mutant, folder):
         """A module with this mutant only, in two of the files that hold it. False if it does not compile."""
         overlay = folder / "source"
-        (overlay / "kernels/cuda").mkdir(parents=True)
-        (overlay / "kernels/cuda" / mutant.path.name).write_text(mutant.text())
+        (overlay / "kernels/cuda/ops").mkdir(parents=True)
+        (overlay / "kernels/cuda/ops" / mutant.path.name).write_text(mutant.text())
         names = sorted(self.users(mutant.path), key=lambda name: (KERNELS / name).stat().st_size)[:2]
         if any(self.compile(name, overlay, folder) for name in names):
             return False
@@ -114,7 +114,7 @@ def write_new(path, text):
 
 
 def includes(path, header, seen=()):
-    for found in re.findall(r'#include "kernels/cuda/(\w+\.cuh)"', path.read_text()):
+    for found in re.findall(r'#include "kernels/cuda/ops/(\w+\.cuh)"', path.read_text()):
         if found == header or (found not in seen and includes(KERNELS / found, header, (*seen, found))):
             return True
     return False

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-KERNELS = ROOT / "kernels/cuda"
+KERNELS = ROOT / "kernels/cuda/ops"
 SHIFTED = {"<": "<=", ">": ">=", "<=": "<", ">=": ">", "==": "!=", "!=": "=="}
 NAMES = {"<": "kLess", ">": "kGreater", "<=": "kLessEqual", ">=": "kGreaterEqual", "==": "kEqual", "!=": "kNotEqual"}
 

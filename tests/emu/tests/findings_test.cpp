@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/kernel.cuh"
+#include "kernels/cuda/ops/kernel.cuh"
 
 namespace yoke::emu {
 

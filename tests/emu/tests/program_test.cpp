@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "kernels/cuda/kernel.cuh"
+#include "kernels/cuda/ops/kernel.cuh"
 #include "tests/fakes/cuda/fake.h"
 
 static cudaError_t g_last = cudaSuccess;

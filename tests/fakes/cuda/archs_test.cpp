@@ -1,5 +1,5 @@
 // Which devices code for a list of architectures serves.
-#include "kernels/cuda/archs.h"
+#include "kernels/cuda/host/archs.h"
 
 #include <gtest/gtest.h>
 

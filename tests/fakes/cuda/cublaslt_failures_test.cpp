@@ -95,7 +95,7 @@ TEST(CublasLt, AFailureWithinACaptureLeavesTheCaptureWhole)
     in_fresh_process([] {
         Products products;
         void *stream = nullptr, *graph = nullptr;
-        detail::scratch_hooks.free = [](void *, void *, void *) {};  // a graph's memory stays
+        lent.free_scratch = [](void *, void *, void *) noexcept {};  // a graph's memory stays
         ASSERT_EQ(g_table->stream_create(products.device, 0, &stream), YOKE_OK);
         ASSERT_EQ(g_table->graph_begin(products.device, stream), YOKE_OK);
         setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13", 1);

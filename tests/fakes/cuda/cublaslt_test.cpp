@@ -1,6 +1,6 @@
 // Products through cuBLASLt: finding the library, handles and tuning, with the emulated module over the fakes.
-#include "kernels/cuda/cublaslt_library.h"
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/host/cublaslt_library.h"
+#include "kernels/cuda/host/library.h"
 #include "tests/fakes/cuda/products.h"
 
 #include <cmath>

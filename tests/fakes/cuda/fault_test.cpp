@@ -1,6 +1,6 @@
 // A note that a kernel left is told to one thread, whole, and its place serves the next: fault.cpp alone, in which a thread
 // is held while it puts the note into words.
-#include "kernels/cuda/fault.h"
+#include "kernels/cuda/host/fault.h"
 
 #include <gtest/gtest.h>
 

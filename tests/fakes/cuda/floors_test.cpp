@@ -1,5 +1,5 @@
 // Which driver a module needs, by the toolkit that built it.
-#include "kernels/cuda/floors.h"
+#include "kernels/cuda/host/floors.h"
 
 #include <gtest/gtest.h>
 

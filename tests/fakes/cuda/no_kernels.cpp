@@ -1,6 +1,6 @@
-// The kernels' table of a module that is linked without kernels, in place of kernels/cuda/kernels.cpp.
+// The kernels' table of a module that is linked without kernels, in place of kernels/cuda/ops/kernels.cpp.
 #include "core/backend/ops.inc"
-#include "kernels/cuda/entries.h"
+#include "kernels/cuda/host/entries.h"
 
 namespace yoke::cuda {
 

@@ -1,6 +1,6 @@
 // The module's table as a build from another op table would have it.
 #define yoke_backend_get_v1 yoke_true_table
-#include "kernels/cuda/module.cpp"
+#include "kernels/cuda/host/module.cpp"
 #undef yoke_backend_get_v1
 
 extern "C" __attribute__((visibility("default"))) yoke_status yoke_backend_get_v1(

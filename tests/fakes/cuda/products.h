@@ -3,6 +3,7 @@
 
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/base/lent.h"
 #include "tests/backend/launch.h"
 #include "tests/core/fresh_process.h"
 
@@ -19,14 +20,14 @@ namespace yoke::test {
 inline const yoke_backend *g_table;
 inline int g_scratch;  // blocks that are in use
 
-inline yoke_status take_scratch(void *device, uint64_t bytes, void *, void **out)
+inline yoke_status take_scratch(void *device, uint64_t bytes, void *, void **out) noexcept
 {
     const yoke_status status = g_table->alloc(device, bytes, out);
     g_scratch += status == YOKE_OK;
     return status;
 }
 
-inline void give_scratch(void *device, void *pointer, void *)
+inline void give_scratch(void *device, void *pointer, void *) noexcept
 {
     g_table->device_synchronize(device);  // what was started may still use it
     g_table->free(device, pointer, 0);
@@ -47,7 +48,8 @@ struct Products {
         const Backend opened = detail::open_module("cuda", EMULATED);
         EXPECT_NE(opened.table, nullptr) << opened.reason;
         g_table = opened.table;
-        detail::scratch_hooks = {take_scratch, give_scratch};
+        lent.alloc_scratch = take_scratch;
+        lent.free_scratch = give_scratch;
         EXPECT_EQ(g_table->device_open(0, &device), YOKE_OK);
     }
     // Starts a record and waits for it.

@@ -5,9 +5,9 @@
 #include "core/base/library.h"
 #include "core/device/device.h"
 #include "core/device/kinds.h"
-#include "kernels/cuda/floors.h"
-#include "tests/core/fresh_process.h"
 #include "core/select/select.h"
+#include "kernels/cuda/host/floors.h"
+#include "tests/core/fresh_process.h"
 
 #include <cuda.h>
 #include <dlfcn.h>

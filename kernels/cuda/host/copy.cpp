@@ -1,0 +1,52 @@
+// Copies and fills of plain bytes, ordered on a stream.
+#include "kernels/cuda/host/entries.h"
+#include "kernels/cuda/host/peers.h"
+
+namespace yoke::cuda {
+
+// The kind of a direction; false if there is no such direction. Between devices CUDA finds both by
+// their addresses, and goes through the host where one may not reach the other.
+static bool kind_of(int32_t direction, cudaMemcpyKind &kind)
+{
+    switch (direction) {
+        case YOKE_COPY_HOST_TO_DEVICE:
+            kind = cudaMemcpyHostToDevice;
+            return true;
+        case YOKE_COPY_DEVICE_TO_HOST:
+            kind = cudaMemcpyDeviceToHost;
+            return true;
+        case YOKE_COPY_DEVICE:
+            kind = cudaMemcpyDeviceToDevice;
+            return true;
+        case YOKE_COPY_PEER:
+            kind = cudaMemcpyDefault;
+            return true;
+        default:
+            return false;
+    }
+}
+
+yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction,
+                 void *stream)
+{
+    const Scope scope(device, "copy");
+    if (scope.status()) return scope.status();
+    cudaMemcpyKind kind{};
+    if (!kind_of(direction, kind))
+        return scope.refuse(YOKE_E_VALUE, "copy has no direction %d; they are 1 to 4", direction);
+    if (bytes == 0) return YOKE_OK;
+    if (direction == YOKE_COPY_PEER) reach_peer(scope, src);
+    return scope.check(cudaMemcpyAsync(dst, src, bytes, kind, static_cast<cudaStream_t>(stream)),
+                       "cudaMemcpyAsync of %llu bytes", static_cast<unsigned long long>(bytes));
+}
+
+yoke_status fill(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream)
+{
+    const Scope scope(device, "fill");
+    if (scope.status()) return scope.status();
+    if (bytes == 0) return YOKE_OK;
+    return scope.check(cudaMemsetAsync(dst, value, bytes, static_cast<cudaStream_t>(stream)),
+                       "cudaMemsetAsync of %llu bytes", static_cast<unsigned long long>(bytes));
+}
+
+}  // namespace yoke::cuda

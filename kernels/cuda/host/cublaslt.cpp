@@ -1,0 +1,388 @@
+// From products to cuBLASLt's descriptors and algorithms.
+#include "kernels/cuda/host/cublaslt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/host/cublaslt_library.h"
+#include "kernels/cuda/host/cublaslt_tune.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+constexpr uint64_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
+
+// ---- the product in cuBLASLt's terms -----------------------------------------------------------------------------------
+
+Matrix transpose(const Matrix &x)
+{
+    return {x.data, x.batch_stride, x.column_stride, x.row_stride};
+}
+
+// Strides of a matrix in which an axis of length 1 has no say.
+Matrix settle(Matrix x, int64_t rows, int64_t columns)
+{
+    if (columns == 1 && x.row_stride == 1 && rows > 1) {
+        x.column_stride = rows;  // column-major, so that the leading dimension is no 1
+    } else {
+        if (columns == 1) x.column_stride = 1;
+        if (rows == 1) x.row_stride = x.column_stride == 1 ? columns : 1;
+    }
+    return x;
+}
+
+bool is_row_major(const Matrix &x, int64_t columns)
+{
+    return x.column_stride == 1 && x.row_stride >= columns;
+}
+
+int8_t alignment_of(const void *pointer)
+{
+    const int zeros = __builtin_ctzll(reinterpret_cast<uintptr_t>(pointer) | 256);
+    return static_cast<int8_t>(zeros);
+}
+
+// Row-major m x n is column-major n x m: what cuBLASLt is asked for is the transpose, with a and b exchanged.
+struct Request {
+    PlanKey key = {};
+    const void *a, *b, *bias;  // cuBLASLt's A is the product's b
+    void *d, *before;
+
+    Request(const yoke_launch *launch, const Gemm &gemm);
+
+private:
+    void place(int i, const Matrix &matrix, int64_t rows, int64_t columns, int64_t batch);
+};
+
+// Operand i: read column-major, a row-major matrix is its own transpose, which is what is wanted.
+void Request::place(int i, const Matrix &given, int64_t rows, int64_t columns, int64_t batch)
+{
+    const Matrix x = settle(given, rows, columns);
+    const bool row_major = is_row_major(x, columns);
+    key.leading[i] = row_major ? x.row_stride : x.column_stride;
+    key.step[i] = batch > 1 ? x.batch_stride : 0;
+    key.transposed[i] = !row_major;
+}
+
+cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
+{
+    int epilogue = gemm.activation == Activation::kRelu       ? CUBLASLT_EPILOGUE_RELU
+                   : gemm.activation == Activation::kGeluTanh ? CUBLASLT_EPILOGUE_GELU
+                                                              : 0;
+    if (gemm.product.bias) epilogue |= CUBLASLT_EPILOGUE_BIAS;
+    if (gemm.before) epilogue |= CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU;
+    return static_cast<cublasLtEpilogue_t>(epilogue ? epilogue : CUBLASLT_EPILOGUE_DEFAULT);
+}
+
+Request::Request(const yoke_launch *launch, const Gemm &gemm)
+    : bias(gemm.product.bias), before(gemm.before)
+{
+    Product p = gemm.product;
+    const bool plain = !bias && !before && gemm.activation == Activation::kNone;
+    // A result that is column-major, as one column is, needs no exchange; but bias runs along rows.
+    if (plain && p.c.row_stride == 1 && (p.n == 1 || !is_row_major(p.c, p.n))) {
+        std::swap(p.m, p.n);
+        std::swap(p.a, p.b);
+        p.a = transpose(p.a);
+        p.b = transpose(p.b);
+        p.c = transpose(p.c);
+    }
+    a = p.b.data;
+    b = p.a.data;
+    d = p.c.data;
+    key.rows = p.n;
+    key.columns = p.m;
+    key.inner = p.k;
+    key.batch = p.batch;
+    place(0, p.b, p.k, p.n, p.batch);
+    place(1, p.a, p.m, p.k, p.batch);
+    key.leading[2] = p.m == 1 ? p.n : p.c.row_stride;
+    key.step[2] = p.batch > 1 ? p.c.batch_stride : 0;
+    key.dtype = p.dtype;
+    key.epilogue = epilogue_of(gemm);
+    key.tf32 = p.dtype == YOKE_F32 && launch->flags & YOKE_LAUNCH_TF32;
+    const void *const pointers[] = {a, b, d, bias, before};
+    for (int i = 0; i < 5; ++i)
+        key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);
+}
+
+// cuBLASLt applies an activation to sums that are not rounded yet, approximates gelu's tanh and does not say what relu
+// makes of NaN. So what it would save, a pass over the result, is for those who ask for it.
+bool fuses(Activation activation)
+{
+    static const bool asked = [] {
+        const char *wish = g_host->config("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
+        return wish && *wish == '1';
+    }();
+    return asked && (activation == Activation::kRelu || activation == Activation::kGeluTanh);
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------------
+
+struct Types {
+    cudaDataType_t data, scale;
+    cublasComputeType_t compute;
+};
+
+Types types_of(const PlanKey &key)
+{
+    switch (key.dtype) {
+        case YOKE_F64:
+            return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+        case YOKE_F16:
+            return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+        case YOKE_BF16:
+            return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+        default:
+            return {CUDA_R_32F, CUDA_R_32F,
+                    key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
+    }
+}
+
+// Calls until the first that fails.
+class Steps {
+public:
+    Steps(const yoke_launch *launch, const CublasLt &lt) : call(*lt.call), launch_(launch) {}
+
+    Steps &check(cublasStatus_t error, const char *what)
+    {
+        if (!status_) status_ = cublaslt_check(launch_, error, "%s", what);
+        return *this;
+    }
+    template <class T>
+    void set(cublasLtMatmulDescOpaque_t &desc, cublasLtMatmulDescAttributes_t name, const T &value)
+    {
+        if (!status_)
+            check(call.cublasLtMatmulDescSetAttribute(&desc, name, &value, sizeof value),
+                  "cublasLtMatmulDescSetAttribute");
+    }
+    template <class T>
+    void set(cublasLtMatrixLayoutOpaque_t &layout, cublasLtMatrixLayoutAttribute_t name,
+             const T &value)
+    {
+        if (!status_)
+            check(call.cublasLtMatrixLayoutSetAttribute(&layout, name, &value, sizeof value),
+                  "cublasLtMatrixLayoutSetAttribute");
+    }
+    template <class T>
+    void set(cublasLtMatmulPreferenceOpaque_t &preference,
+             cublasLtMatmulPreferenceAttributes_t name, const T &value)
+    {
+        if (!status_)
+            check(
+                call.cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value),
+                "cublasLtMatmulPreferenceSetAttribute");
+    }
+    yoke_status status() const { return status_; }
+
+    const CublasLtCalls &call;
+
+private:
+    const yoke_launch *launch_;
+    yoke_status status_ = YOKE_OK;
+};
+
+void describe_matrix(Steps &steps, const PlanKey &key, int i, int64_t rows, int64_t columns,
+                     cublasLtMatrixLayoutOpaque_t &layout)
+{
+    if (i < 2 && key.transposed[i]) std::swap(rows, columns);
+    steps.check(steps.call.cublasLtMatrixLayoutInit_internal(
+                    &layout, sizeof layout, types_of(key).data, static_cast<uint64_t>(rows),
+                    static_cast<uint64_t>(columns), key.leading[i]),
+                "cublasLtMatrixLayoutInit");
+    if (key.batch == 1) return;
+    steps.set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(key.batch));
+    steps.set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, key.step[i]);
+}
+
+void set_pointers(Steps &steps, const Request &request, Plan &plan)
+{
+    if (request.bias) steps.set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, request.bias);
+    if (request.before)
+        steps.set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, request.before);
+}
+
+void describe(Steps &steps, const Request &request, Plan &plan)
+{
+    const PlanKey &key = plan.key = request.key;
+    const Types types = types_of(key);
+    steps.check(steps.call.cublasLtMatmulDescInit_internal(&plan.product, sizeof plan.product,
+                                                           types.compute, types.scale),
+                "cublasLtMatmulDescInit");
+    const cublasOperation_t operations[] = {CUBLAS_OP_N, CUBLAS_OP_T};
+    steps.set(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, operations[key.transposed[0]]);
+    steps.set(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, operations[key.transposed[1]]);
+    steps.set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
+    if (request.before) {
+        steps.set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.leading[2]);
+        steps.set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, key.step[2]);
+    }
+    set_pointers(steps, request, plan);
+    describe_matrix(steps, key, 0, key.rows, key.inner, plan.a);
+    describe_matrix(steps, key, 1, key.inner, key.columns, plan.b);
+    describe_matrix(steps, key, 2, key.rows, key.columns, plan.d);
+}
+
+using Results = cublasLtMatmulHeuristicResult_t[kTuned];
+
+// cuBLASLt fills in entries of algorithms that failed its checks, too. How many are left.
+int drop_failed(int count, Results &results)
+{
+    const auto failed = [](const auto &result) { return result.state != CUBLAS_STATUS_SUCCESS; };
+    return static_cast<int>(std::remove_if(results, results + count, failed) - results);
+}
+
+// The best `wanted` algorithms by cuBLASLt's own judgement; none is no failure.
+int ask(Steps &steps, const CublasLt &lt, Plan &plan, int wanted, Results &results)
+{
+    cublasLtMatmulPreferenceOpaque_t preference;
+    steps.check(steps.call.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference),
+                "cublasLtMatmulPreferenceInit");
+    steps.set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+    // Parts of a sum meet in the type it is computed in, never rounded to the result's in between.
+    steps.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+              static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    constexpr cublasLtMatmulPreferenceAttributes_t kAlignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    for (int i = 0; i < 4; ++i)
+        steps.set(preference, kAlignments[i], uint32_t(1) << plan.key.alignment[i < 3 ? i : 2]);
+    int count = 0;
+    if (steps.status()) return 0;
+    const cublasStatus_t error = steps.call.cublasLtMatmulAlgoGetHeuristic(
+        lt.handle, &plan.product, &plan.a, &plan.b, &plan.d, &plan.d, &preference, wanted, results,
+        &count);
+    if (error == CUBLAS_STATUS_NOT_SUPPORTED) return 0;
+    steps.check(error, "cublasLtMatmulAlgoGetHeuristic");
+    return steps.status() ? 0 : drop_failed(count, results);
+}
+
+cublasStatus_t multiply(const yoke_launch *launch, const CublasLt &lt, const Request &request,
+                        Plan &plan, void *workspace)
+{
+    const float one = 1, zero = 0;
+    const double one64 = 1, zero64 = 0;
+    const bool is_double = plan.key.dtype == YOKE_F64;
+    const void *alpha = is_double ? static_cast<const void *>(&one64) : &one,
+               *beta = is_double ? static_cast<const void *>(&zero64) : &zero;
+    return lt.call->cublasLtMatmul(lt.handle, &plan.product, alpha, request.a, &plan.a, request.b,
+                                   &plan.b, beta, request.d, &plan.d, request.d, &plan.d,
+                                   &plan.algo, workspace, plan.workspace,
+                                   static_cast<cudaStream_t>(launch->stream));
+}
+
+void take(Plan &plan, const cublasLtMatmulHeuristicResult_t &result)
+{
+    plan.algo = result.algo;
+    plan.workspace = result.workspaceSize;
+}
+
+uint64_t largest_workspace(int count, const Results &results)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < count; ++i) bytes = std::max<uint64_t>(bytes, results[i].workspaceSize);
+    return bytes;
+}
+
+// Puts the fastest of the algorithms first. *tuned is false where that could not be told; they are as they were then.
+yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request &request,
+                    const Plan &plan, int count, Results &results, bool *tuned)
+{
+    Scratch scratch(launch);
+    if (const yoke_status status = scratch.reserve(largest_workspace(count, results)))
+        return status;
+    Stopwatch watch(launch);
+    int fastest = 0;
+    float best = 0;
+    for (int i = 0; i < count; ++i) {
+        Plan tried = plan;
+        take(tried, results[i]);
+        yoke_status lost = YOKE_OK;
+        const float taken = watch.best_of([&] {
+            const cublasStatus_t error = multiply(launch, lt, request, tried, scratch.as<void>());
+            lost = cublaslt_pass_over(launch, error, "tuning a matrix product: cublasLtMatmul");
+            return error == CUBLAS_STATUS_SUCCESS;
+        });
+        if (lost) return lost;
+        if (taken <= 0 || (best > 0 && taken >= best)) continue;
+        fastest = i;
+        best = taken;
+    }
+    *tuned = best > 0 && watch.works();
+    if (*tuned) results[0] = results[fastest];
+    return YOKE_OK;
+}
+
+bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
+{
+    cublasLtMatmulHeuristicResult_t result = {};
+    if (!recall_winner(launch, lt, plan.key, &result.algo)) return false;
+    const cublasStatus_t error = lt.call->cublasLtMatmulAlgoCheck(
+        lt.handle, &plan.product, &plan.a, &plan.b, &plan.d, &plan.d, &result.algo, &result);
+    cublaslt_log(*static_cast<const Device *>(launch->device), error,
+                 "a winner of YOKE_CUBLASLT_AUTOTUNE_FILE is passed over: cublasLtMatmulAlgoCheck");
+    if (error || result.workspaceSize > kWorkspace) return false;
+    take(plan, result);
+    plan.exists = true;
+    return true;
+}
+
+yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &request, Plan &plan)
+{
+    Steps steps(launch, lt);
+    Results results;
+    plan = {};
+    describe(steps, request, plan);
+    const bool tuning = is_tuning(launch);
+    if (steps.status() || (tuning && recall(launch, lt, plan))) return steps.status();
+    const int count = ask(steps, lt, plan, tuning ? kTuned : 1, results);
+    if (steps.status() || count == 0) return steps.status();
+    bool tuned = tuning;
+    if (tuning && count > 1)
+        if (const yoke_status status = try_all(launch, lt, request, plan, count, results, &tuned))
+            return status;
+    plan.exists = true;
+    take(plan, results[0]);
+    if (tuned) keep_winner(launch, lt, plan);
+    return YOKE_OK;
+}
+
+}  // namespace
+
+bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns)
+{
+    const Matrix x = settle(matrix, rows, columns);
+    return x.batch_stride >= 0 && (is_row_major(x, columns) || is_row_major(transpose(x), rows));
+}
+
+yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done)
+{
+    CublasLt *lt = nullptr;
+    *done = false;
+    if (const yoke_status status = cublaslt_of(launch, &lt)) return status;
+    if (gemm.activation != Activation::kNone && !fuses(gemm.activation)) return YOKE_OK;
+    const Request request(launch, gemm);
+    Plan plan;
+    if (lt->plans.find(request.key, &plan)) {
+        Steps steps(launch, *lt);
+        if (plan.exists) set_pointers(steps, request, plan);
+        if (steps.status()) return steps.status();
+    } else {
+        if (const yoke_status status = make_plan(launch, *lt, request, plan)) return status;
+        lt->plans.put(plan);
+    }
+    *done = plan.exists;
+    if (!plan.exists) return YOKE_OK;
+    Scratch scratch(launch);
+    if (plan.workspace)
+        if (const yoke_status status = scratch.reserve(plan.workspace)) return status;
+    const Product &p = gemm.product;
+    return cublaslt_check(launch, multiply(launch, *lt, request, plan, scratch.as<void>()),
+                          "cublasLtMatmul of %lld x (%lld x %lld by %lld x %lld)",
+                          static_cast<long long>(p.batch), static_cast<long long>(p.m),
+                          static_cast<long long>(p.k), static_cast<long long>(p.k),
+                          static_cast<long long>(p.n));
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,194 @@
+// Finding cuBLASLt, its handles, and its errors.
+#include "kernels/cuda/host/cublaslt_library.h"
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <mutex>
+#include <new>
+
+#include "kernels/cuda/host/cublaslt.h"
+#include "kernels/cuda/host/driver.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+#define YOKE_STRING_(x) #x
+#define YOKE_STRING(x) YOKE_STRING_(x)
+constexpr const char *kNames[] = {YOKE_CUBLASLT_CALLS(YOKE_LIBRARY_NAME)};
+
+struct Library {
+    CublasLtCalls call;
+    bool is_open;
+    char tried[3072];  // where it was looked for, and what was wrong there
+};
+
+Library g_library;
+
+bool accepts(void *library, char *why, size_t capacity)
+{
+    if (const char *missing = find_calls(library, kNames, g_library.call)) {
+        snprintf(why, capacity, "it has no %s", missing);
+        return false;
+    }
+    const int version = static_cast<int>(g_library.call.cublasLtGetVersion());
+    if (version / 10000 == CUBLAS_VER_MAJOR) return true;
+    snprintf(why, capacity, "it is version %d.%d, this module needs %d", version / 10000,
+             version % 10000 / 100, CUBLAS_VER_MAJOR);
+    return false;
+}
+
+constexpr LibraryName kLibrary = {
+    "libcublasLt.so." YOKE_STRING(CUBLAS_VER_MAJOR),
+    {"cu" YOKE_STRING(CUBLAS_VER_MAJOR) "/lib", "cublas/lib", ""},
+    accepts,
+};
+
+void open_library()
+{
+    Text tried{g_library.tried, sizeof g_library.tried};
+    g_library.is_open =
+        find_library(kLibrary, g_host->config("YOKE_CUDA_LIB_PATH"), tried) != nullptr;
+}
+
+yoke_status need_library(const yoke_launch *launch)
+{
+    static std::once_flag once;
+    std::call_once(once, open_library);
+    if (g_library.is_open) return YOKE_OK;
+    char message[4096];
+    snprintf(message, sizeof message,
+             "%s: matrix products on cuda need cuBLASLt %d, which cannot be loaded; tried %s. "
+             "Install it ('pip install %s'), or name its folder in YOKE_CUDA_LIB_PATH",
+             op_name(launch->op), CUBLAS_VER_MAJOR, g_library.tried,
+             CUBLAS_VER_MAJOR >= 13 ? "nvidia-cublas"
+                                    : "nvidia-cublas-cu" YOKE_STRING(CUBLAS_VER_MAJOR));
+    return g_host->set_error(YOKE_E_UNAVAILABLE, 0, message);
+}
+
+std::mutex g_making;
+std::atomic<CublasLt *> g_devices[kMaxDevices];
+
+yoke_status make(const yoke_launch *launch, CublasLt **out)
+{
+    CublasLt *made = new (std::nothrow) CublasLt;
+    if (!made)
+        return fail(YOKE_E_OOM, 0, "%s: no host memory for cuBLASLt's plans", op_name(launch->op));
+    made->call = &g_library.call;
+    const yoke_status status =
+        cublaslt_check(launch, made->call->cublasLtCreate(&made->handle), "cublasLtCreate");
+    if (status)
+        delete made;
+    else
+        *out = made;
+    return status;
+}
+
+yoke_status status_of_cublas(cublasStatus_t error)
+{
+    switch (error) {
+        case CUBLAS_STATUS_SUCCESS:
+            return YOKE_OK;
+        case CUBLAS_STATUS_ALLOC_FAILED:
+            return YOKE_E_OOM;
+        case CUBLAS_STATUS_NOT_INITIALIZED:
+            return YOKE_E_UNAVAILABLE;
+        case CUBLAS_STATUS_ARCH_MISMATCH:
+        case CUBLAS_STATUS_NOT_SUPPORTED:
+            return YOKE_E_UNSUPPORTED;
+        default:
+            return YOKE_E_INTERNAL;
+    }
+}
+
+// cuBLASLt brings a runtime of its own, so that ours keeps no last error of what it did. But a lost context fails every
+// call of anybody. A stream that is being captured may not be asked whether it is idle; that would cost the capture.
+cudaError_t ask_context(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (!error && capturing == cudaStreamCaptureStatusNone) error = cudaStreamQuery(stream);
+    cudaGetLastError();  // "not ready" among others, which no later launch is to be blamed for
+    return error;
+}
+
+// By what the device was lost, or success.
+cudaError_t why_lost(const yoke_launch *launch)
+{
+    const cudaError_t cause = ask_context(static_cast<cudaStream_t>(launch->stream));
+    return status_of(cause) == YOKE_E_DEVICE_LOST ? cause : cudaSuccess;
+}
+
+// Where the device is lost, whatever cuBLASLt calls it, that is the failure.
+yoke_status tell(const yoke_launch *launch, cublasStatus_t status, cudaError_t lost,
+                 const char *tried)
+{
+    char text[640];
+    snprintf(text, sizeof text, "%s: cuda:%d: %s failed with %s (%d), %s", op_name(launch->op),
+             static_cast<const Device *>(launch->device)->index, tried,
+             g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
+             g_library.call.cublasLtGetStatusString(status));
+    if (!lost) return fail(status_of_cublas(status), status, "%s", text);
+    return fail(YOKE_E_DEVICE_LOST, lost, "%s; CUDA says %s (%d), %s%s", text,
+                cudaGetErrorName(lost), static_cast<int>(lost), cudaGetErrorString(lost),
+                advice_for(lost));
+}
+
+}  // namespace
+
+yoke_status cublaslt_check(const yoke_launch *launch, cublasStatus_t status, const char *what, ...)
+{
+    if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
+        return YOKE_OK;
+    char tried[256];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(tried, sizeof tried, what, args);
+    va_end(args);
+    return tell(launch, status, why_lost(launch), tried);
+}
+
+yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS) return YOKE_OK;
+    if (const cudaError_t lost = why_lost(launch)) return tell(launch, status, lost, what);
+    cublaslt_log(*static_cast<const Device *>(launch->device), status, what);
+    return YOKE_OK;
+}
+
+void cublaslt_log(const Device &device, cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    char line[512];
+    snprintf(line, sizeof line, "cuda:%d: %s failed with %s (%d), %s", device.index, what,
+             g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
+             g_library.call.cublasLtGetStatusString(status));
+    g_host->log(YOKE_LOG_WARN, line);
+}
+
+yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out)
+{
+    std::atomic<CublasLt *> &mine = g_devices[static_cast<const Device *>(launch->device)->index];
+    *out = mine.load(std::memory_order_acquire);
+    if (*out) [[likely]]
+        return YOKE_OK;
+    if (const yoke_status status = need_library(launch)) return status;
+    const std::lock_guard<std::mutex> lock(g_making);
+    *out = mine.load(std::memory_order_relaxed);
+    if (*out) return YOKE_OK;
+    const yoke_status status = make(launch, out);
+    if (!status) mine.store(*out, std::memory_order_release);
+    return status;
+}
+
+void cublaslt_close(const Device &device)
+{
+    const CublasLt *ours = g_devices[device.index].exchange(nullptr);
+    if (!ours) return;
+    cublaslt_log(device, ours->call->cublasLtDestroy(ours->handle),
+                 "device_close: cublasLtDestroy");
+    delete ours;
+}
+
+}  // namespace yoke::cuda

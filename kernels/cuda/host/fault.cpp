@@ -1,0 +1,83 @@
+#include "kernels/cuda/host/fault.h"
+
+#include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/failures.h"
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+namespace yoke::cuda {
+
+yoke_status make_fault(const Scope &scope)
+{
+    void *memory = nullptr;
+    if (const yoke_status status =
+            scope.check(cudaHostAlloc(&memory, sizeof(Fault), cudaHostAllocPortable),
+                        "cudaHostAlloc of %zu bytes", sizeof(Fault)))
+        return status;
+    memset(memory, 0, sizeof(Fault));
+    scope.device().fault = static_cast<Fault *>(memory);
+    return YOKE_OK;
+}
+
+void drop_fault(Device &device)
+{
+    if (device.fault) log_failure(device, cudaFreeHost(device.fault), "device_close: cudaFreeHost");
+    device.fault = nullptr;
+}
+
+// "[1, 2]" for the element of that number; "" in an operand without axes.
+static void write_place(const Fault &fault, char *text, size_t room)
+{
+    int64_t at[YOKE_MAX_NDIM], place = fault.position;
+    for (int axis = fault.ndim - 1; axis >= 0; axis--) {
+        at[axis] = place % fault.shape[axis];
+        place /= fault.shape[axis];
+    }
+    size_t used = 0;
+    text[0] = 0;
+    for (int axis = 0; axis < fault.ndim && used + 32 < room; axis++)
+        used += static_cast<size_t>(snprintf(text + used, room - used, "%s%lld", axis ? ", " : "[",
+                                             static_cast<long long>(at[axis])));
+    if (fault.ndim) snprintf(text + used, room - used, "]");
+}
+
+// Moves the note out, for one thread of those that find it. Its place is given back last: a kernel may claim it at once.
+static bool take_note(const Device &device, Fault &taken)
+{
+    static std::mutex taking[kMaxDevices];
+    Fault *fault = device.fault;
+    if (!fault || !__atomic_load_n(&fault->ready, __ATOMIC_ACQUIRE)) return false;
+    const std::lock_guard<std::mutex> lock(taking[device.index]);
+    if (!__atomic_load_n(&fault->ready, __ATOMIC_ACQUIRE)) return false;  // another was first
+    taken = *fault;
+    __atomic_store_n(&fault->ready, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&fault->claimed, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
+// A format is one of ours, with the arguments that fault.h tells of.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+yoke_status take_fault(const Scope &scope)
+{
+    Fault fault;
+    if (!take_note(scope.device(), fault)) return YOKE_OK;
+    char text[300], place[200];
+    const char *op = op_name(fault.op);
+    const auto value = static_cast<long long>(fault.value),
+               bound = static_cast<long long>(fault.bound);
+    if (fault.ndim < 0) {
+        snprintf(text, sizeof text, fault.format, op, static_cast<long long>(fault.position), value,
+                 bound, bound - 1);
+    } else {
+        write_place(fault, place, sizeof place);
+        snprintf(text, sizeof text, fault.format, op + (*op == '_'), place, value, bound,
+                 bound - 1);
+    }
+    return scope.refuse(fault.status, "%s (found on the device, by a call before this one)", text);
+}
+#pragma GCC diagnostic pop
+
+}  // namespace yoke::cuda

@@ -1,0 +1,67 @@
+// Plain device memory and pinned host memory.
+#include <unistd.h>
+
+#include "kernels/cuda/host/entries.h"
+
+namespace yoke::cuda {
+
+// More than the hardware has is a shortage whatever CUDA would call it: some sizes wrap around when
+// it rounds them up.
+static yoke_status check_size(const Scope &scope, uint64_t bytes, uint64_t all, const char *whose)
+{
+    if (bytes == 0) return scope.refuse(YOKE_E_VALUE, "an allocation of 0 bytes");
+    if (bytes <= all) return YOKE_OK;
+    return scope.refuse(YOKE_E_OOM, "%llu bytes were asked for, and the %s has %llu",
+                        static_cast<unsigned long long>(bytes), whose,
+                        static_cast<unsigned long long>(all));
+}
+
+yoke_status alloc(void *device, uint64_t bytes, void **pointer)
+{
+    const Scope scope(device, "alloc");
+    if (scope.status()) return scope.status();
+    if (const yoke_status status = check_size(scope, bytes, scope.device().total_memory, "device"))
+        return status;
+    void *block = nullptr;
+    if (const yoke_status status =
+            scope.check(cudaMalloc(&block, bytes), "cudaMalloc of %llu bytes",
+                        static_cast<unsigned long long>(bytes)))
+        return status;
+    *pointer = block;
+    return YOKE_OK;
+}
+
+yoke_status free_block(void *device, void *pointer, uint64_t bytes)
+{
+    const Scope scope(device, "free");
+    if (scope.status()) return scope.status();
+    return scope.check(cudaFree(pointer), "cudaFree of %llu bytes",
+                       static_cast<unsigned long long>(bytes));
+}
+
+yoke_status host_alloc(void *device, uint64_t bytes, void **pointer)
+{
+    const Scope scope(device, "host_alloc");
+    if (scope.status()) return scope.status();
+    const auto all = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    if (const yoke_status status = check_size(scope, bytes, all, "host")) return status;
+    void *block = nullptr;
+    // Portable: pinned for every device of the process, not for this one alone.
+    if (const yoke_status status =
+            scope.check(cudaHostAlloc(&block, bytes, cudaHostAllocPortable),
+                        "cudaHostAlloc of %llu bytes", static_cast<unsigned long long>(bytes)))
+        return status;
+    *pointer = block;
+    return YOKE_OK;
+}
+
+yoke_status host_free(void *device, void *pointer, uint64_t bytes)
+{
+    const Scope scope(device, "host_free");
+    if (scope.status()) return scope.status();
+    return scope.check(cudaFreeHost(pointer), "cudaFreeHost of %llu bytes",
+                       static_cast<unsigned long long>(bytes));
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,88 @@
+// The CUDA module's table, and the one symbol by which the core gets it.
+#include <cstdio>
+
+#include "core/backend/ops.inc"
+#include "kernels/cuda/host/entries.h"
+#include "kernels/cuda/host/support.h"
+
+namespace yoke::cuda {
+
+static const char *build_info()
+{
+    static char text[96];
+    static const int written =
+        snprintf(text, sizeof text, "CUDA %d.%d for compute capabilities %s", CUDART_VERSION / 1000,
+                 CUDART_VERSION % 1000 / 10, YOKE_CUDA_ARCHS);
+    (void)written;
+    return text;
+}
+
+// Every kernel runs inside the context of its device.
+static yoke_status launch_kernel(const yoke_launch *launch, yoke_kernel_fn kernel)
+{
+    const Scope scope(launch->device, op_name(launch->op));
+    return scope.status() ? scope.status() : kernel(launch);
+}
+
+static const yoke_backend kBackend = {
+    .struct_size = sizeof(yoke_backend),
+    .abi = YOKE_BACKEND_ABI,
+    .op_table_hash = YOKE_OP_TABLE_HASH,
+    .kind = "cuda",
+    .device_count = device_count,
+    .why_unavailable = why_unavailable,
+    .device_open = device_open,
+    .device_close = device_close,
+    .device_info = device_info,
+    .device_synchronize = device_synchronize,
+    .alloc = alloc,
+    .free = free_block,
+    .mem_info = mem_info,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .vmm_granularity = vmm_granularity,
+    .vmm_reserve = vmm_reserve,
+    .vmm_release = vmm_release,
+    .vmm_create = vmm_create,
+    .vmm_destroy = vmm_destroy,
+    .vmm_map = vmm_map,
+    .vmm_unmap = vmm_unmap,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .stream_query = stream_query,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_query = event_query,
+    .event_synchronize = event_synchronize,
+    .event_elapsed = event_elapsed,
+    .copy = copy,
+    .fill = fill,
+    .kernels = kKernels,
+    .kernel_count = YOKE_OP_COUNT,
+    .reserved = 0,
+    .launch = launch_kernel,
+    .graph_begin = graph_begin,
+    .graph_end = graph_end,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
+    .comm = nullptr,
+    .build_info = build_info,
+    .after_fork = after_fork,
+    .rest = nullptr,
+};
+
+}  // namespace yoke::cuda
+
+extern "C" __attribute__((visibility("default"))) yoke_status yoke_backend_get_v1(
+    const yoke_host *host, const yoke_backend **out)
+{
+    if (host->abi != YOKE_BACKEND_ABI)
+        return host->set_error(YOKE_E_UNSUPPORTED, host->abi,
+                               "the cuda module was built for another version of the host");
+    yoke::cuda::g_host = host;
+    *out = &yoke::cuda::kBackend;
+    return YOKE_OK;
+}

@@ -1,0 +1,73 @@
+#include "kernels/cuda/host/peers.h"
+
+#include <atomic>
+
+#include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/failures.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+uint64_t bit_of(int number)
+{
+    return uint64_t{1} << number;
+}
+
+bool is_left_out()
+{
+    static const bool wish = [] {
+        const char *value = g_host->config("YOKE_NO_PEER_ACCESS");
+        return value && *value == '1';
+    }();
+    return wish;
+}
+
+// CUDA's number of the device whose memory this is, or -1.
+int owner_of(const Device &device, const void *place)
+{
+    cudaPointerAttributes found{};
+    const cudaError_t error = cudaPointerGetAttributes(&found, place);
+    log_failure(device, error, "cudaPointerGetAttributes");
+    return !error && found.type == cudaMemoryTypeDevice ? found.device : -1;
+}
+
+void enable(const Device &device, int peer)
+{
+    int can = 0;
+    if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, device.number, peer))
+        return log_failure(device, error, "cudaDeviceCanAccessPeer");
+    if (!can) return;
+    const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled)
+        cudaGetLastError();  // by another library in this process
+    else
+        log_failure(device, error, "cudaDeviceEnablePeerAccess");
+}
+
+}  // namespace
+
+static_assert(kMaxDevices <= 64, "a device keeps a bit for each peer");
+
+void reach_peer(const Scope &scope, const void *place)
+{
+    if (is_left_out()) return;
+    Device &device = scope.device();
+    const int peer = owner_of(device, place);
+    if (peer < 0 || peer >= kMaxDevices || peer == device.number) return;
+    // Whoever comes while the first one still asks has its copy taken through the host.
+    const uint64_t known =
+        std::atomic_ref(device.peers).fetch_or(bit_of(peer), std::memory_order_relaxed);
+    if (!(known & bit_of(peer))) enable(device, peer);
+}
+
+void forget_peers(Device &device)
+{
+    Driver &all = driver();
+    for (int32_t i = 0; i < all.device_count; ++i)
+        std::atomic_ref(all.devices[i].peers)
+            .fetch_and(~bit_of(device.number), std::memory_order_relaxed);
+    std::atomic_ref(device.peers).store(0, std::memory_order_relaxed);
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,44 @@
+// What kernels' entries need of the module: failures, scratch, the device they run on.
+#pragma once
+
+#include "kernels/common/names.h"
+#include "kernels/cuda/host/cuda.h"
+
+namespace yoke::cuda {
+
+using kernels::dtype_name;
+using kernels::op_name;
+
+// "softmax: x has dtype int64, which the cuda kernel does not take": reached only past a wrong shape rule.
+yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
+
+// "add: cuda:0 refused a launch of 12 blocks of 256 threads: …".
+yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t blocks, int threads,
+                          int64_t shared);
+
+inline int64_t multiprocessors(const yoke_launch *launch)
+{
+    return static_cast<const Device *>(launch->device)->multiprocessors;
+}
+
+// Device memory of the host's allocator for the length of one call: ordered on the stream, so that what was started
+// may still use it when the call has returned.
+class Scratch {
+public:
+    explicit Scratch(const yoke_launch *launch) : launch_(launch) {}
+    ~Scratch();
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    yoke_status reserve(uint64_t bytes);  // once
+    template <class T>
+    T *as() const
+    {
+        return static_cast<T *>(data_);
+    }
+
+private:
+    const yoke_launch *launch_;
+    void *data_ = nullptr;
+};
+
+}  // namespace yoke::cuda

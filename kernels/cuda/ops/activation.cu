@@ -1,0 +1,34 @@
+// Activations, forward and backward.
+#include "kernels/common/pointwise_ops.h"
+#include "kernels/cuda/ops/map.cuh"
+
+YOKE_CUDA_BEGIN
+
+using Relus = OneOf<kernels::Relu>;
+using RelusBackward = OneOf<kernels::ReluBackward>;
+using Gelus = OneOf<kernels::Gelu, kernels::GeluTanh>;
+using GelusBackward = OneOf<kernels::GeluBackward, kernels::GeluTanhBackward>;
+using Sigmoids = OneOf<kernels::Tanh, kernels::Sigmoid, kernels::Silu, kernels::LeakyRelu,
+                       kernels::Elu, kernels::Softplus>;
+using SigmoidsBackward =
+    OneOf<kernels::TanhBackward, kernels::SigmoidBackward, kernels::SiluBackward,
+          kernels::LeakyReluBackward, kernels::EluBackward, kernels::SoftplusBackward>;
+#define YOKE_GROUPS Relus, RelusBackward, Sigmoids, SigmoidsBackward
+
+YOKE_ACTIVATION_OPS(YOKE_UNARY, YOKE_BINARY, YOKE_WITH_PARAMS, YOKE_WITH_PARAMS_BACKWARD)
+#undef YOKE_GROUPS
+
+static bool wants_tanh(const yoke_launch *launch)
+{
+    return strcmp(launch->params[0].v.string, "tanh") == 0;
+}
+
+YOKE_POINTWISE(gelu, for_float,
+               (unary<In>(launch, wants_tanh(launch) ? Gelus::of<kernels::GeluTanh>()
+                                                     : Gelus::of<kernels::Gelu>())))
+YOKE_POINTWISE(_gelu_backward, for_float,
+               (binary<In>(launch, wants_tanh(launch)
+                                       ? GelusBackward::of<kernels::GeluTanhBackward>()
+                                       : GelusBackward::of<kernels::GeluBackward>())))
+
+YOKE_CUDA_END

@@ -1,0 +1,198 @@
+// Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever stored
+// (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022).
+#include "kernels/cuda/ops/attention.cuh"
+
+YOKE_CUDA_BEGIN
+
+namespace {
+
+enum { kQuery, kKey, kValue, kMask, kOut, kLse, kOperands = kLse };  // lse is dense
+
+template <class In>
+struct ForwardLaunch {
+    using C = typename In::Value;
+    AttentionSizes sizes;
+    AttentionParams<C> params;
+    Walk<kOperands> heads;
+    AttentionRows query, key, value, mask, out;
+    bool has_mask, bool_mask;
+    C *lse;
+};
+
+// A block of queries of one head, and a slice of the values' columns.
+template <class In>
+class ForwardBlock {
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    static constexpr int kEach = Tile::kEach;
+
+public:
+    __device__ ForwardBlock(const ForwardLaunch<In> &launch, int64_t head, int64_t first)
+        : launch_(launch), place_(launch.heads.at(head)), head_(head), first_(first)
+    {
+    }
+
+    template <class Room, class Weights>
+    __device__ void run(int64_t column, Room &room, Weights &weights)
+    {
+        const AttentionSizes &s = launch_.sizes;
+        const HeadRows<In> query{place_.data[kQuery], s.queries, s.width, launch_.query};
+        const HeadRows<In> key{place_.data[kKey], s.keys, s.width, launch_.key};
+        const HeadRows<In> value{place_.data[kValue], s.keys, s.value_width, launch_.value};
+        YOKE_UNROLL
+        for (int i = 0; i < kEach; i++) max_[i] = -(C)kernels::kInfinity, sum_[i] = (C)0;
+        result_.clear();
+        const int64_t keys = launch_.params.causal ? min(s.keys, first_ + Tile::kSide) : s.keys;
+        for (int64_t k = 0; k < keys; k += Tile::kSide) {
+            multiply_rows<C>(query, first_, launch_.params.scale, key, k, room, scores_);
+            mask_scores(k);
+            weigh();
+            if (launch_.params.drops) drop(k);
+            __syncthreads();  // of the last block's product
+            store_scores<C>(scores_, weights);
+            result_.add_product(weights, value, k, column, (int)min(Tile::kSide, keys - k), room);
+        }
+        finish(column);
+    }
+
+private:
+    __device__ int64_t row(int i) const { return first_ + (int)threadIdx.x / kAcross * kEach + i; }
+    __device__ static int column_of(int j) { return (int)threadIdx.x % kAcross + j * kAcross; }
+
+    // Pairs that do not exist or are forbidden get -infinity.
+    __device__ void mask_scores(int64_t k)
+    {
+        const HeadMask<In> mask{place_.data[kMask], launch_.bool_mask, launch_.mask};
+        YOKE_UNROLL
+        for (int i = 0; i < kEach; i++) {
+            YOKE_UNROLL
+            for (int j = 0; j < kEach; j++) {
+                const int64_t q = row(i), key = k + column_of(j);
+                const bool exists = q < launch_.sizes.queries && key < launch_.sizes.keys &&
+                                    (!launch_.params.causal || key <= q);
+                if (!exists)
+                    scores_[i][j] = -(C)kernels::kInfinity;
+                else if (launch_.has_mask)
+                    scores_[i][j] += mask.at(q, key);
+            }
+        }
+    }
+
+    // Scores become weights; the rows' maxima and sums take them in. The 16 threads of a row are lanes of one warp.
+    __device__ void weigh()
+    {
+        YOKE_UNROLL
+        for (int i = 0; i < kEach; i++) {
+            C top = max_[i], total = (C)0;
+            YOKE_UNROLL
+            for (int j = 0; j < kEach; j++)
+                top = kernels::select(scores_[i][j] > top, scores_[i][j], top);
+            for (int bits = kAcross / 2; bits > 0; bits /= 2) {
+                const C other = shuffle_xor(top, bits);
+                top = kernels::select(other > top, other, top);
+            }
+            const C shift = kernels::attention_shift(top);
+            const C factor = kernels::attention_rescale(max_[i], shift);
+            max_[i] = top;
+            YOKE_UNROLL
+            for (int j = 0; j < kEach; j++) {
+                scores_[i][j] = kernels::attention_weight(scores_[i][j], shift);
+                total += scores_[i][j];
+            }
+            for (int bits = kAcross / 2; bits > 0; bits /= 2) total += shuffle_xor(total, bits);
+            sum_[i] = sum_[i] * factor + total;
+            result_.scale_row(i, factor);
+        }
+    }
+
+    // Rows of a thread are neighbouring queries, which share a draw.
+    __device__ void drop(int64_t k)
+    {
+        YOKE_UNROLL
+        for (int j = 0; j < kEach; j++) {
+            const unsigned bits =
+                kept_bits(launch_.params, launch_.sizes, head_, k + column_of(j), row(0));
+            YOKE_UNROLL
+            for (int i = 0; i < kEach; i++)
+                scores_[i][j] *= bits >> (row(0) % 4 + i) & 1 ? launch_.params.factor : (C)0;
+        }
+    }
+
+    __device__ void finish(int64_t column)
+    {
+        C factor[kEach];
+        YOKE_UNROLL
+        for (int i = 0; i < kEach; i++) {
+            factor[i] = kernels::attention_normaliser(sum_[i]);
+            if (column == 0 && column_of(0) == 0 && row(i) < launch_.sizes.queries)
+                launch_.lse[head_ * launch_.sizes.queries + row(i)] =
+                    kernels::attention_log_sum_exp(max_[i], sum_[i]);
+        }
+        result_.template store_rows<In>(place_.data[kOut], launch_.out, first_,
+                                        launch_.sizes.queries, column, launch_.sizes.value_width,
+                                        factor);
+    }
+
+    const ForwardLaunch<In> &launch_;
+    const Place<kOperands> place_;
+    const int64_t head_, first_;
+    Scores<C> scores_;
+    ResultSlice<C> result_;
+    C max_[kEach], sum_[kEach];
+};
+
+template <class In>
+__global__ void __launch_bounds__(kAttentionThreads)
+    attend(const ForwardLaunch<In> launch, int64_t blocks)
+{
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    using Packed = Pack<C, Tile::kPack>;
+    YOKE_SHARED(Packed, room, Tile::kRoom);
+    YOKE_SHARED(C, weights, Tile::kSide * Tile::kScoreStep);
+    for (int64_t i = blockIdx.x; i < launch.sizes.heads * blocks; i += gridDim.x) {
+        // Under a causal mask late queries have more keys: they begin first.
+        const int64_t head = i / blocks, block = blocks - 1 - i % blocks;
+        ForwardBlock<In>(launch, head, block * Tile::kSide)
+            .run(blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack), room, weights);
+    }
+}
+
+template <class In>
+yoke_status run(const yoke_launch *launch)
+{
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    const yoke_operand *o = launch->operands;
+    const AttentionSizes sizes(o[kQuery], o[kKey], o[kValue]);
+    const int64_t blocks = divide_up(sizes.queries, Tile::kSide), items = sizes.heads * blocks;
+    const int64_t slices = max(1, divide_up(sizes.value_width, Tile::kSlice * Tile::kPack));
+    if (items == 0) return YOKE_OK;
+    Loop<kOperands> heads;
+    plan_ordered<kOperands>(heads, {&o[kQuery], &o[kKey], &o[kValue], &o[kMask], &o[kOut]}, 0,
+                            o[kQuery].ndim - 2);
+    const auto rows = [&](int i) { return AttentionRows(o[i], heads, i, Tile::kPack); };
+    const ForwardLaunch<In> work{sizes,
+                                 AttentionParams<C>(launch, launch->params),
+                                 Walk<kOperands>(heads),
+                                 rows(kQuery),
+                                 rows(kKey),
+                                 rows(kValue),
+                                 rows(kMask),
+                                 rows(kOut),
+                                 is_present(o[kMask]),
+                                 o[kMask].dtype == YOKE_BOOL,
+                                 data_of<C>(o[kLse])};
+    return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
+                 work, blocks);
+}
+
+}  // namespace
+
+YOKE_KERNEL(_attention)
+{
+    return for_float_format(launch, "query", launch->operands[0].dtype,
+                            [&]<class In>() { return run<In>(launch); });
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,355 @@
+// The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block of
+// queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
+// and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
+#include "kernels/cuda/ops/attention.cuh"
+
+YOKE_CUDA_BEGIN
+
+namespace {
+
+// In the order of the loop over heads; the first has its shape. In the launch the order is another.
+enum { kQuery, kKey, kValue, kMask, kGrad, kOut, kQueryGrad, kKeyGrad, kValueGrad, kOperands };
+
+template <class In>
+struct BackwardLaunch {
+    using C = typename In::Value;
+    AttentionSizes sizes;
+    AttentionParams<C> params;
+    Walk<kOperands> heads;
+    AttentionRows query, key, value, mask, grad, out, d_query, d_key, d_value;
+    bool has_mask, bool_mask;
+    const C *lse;  // dense
+    C *dots;       // of each row of the result with its gradient: what softmax's gradient subtracts
+};
+
+template <class In>
+__global__ void find_dots(const BackwardLaunch<In> launch)
+{
+    using C = typename In::Value;
+    const AttentionSizes &s = launch.sizes;
+    const int64_t warps = (int64_t)gridDim.x * blockDim.x / kWarp;
+    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / kWarp;
+         row < s.heads * s.queries; row += warps) {
+        const Place<kOperands> place = launch.heads.at(row / s.queries);
+        const int64_t q = row % s.queries;
+        const HeadRows<In> grad{place.data[kGrad], s.queries, s.value_width, launch.grad},
+            out{place.data[kOut], s.queries, s.value_width, launch.out};
+        C dot = (C)0;
+        for (int64_t d = lane_of_thread(); d < s.value_width; d += kWarp)
+            dot += grad.at(q, d) * out.at(q, d);
+        dot = reduce_warp(dot, [](C a, C b) { return a + b; });
+        if (lane_of_thread() == 0) launch.dots[row] = dot;
+    }
+}
+
+// What both kernels know of one head.
+template <class In>
+struct BackwardHead {
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+
+    const BackwardLaunch<In> &launch;
+    const Place<kOperands> place;
+    const int64_t head;
+
+    __device__ BackwardHead(const BackwardLaunch<In> &given, int64_t number)
+        : launch(given), place(given.heads.at(number)), head(number)
+    {
+    }
+
+    __device__ HeadRows<In> query() const
+    {
+        return {place.data[kQuery], launch.sizes.queries, launch.sizes.width, launch.query};
+    }
+    __device__ HeadRows<In> grad() const
+    {
+        return {place.data[kGrad], launch.sizes.queries, launch.sizes.value_width, launch.grad};
+    }
+    __device__ HeadRows<In> key() const
+    {
+        return {place.data[kKey], launch.sizes.keys, launch.sizes.width, launch.key};
+    }
+    __device__ HeadRows<In> value() const
+    {
+        return {place.data[kValue], launch.sizes.keys, launch.sizes.value_width, launch.value};
+    }
+    __device__ bool exists(int64_t q, int64_t k) const
+    {
+        return q < launch.sizes.queries && k < launch.sizes.keys &&
+               (!launch.params.causal || k <= q);
+    }
+    // From a score that lacks its mask; the pair exists.
+    __device__ C probability(C score, int64_t q, int64_t k) const
+    {
+        const HeadMask<In> mask{place.data[kMask], launch.bool_mask, launch.mask};
+        if (launch.has_mask) score += mask.at(q, k);
+        return kernels::attention_probability(score, launch.lse[head * launch.sizes.queries + q]);
+    }
+    __device__ C dot(int64_t q) const { return launch.dots[head * launch.sizes.queries + q]; }
+};
+
+__device__ inline int own_row(int each, int i)
+{
+    return (int)threadIdx.x / kAcross * each + i;
+}
+
+__device__ inline int own_column(int j)
+{
+    return (int)threadIdx.x % kAcross + j * kAcross;
+}
+
+// ---- dQ -------------------------------------------------------------------------------------------------------------------
+
+// Scores become their gradients; rows are queries, and `slopes` the gradients of probabilities.
+template <class In, class C>
+__device__ inline void differentiate(const BackwardHead<In> &head, int64_t first, int64_t k,
+                                     Scores<C> &scores, const Scores<C> &slopes)
+{
+    constexpr int kEach = AttentionTile<C>::kEach;
+    const auto &params = head.launch.params;
+    YOKE_UNROLL
+    for (int j = 0; j < kEach; j++) {
+        const int64_t key = k + own_column(j), query = first + own_row(kEach, 0);
+        const unsigned kept =
+            params.drops ? kept_bits(params, head.launch.sizes, head.head, key, query) : 0;
+        YOKE_UNROLL
+        for (int i = 0; i < kEach; i++) {
+            const int64_t q = query + i;
+            C slope = (C)0;
+            if (head.exists(q, key)) {
+                const C factor = !params.drops                 ? (C)1
+                                 : kept >> (query % 4 + i) & 1 ? params.factor
+                                                               : (C)0;
+                slope = kernels::attention_score_backward(head.probability(scores[i][j], q, key),
+                                                          (C)(slopes[i][j] * factor), head.dot(q));
+            }
+            scores[i][j] = slope;
+        }
+    }
+}
+
+template <class In>
+__global__ void __launch_bounds__(kAttentionThreads)
+    differentiate_queries(const BackwardLaunch<In> launch, int64_t blocks)
+{
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    using Packed = Pack<C, Tile::kPack>;
+    YOKE_SHARED(Packed, room, Tile::kRoom);
+    YOKE_SHARED(C, tile, Tile::kSide * Tile::kScoreStep);
+    const AttentionSizes &s = launch.sizes;
+    const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
+    for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
+        const BackwardHead<In> head(launch, item / blocks);
+        const int64_t first = (blocks - 1 - item % blocks) * Tile::kSide;
+        const int64_t keys = launch.params.causal ? min(s.keys, first + Tile::kSide) : s.keys;
+        Scores<C> scores, slopes;
+        ResultSlice<C> result;
+        result.clear();
+        for (int64_t k = 0; k < keys; k += Tile::kSide) {
+            multiply_rows<C>(head.query(), first, launch.params.scale, head.key(), k, room, scores);
+            multiply_rows<C>(head.grad(), first, (C)1, head.value(), k, room, slopes);
+            differentiate<In, C>(head, first, k, scores, slopes);
+            __syncthreads();  // of the last block's product
+            store_scores<C>(scores, tile);
+            result.add_product(tile, head.key(), k, column, (int)min(Tile::kSide, keys - k), room);
+        }
+        C factor[Tile::kEach];
+        for (int i = 0; i < Tile::kEach; i++) factor[i] = launch.params.scale;
+        result.template store_rows<In>(head.place.data[kQueryGrad], launch.d_query, first,
+                                       s.queries, column, s.width, factor);
+    }
+}
+
+// ---- dK and dV ------------------------------------------------------------------------------------------------------------
+
+// What dropout multiplies pairs by; rows are keys. A draw serves four neighbouring queries, which are columns of four
+// neighbouring lanes: each of them draws for one row, and they exchange the bits.
+template <class In, class C>
+__device__ inline void draw_factors(const BackwardHead<In> &head, int64_t first, int64_t q,
+                                    Scores<C> &factors)
+{
+    constexpr int kEach = AttentionTile<C>::kEach;
+    const auto &params = head.launch.params;
+    const int lane = lane_of_thread();
+    YOKE_UNROLL
+    for (int j = 0; j < kEach; j++) {
+        const unsigned mine =
+            params.drops ? kept_bits(params, head.launch.sizes, head.head,
+                                     first + own_row(kEach, lane % kEach), q + own_column(j))
+                         : 0;
+        YOKE_UNROLL
+        for (int i = 0; i < kEach; i++) {
+            const unsigned bits = params.drops ? __shfl_sync(kAllLanes, mine, lane / 4 * 4 + i) : 0;
+            factors[i][j] = !params.drops ? (C)1 : bits >> lane % 4 & 1 ? params.factor : (C)0;
+        }
+    }
+}
+
+template <class In, class C>
+__device__ inline void find_probabilities(const BackwardHead<In> &head, int64_t first, int64_t q,
+                                          Scores<C> &scores)
+{
+    constexpr int kEach = AttentionTile<C>::kEach;
+    YOKE_UNROLL
+    for (int i = 0; i < kEach; i++) {
+        YOKE_UNROLL
+        for (int j = 0; j < kEach; j++) {
+            const int64_t key = first + own_row(kEach, i), query = q + own_column(j);
+            scores[i][j] =
+                head.exists(query, key) ? head.probability(scores[i][j], query, key) : (C)0;
+        }
+    }
+}
+
+// Gradients of probabilities become those of scores.
+template <class In, class C>
+__device__ inline void find_slopes(const BackwardHead<In> &head, int64_t first, int64_t q,
+                                   const Scores<C> &probabilities, const Scores<C> &factors,
+                                   Scores<C> &slopes)
+{
+    constexpr int kEach = AttentionTile<C>::kEach;
+    YOKE_UNROLL
+    for (int i = 0; i < kEach; i++) {
+        YOKE_UNROLL
+        for (int j = 0; j < kEach; j++) {
+            const int64_t key = first + own_row(kEach, i), query = q + own_column(j);
+            slopes[i][j] =
+                head.exists(query, key)
+                    ? kernels::attention_score_backward(
+                          probabilities[i][j], (C)(slopes[i][j] * factors[i][j]), head.dot(query))
+                    : (C)0;
+        }
+    }
+}
+
+template <class C>
+__device__ inline void multiply_scores(const Scores<C> &a, const Scores<C> &b, Scores<C> &to)
+{
+    constexpr int kEach = AttentionTile<C>::kEach;
+    YOKE_UNROLL
+    for (int i = 0; i < kEach * kEach; i++)
+        to[i / kEach][i % kEach] = a[i / kEach][i % kEach] * b[i / kEach][i % kEach];
+}
+
+template <class In>
+__global__ void __launch_bounds__(kAttentionThreads)
+    differentiate_keys(const BackwardLaunch<In> launch, int64_t blocks)
+{
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    using Packed = Pack<C, Tile::kPack>;
+    YOKE_SHARED(Packed, room, Tile::kRoom);
+    YOKE_SHARED(C, tile, Tile::kSide * Tile::kScoreStep);
+    const AttentionSizes &s = launch.sizes;
+    const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
+    for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
+        const BackwardHead<In> head(launch, item / blocks);
+        const int64_t first = item % blocks * Tile::kSide;
+        Scores<C> probabilities, factors, slopes;
+        ResultSlice<C> d_key, d_value;
+        d_key.clear();
+        d_value.clear();
+        for (int64_t q = launch.params.causal ? first : 0; q < s.queries; q += Tile::kSide) {
+            const int count = (int)min(Tile::kSide, s.queries - q);
+            multiply_rows<C>(head.key(), first, launch.params.scale, head.query(), q, room,
+                             probabilities);
+            find_probabilities<In, C>(head, first, q, probabilities);
+            draw_factors<In, C>(head, first, q, factors);
+            multiply_rows<C>(head.value(), first, (C)1, head.grad(), q, room, slopes);
+            find_slopes<In, C>(head, first, q, probabilities, factors, slopes);
+            if (column < s.value_width) {
+                multiply_scores<C>(probabilities, factors, probabilities);
+                // The rows' product has waited since the tile was last read: values have a column here.
+                store_scores<C>(probabilities, tile);
+                d_value.add_product(tile, head.grad(), q, column, count, room);
+            }
+            if (column < s.width) {
+                __syncthreads();
+                store_scores<C>(slopes, tile);
+                d_key.add_product(tile, head.query(), q, column, count, room);
+            }
+        }
+        C scale[Tile::kEach], one[Tile::kEach];
+        for (int i = 0; i < Tile::kEach; i++) scale[i] = launch.params.scale, one[i] = (C)1;
+        d_key.template store_rows<In>(head.place.data[kKeyGrad], launch.d_key, first, s.keys,
+                                      column, s.width, scale);
+        d_value.template store_rows<In>(head.place.data[kValueGrad], launch.d_value, first, s.keys,
+                                        column, s.value_width, one);
+    }
+}
+
+// ---- the entry ------------------------------------------------------------------------------------------------------------
+
+template <class In>
+BackwardLaunch<In> plan(const yoke_launch *launch, void *dots)
+{
+    using C = typename In::Value;
+    const yoke_operand *o = launch->operands;
+    const yoke_operand *const ordered[kOperands] = {&o[1], &o[2], &o[3], &o[4], &o[0],
+                                                    &o[5], &o[7], &o[8], &o[9]};
+    Loop<kOperands> heads;
+    plan_ordered<kOperands>(heads, ordered, 0, o[1].ndim - 2);
+    const auto rows = [&](int i) {
+        return AttentionRows(*ordered[i], heads, i, AttentionTile<C>::kPack);
+    };
+    return {AttentionSizes(o[1], o[2], o[3]),
+            AttentionParams<C>(launch, launch->params),
+            Walk<kOperands>(heads),
+            rows(kQuery),
+            rows(kKey),
+            rows(kValue),
+            rows(kMask),
+            rows(kGrad),
+            rows(kOut),
+            rows(kQueryGrad),
+            rows(kKeyGrad),
+            rows(kValueGrad),
+            is_present(o[4]),
+            o[4].dtype == YOKE_BOOL,
+            data_of<const C>(o[6]),
+            (C *)dots};
+}
+
+template <class In>
+yoke_status run(const yoke_launch *launch)
+{
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    const yoke_operand *o = launch->operands;
+    const AttentionSizes s(o[1], o[2], o[3]);
+    if (s.heads == 0) return YOKE_OK;
+    Scratch scratch(launch);
+    if (const yoke_status status = scratch.reserve((uint64_t)(s.heads * s.queries) * sizeof(C)))
+        return status;
+    const BackwardLaunch<In> work = plan<In>(launch, scratch.as<void>());
+    const int64_t slice = Tile::kSlice * Tile::kPack, most = (int64_t)1 << 30;
+    const int64_t queries = divide_up(s.queries, Tile::kSide),
+                  keys = divide_up(s.keys, Tile::kSide);
+    const int threads = block_size(kThreads);
+    yoke_status status = YOKE_OK;
+    if (queries)
+        status = start(launch, find_dots<In>,
+                       {blocks_for(launch, s.heads * s.queries, threads / kWarp), threads}, work);
+    if (!status && queries && s.width)
+        status =
+            start(launch, differentiate_queries<In>,
+                  {min(s.heads * queries, most), kAttentionThreads, 0, divide_up(s.width, slice)},
+                  work, queries);
+    if (!status && keys && (s.width || s.value_width))
+        status = start(launch, differentiate_keys<In>,
+                       {min(s.heads * keys, most), kAttentionThreads, 0,
+                        divide_up(max(s.width, s.value_width), slice)},
+                       work, keys);
+    return status;
+}
+
+}  // namespace
+
+YOKE_KERNEL(_attention_backward)
+{
+    return for_float_format(launch, "query", launch->operands[1].dtype,
+                            [&]<class In>() { return run<In>(launch); });
+}
+
+YOKE_CUDA_END

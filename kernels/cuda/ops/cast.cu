@@ -1,0 +1,125 @@
+// Casts, copies and fills of any strides. A copy that transposes goes through tiles of shared memory, so that both its
+// sides are read and written in runs.
+#include "kernels/cuda/ops/copy_strided.cuh"
+
+YOKE_CUDA_BEGIN
+
+constexpr int kTile = 32, kTileRows = 8;
+
+// The source runs along `axis`, the destination along axis 0; the other axes number the planes.
+template <class T>
+__global__ void copy_tiles(Walk<2> planes, int64_t rows, int64_t columns, int64_t out_step,
+                           int64_t in_step)
+{
+    YOKE_SHARED(T, tile,
+                kTile * (kTile + 1));  // the odd row length spreads a column over the banks
+    const int64_t across = divide_up(columns, kTile), down = divide_up(rows, kTile);
+    const int64_t plane = blockIdx.x / (across * down), rest = blockIdx.x % (across * down);
+    const int64_t row = rest / across * kTile, column = rest % across * kTile;
+    const Place<2> place = planes.at(plane);
+    const int lane = (int)threadIdx.x % kTile, line = (int)threadIdx.x / kTile;
+    for (int k = line; k < kTile; k += kTileRows)
+        if (row + lane < rows && column + k < columns)
+            tile[k * (kTile + 1) + lane] = *(const T *)(place.data[1] + (column + k) * in_step +
+                                                        (row + lane) * (int64_t)sizeof(T));
+    __syncthreads();
+    for (int k = line; k < kTile; k += kTileRows)
+        if (row + k < rows && column + lane < columns)
+            *(T *)(place.data[0] + (row + k) * out_step + (column + lane) * (int64_t)sizeof(T)) =
+                tile[lane * (kTile + 1) + k];
+}
+
+// The axis along which the source runs while the destination, innermost, does not; 0 if there is none.
+static int transposed_axis(const Loop<2> &loop, int64_t size)
+{
+    if (loop.stride[0][0] != size || loop.stride[0][1] == size || loop.stride[0][1] == 0 ||
+        loop.shape[0] < 8)
+        return 0;
+    for (int axis = 1; axis < loop.ndim; axis++)
+        if (loop.stride[axis][1] == size && loop.shape[axis] >= 8) return axis;
+    return 0;
+}
+
+template <class T>
+static yoke_status start_tiles(const yoke_launch *launch, const Loop<2> &loop, int axis)
+{
+    Loop<2> planes;
+    planes.ndim = 0;
+    planes.numel = 1;
+    for (int i = 0; i < 2; i++) planes.data[i] = loop.data[i];
+    for (int a = 1; a < loop.ndim; a++)
+        if (a != axis) add_axis<2>(planes, loop.shape[a], loop.stride[a]);
+    finish_loop<2>(planes);
+    const int64_t rows = loop.shape[axis], columns = loop.shape[0];
+    const int64_t blocks = planes.numel * divide_up(rows, kTile) * divide_up(columns, kTile);
+    return start(launch, copy_tiles<T>, {blocks, kTile * kTileRows}, Walk<2>(planes), rows, columns,
+                 loop.stride[axis][0], loop.stride[0][1]);
+}
+
+// A value of a format as it is, for another dtype.
+struct Same {
+    template <class C>
+    YOKE_HD C operator()(C x) const
+    {
+        return x;
+    }
+};
+
+// The same dtype on both sides: only the size of an element matters.
+static yoke_status copy_same(const yoke_launch *launch, const yoke_operand &dst,
+                             const yoke_operand &src)
+{
+    if (dst.numel == 0) return YOKE_OK;
+    if (!(src.flags & YOKE_OPERAND_SCALAR)) {
+        Loop<2> loop;
+        plan_loop<2>(loop, {&dst, &src});
+        if (const int axis = transposed_axis(loop, dtype_size(src.dtype)))
+            return for_size(launch, "src", dtype_size(src.dtype),
+                            [&]<class T>() { return start_tiles<T>(launch, loop, axis); });
+    }
+    return map<Words>(launch, dst, Same(), src);
+}
+
+yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
+                         const yoke_operand &src)
+{
+    if (dst.dtype == src.dtype) return copy_same(launch, dst, src);
+    if (src.dtype == YOKE_F8_E4M3 || src.dtype == YOKE_F8_E5M2)
+        return map<StoredFloats, Anything>(launch, dst, Same(), src);
+    return for_any_format(launch, "src", src.dtype, [&]<class In>() {
+        using From = std::conditional_t<std::is_same_v<In, Floats>, StoredFloats, In>;
+        return map<From, Anything>(launch, dst, Same(), src);
+    });
+}
+
+YOKE_KERNEL(cast)
+{
+    return copy_operand(launch, launch->operands[1], launch->operands[0]);
+}
+
+YOKE_KERNEL(clone)
+{
+    return copy_operand(launch, launch->operands[1], launch->operands[0]);
+}
+
+YOKE_KERNEL(copy_)
+{
+    return copy_operand(launch, launch->operands[0], launch->operands[1]);
+}
+
+YOKE_KERNEL(fill_)
+{
+    const yoke_operand &x = launch->operands[0];
+    yoke_operand source = {};
+    source.numel = 1;
+    source.dtype = x.dtype;
+    source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
+    const yoke_status status = for_stored(launch, "x", x.dtype, [&]<class T>() {
+        const T element = kernels::value_of<T>(launch->params[0]);
+        memcpy(&source.immediate, &element, sizeof element);
+        return (yoke_status)YOKE_OK;
+    });
+    return status ? status : copy_operand(launch, x, source);
+}
+
+YOKE_CUDA_END

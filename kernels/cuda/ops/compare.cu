@@ -1,0 +1,29 @@
+// Comparisons, logic and choice.
+#include "kernels/common/pointwise_ops.h"
+#include "kernels/cuda/ops/map.cuh"
+
+YOKE_CUDA_BEGIN
+
+using Comparisons =
+    OneOf<kernels::Equal, kernels::NotEqual, kernels::Less, kernels::LessEqual, kernels::Greater,
+          kernels::GreaterEqual, kernels::LogicalAnd, kernels::LogicalOr, kernels::LogicalXor>;
+using Tests = OneOf<kernels::LogicalNot, kernels::IsNan, kernels::IsFinite>;
+#define YOKE_GROUPS Comparisons, Tests
+
+YOKE_COMPARISON_OPS(YOKE_COMPARISON, YOKE_TEST)
+#undef YOKE_GROUPS
+
+struct Choice {
+    YOKE_HD uint64_t operator()(uint64_t condition, uint64_t yes, uint64_t no) const
+    {
+        return condition ? yes : no;
+    }
+};
+
+// Only the size of an element matters.
+YOKE_KERNEL(where)
+{
+    return ternary<Words>(launch, Choice());
+}
+
+YOKE_CUDA_END

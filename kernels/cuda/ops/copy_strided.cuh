@@ -1,0 +1,12 @@
+// Copies between operands of any strides and dtypes, for the ops that need one.
+#pragma once
+
+#include "kernels/cuda/ops/map.cuh"
+
+YOKE_CUDA_BEGIN
+
+// dst[i] = src[i] in dst's dtype; src broadcasts to dst's shape and may be a script's number.
+yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
+                         const yoke_operand &src);
+
+YOKE_CUDA_END

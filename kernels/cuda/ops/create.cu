@@ -1,0 +1,118 @@
+// Tensors made from their indices alone, and elements that a mask or a triangle keeps or replaces.
+#include "kernels/common/index.h"
+#include "kernels/cuda/ops/map.cuh"
+
+YOKE_CUDA_BEGIN
+
+// x[i] = f(i), row-major over x's own shape.
+template <class F>
+__global__ void generate(char *x, int dtype, int64_t n, int64_t step, F f)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * blockDim.x)
+        put_one<Anything>(dtype, x + i * step, f(i));
+}
+
+// Integers are computed in int64 (wrapping), floats in double and rounded once.
+struct IntegerRange {
+    uint64_t from, by;
+    __device__ int64_t operator()(int64_t i) const { return (int64_t)(from + (uint64_t)i * by); }
+};
+struct FloatRange {
+    double from, by;
+    __device__ double operator()(int64_t i) const { return from + (double)i * by; }
+};
+
+YOKE_KERNEL(_arange)
+{
+    const yoke_operand &x = launch->operands[0];
+    const yoke_arg &first = launch->params[0], &by = launch->params[1];
+    if (x.ndim != 1) return fail(YOKE_E_VALUE, 0, "_arange: x has %d axes; it takes one", x.ndim);
+    const int threads = block_size(kThreads);
+    const Grid grid{blocks_for(launch, x.numel, threads), threads};
+    const int64_t step = x.strides[0] * dtype_size(x.dtype);
+    if (first.kind != YOKE_ARG_FLOAT && by.kind != YOKE_ARG_FLOAT)
+        return start(launch, generate<IntegerRange>, grid, data_of<char>(x), x.dtype, x.numel, step,
+                     IntegerRange{(uint64_t)first.v.i, (uint64_t)by.v.i});
+    return start(launch, generate<FloatRange>, grid, data_of<char>(x), x.dtype, x.numel, step,
+                 FloatRange{float_param(first), float_param(by)});
+}
+
+__global__ void write_eye(char *x, int dtype, int64_t rows, int64_t columns, int64_t row_step,
+                          int64_t column_step)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * columns;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const int64_t row = i / columns, column = i % columns;
+        put_one<Anything>(dtype, x + row * row_step + column * column_step,
+                          (int64_t)(row == column));
+    }
+}
+
+YOKE_KERNEL(_eye)
+{
+    const yoke_operand &x = launch->operands[0];
+    if (x.ndim != 2) return fail(YOKE_E_VALUE, 0, "_eye: x has %d axes; it takes two", x.ndim);
+    const int threads = block_size(kThreads);
+    const int64_t size = dtype_size(x.dtype);
+    return start(launch, write_eye, {blocks_for(launch, x.numel, threads), threads},
+                 data_of<char>(x), x.dtype, x.shape[0], x.shape[1], x.strides[0] * size,
+                 x.strides[1] * size);
+}
+
+// ---- masks and triangles ---------------------------------------------------------------------------------------------
+
+YOKE_KERNEL(masked_fill)
+{
+    const yoke_operand &x = launch->operands[0], &mask = launch->operands[1],
+                       &out = launch->operands[2];
+    if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
+    uint64_t bits = 0;
+    const yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
+        const T value = kernels::value_of<T>(launch->params[0]);
+        memcpy(&bits, &value, sizeof value);
+        return (yoke_status)YOKE_OK;
+    });
+    if (status) return status;
+    return map<Words>(launch, out, kernels::MaskedFill<uint64_t>{bits}, x, mask);
+}
+
+// Elements by their row and column in the last two axes. Axes keep their order, so that a number tells both.
+template <class T, class Triangle>
+__global__ void keep_triangle(Walk<2> walk, int64_t rows, int64_t columns, int64_t diagonal)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < walk.numel;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const int64_t line = i / columns, column = i % columns;
+        const kernels::Kept kept = Triangle()(line % rows, columns, diagonal);
+        const Place<2> place = walk.at(i);
+        *(T *)place.data[0] =
+            column >= kept.first && column < kept.last ? *(const T *)place.data[1] : T(0);
+    }
+}
+
+template <class Triangle>
+static yoke_status triangle(const yoke_launch *launch)
+{
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
+    const int threads = block_size(kThreads);
+    Loop<2> loop;
+    kernels::plan_ordered<2>(loop, {&out, &x}, 0, x.ndim);
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        return start(launch, keep_triangle<T, Triangle>,
+                     {blocks_for(launch, x.numel, threads), threads}, Walk<2>(loop),
+                     x.shape[x.ndim - 2], x.shape[x.ndim - 1], launch->params[0].v.i);
+    });
+}
+
+YOKE_KERNEL(tril)
+{
+    return triangle<kernels::LowerTriangle>(launch);
+}
+
+YOKE_KERNEL(triu)
+{
+    return triangle<kernels::UpperTriangle>(launch);
+}
+
+YOKE_CUDA_END

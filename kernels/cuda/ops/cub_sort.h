@@ -1,0 +1,47 @@
+// Stable sorting of pairs: CUB's radix sort, which stands in a file of its own because it compiles as CUDA alone.
+#pragma once
+
+#include "kernels/cuda/host/support.h"
+
+namespace yoke::cuda {
+
+// Keys (uint32_t or uint64_t) with the numbers of what they belong to, twice: sorting moves them to and fro.
+template <class K>
+struct Pairs {
+    K *key, *spare_key;
+    uint32_t *number, *spare_number;
+    int64_t count;  // at most kMostPairs
+
+    // The bytes that `count` pairs take, and pairs in memory of that size.
+    static uint64_t bytes(int64_t count) { return 2 * (part<K>(count) + part<uint32_t>(count)); }
+    static Pairs in(char *memory, int64_t count)
+    {
+        const auto keys = part<K>(count), numbers = part<uint32_t>(count);
+        auto *number = reinterpret_cast<uint32_t *>(memory + 2 * keys);
+        return {reinterpret_cast<K *>(memory), reinterpret_cast<K *>(memory + keys), number,
+                reinterpret_cast<uint32_t *>(memory + 2 * keys + numbers), count};
+    }
+
+private:
+    template <class T>
+    static uint64_t part(int64_t count)
+    {
+        return ((uint64_t)count * sizeof(T) + 255) / 256 * 256;
+    }
+};
+
+// A number of 32 bits tells them apart, and one is left over.
+constexpr int64_t kMostPairs = 0xfffffffe;
+
+// Puts the pairs in ascending order of the lowest `bits` bits of their keys; equal ones keep their order. `key` and
+// `number` then point to the result, which may be in what was spare. In the order of the launch's stream.
+yoke_status sort_pairs(const yoke_launch *launch, Pairs<uint32_t> &pairs, int bits);
+yoke_status sort_pairs(const yoke_launch *launch, Pairs<uint64_t> &pairs, int bits);
+
+// The bits that hold every number up to `largest`; at least 1.
+inline int bits_of(uint64_t largest)
+{
+    return largest ? 64 - __builtin_clzll(largest) : 1;
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,56 @@
+// Values by size and by truth, for reductions: one kernel serves the largest and the smallest, and words of any dtype
+// serve what only asks whether bits are 0.
+#pragma once
+
+#include "kernels/common/reduce.h"
+#include "kernels/cuda/ops/formats.cuh"
+
+YOKE_CUDA_BEGIN
+
+// Values in the order whose largest is wanted: as they are, or turned upside down. A float's sign is flipped, an integer
+// becomes its complement; NaN stays NaN.
+template <class C>
+struct Ordered {
+    using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
+    Bits flip = 0;
+
+    Ordered() = default;
+    explicit Ordered(bool smallest)
+        : flip(!smallest     ? (Bits)0
+               : is_float<C> ? (Bits)1 << (sizeof(Bits) * 8 - 1)
+                             : ~(Bits)0)
+    {
+    }
+    // The same both ways.
+    YOKE_HD C turned(C x) const { return kernels::bit_cast<C>(kernels::bit_cast<Bits>(x) ^ flip); }
+};
+
+// The bits of a word that are not all 0 where an element of a dtype is not 0: -0.0 is 0.
+inline uint64_t nonzero_mask(yoke_dtype dtype)
+{
+    const bool has_sign =
+        dtype == YOKE_F16 || dtype == YOKE_BF16 || dtype == YOKE_F32 || dtype == YOKE_F64;
+    return ~(uint64_t)0 >> (64 - 8 * dtype_size(dtype) + has_sign);
+}
+
+// How many elements are not 0, or with `truth` false are 0; where only a bool is wanted, whether all or any are not.
+struct CountNonzero {
+    using Element = int32_t;
+    using State = int64_t;
+    uint64_t mask;  // nonzero_mask
+    bool truth, counts;
+
+    __device__ Element element(uint64_t x) const { return ((x & mask) != 0) == truth; }
+    __device__ State init() const { return 0; }
+    __device__ State reduce(State s, Element x, int64_t) const { return s + x; }
+    __device__ State combine(State a, State b) const { return a + b; }
+    __device__ void put(char *out, State s) const
+    {
+        if (counts)
+            *(int64_t *)out = s;
+        else
+            *(bool *)out = (s != 0) == truth;
+    }
+};
+
+YOKE_CUDA_END

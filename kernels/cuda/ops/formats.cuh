@@ -1,0 +1,284 @@
+// Elements of a dtype that a kernel is told, in the type that it computes in.
+//
+// Contract
+//  * A kernel is compiled once for each computing type, not for each dtype. A format, below, is the dtypes that one
+//    such kernel reads or writes: with(dtype, f) calls f.operator()<T>() for the stored type. All threads of a launch
+//    go the same way: a few instructions a pack, where a kernel waits for memory.
+//  * Integers are computed in int64, which modulo 2^bits gives what their own type gives; bool is "not 0" of
+//    it, and 0 or 1 whatever byte stands for true.
+//  * Stored and put_packs move kAtOnce elements of a run, each half of them at once: a thread's two halves lie side
+//    by side where that is 16 bytes, else `apart`, so that a warp's are.
+#pragma once
+
+#include "kernels/cuda/ops/halves.cuh"
+
+YOKE_CUDA_BEGIN
+
+#define YOKE_FORMAT_CASE(value, type)  \
+    case value:                        \
+        f.template operator()<type>(); \
+        return;
+// `sizes` is the sum of the sizes there are, and `rest` the stored type of what no case names.
+#define YOKE_FORMAT(name, C, sizes, CASES, rest)                            \
+    struct name {                                                           \
+        using Value = C;                                                    \
+        static constexpr int kSizes = sizes;                                \
+        template <class F>                                                  \
+        __device__ static void with([[maybe_unused]] int dtype, const F &f) \
+        {                                                                   \
+            switch (dtype) {                                                \
+                CASES(YOKE_FORMAT_CASE)                                     \
+                default:                                                    \
+                    f.template operator()<rest>();                          \
+            }                                                               \
+        }                                                                   \
+    };
+
+#define YOKE_NO_CASES(CASE)
+#define YOKE_BF16_CASE(CASE) CASE(YOKE_BF16, bf16)
+#define YOKE_HALF_CASES(CASE) YOKE_BF16_CASE(CASE) CASE(YOKE_F16, f16)
+#define YOKE_NARROW_CASES(CASE) \
+    YOKE_HALF_CASES(CASE) CASE(YOKE_F8_E4M3, f8_e4m3) CASE(YOKE_F8_E5M2, f8_e5m2)
+#define YOKE_INTEGER_CASES(CASE) \
+    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
+#define YOKE_WORD_CASES(CASE) \
+    CASE(YOKE_I64, uint64_t) CASE(YOKE_I32, uint32_t) CASE(YOKE_F16, uint16_t)
+
+YOKE_FORMAT(Floats, float, 4 + 2, YOKE_HALF_CASES, float)
+YOKE_FORMAT(Halves, float, 2, YOKE_BF16_CASE, f16)
+YOKE_FORMAT(Singles, float, 4, YOKE_NO_CASES, float)
+YOKE_FORMAT(StoredFloats, float, 4 + 2 + 1, YOKE_NARROW_CASES, float)  // with what is only cast
+YOKE_FORMAT(Doubles, double, 8, YOKE_NO_CASES, double)
+YOKE_FORMAT(Integers, int64_t, 8 + 4 + 1, YOKE_INTEGER_CASES, bool8)
+YOKE_FORMAT(Bools, bool, 1, YOKE_NO_CASES, bool8)
+YOKE_FORMAT(Words, uint64_t, 8 + 4 + 2 + 1, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
+YOKE_FORMAT(Anything, void, 0, YOKE_STORED_TYPES, float)               // what a cast writes
+
+// f.operator()<Format>() for the format of a dtype that is computed in: of floats, and of every one.
+template <class F>
+inline yoke_status for_float_format(const yoke_launch *launch, const char *operand,
+                                    yoke_dtype dtype, const F &f)
+{
+    switch (dtype) {
+        case YOKE_F32:
+        case YOKE_BF16:
+        case YOKE_F16:
+            return f.template operator()<Floats>();
+        case YOKE_F64:
+            return f.template operator()<Doubles>();
+        default:
+            return bad_dtype(launch, operand, dtype);
+    }
+}
+
+template <class F>
+inline yoke_status for_any_format(const yoke_launch *launch, const char *operand, yoke_dtype dtype,
+                                  const F &f)
+{
+    switch (dtype) {
+        case YOKE_I64:
+        case YOKE_I32:
+        case YOKE_I8:
+        case YOKE_U8:
+        case YOKE_BOOL:
+            return f.template operator()<Integers>();
+        default:
+            return for_float_format(launch, operand, dtype, f);
+    }
+}
+
+// Halves and singles apart: for what keeps many elements in registers, which the room for singles would double.
+template <class F>
+inline yoke_status for_row_format(const yoke_launch *launch, const char *operand, yoke_dtype dtype,
+                                  const F &f)
+{
+    switch (dtype) {
+        case YOKE_BF16:
+        case YOKE_F16:
+            return f.template operator()<Halves>();
+        case YOKE_F32:
+            return f.template operator()<Singles>();
+        case YOKE_F64:
+            return f.template operator()<Doubles>();
+        default:
+            return bad_dtype(launch, operand, dtype);
+    }
+}
+
+template <class F>
+inline yoke_status for_number_format(const yoke_launch *launch, const char *operand,
+                                     yoke_dtype dtype, const F &f)
+{
+    if (dtype == YOKE_BOOL) return bad_dtype(launch, operand, dtype);
+    return for_any_format(launch, operand, dtype, f);
+}
+
+// The format in which elements of T are computed.
+template <class T>
+using FormatOf = std::conditional_t<std::is_same_v<T, double>, Doubles,
+                                    std::conditional_t<is_float<T>, Floats, Integers>>;
+
+// The dtype by which a format knows elements of another: words are told apart by their size alone.
+template <class Format>
+inline int as_format(yoke_dtype dtype)
+{
+    if (!std::is_same_v<Format, Words>) return dtype;
+    const int64_t size = dtype_size(dtype);
+    return size == 8 ? YOKE_I64 : size == 4 ? YOKE_I32 : size == 2 ? YOKE_F16 : YOKE_U8;
+}
+
+// ---- values ------------------------------------------------------------------------------------------------------
+
+// A stored element as a value, and a value as it is stored.
+template <class C, class T>
+__device__ inline C value_as(T x)
+{
+    if constexpr (std::is_same_v<C, float>)
+        return widen<T>(x);
+    else
+        return convert<C>(x);
+}
+
+template <class T, int N, class C>
+__device__ inline void narrow_all(const C (&from)[N], T (&to)[N])
+{
+    if constexpr (is_half<T> && std::is_same_v<C, float> && N % 2 == 0) {
+        YOKE_UNROLL
+        for (int k = 0; k < N; k += 2) narrow_pair<T>(from + k, to + k);
+    } else {
+        YOKE_UNROLL
+        for (int k = 0; k < N; k++) to[k] = convert<T>(from[k]);
+    }
+}
+
+// ---- packs -------------------------------------------------------------------------------------------------------
+
+// How far the halves of a pack are apart where they do not lie side by side, and the element at which a pack begins.
+inline constexpr int64_t halves_apart(int64_t n)
+{
+    return kWarp * n / 2;
+}
+
+__device__ inline int64_t place_of_pack(int64_t pack, int n, int64_t apart)
+{
+    if (apart == n / 2) return pack * n;
+    return pack / kWarp * (kWarp * n) + pack % kWarp * (n / 2);
+}
+
+// Elements that a thread takes at once: 16 bytes of halves or of doubles.
+template <class C>
+inline constexpr int kAtOnce = std::is_same_v<C, double> ? 2 : 8;
+
+// As many elements of half a thread's N as one access moves.
+template <class T, int N>
+inline constexpr int kHalfPack = std::clamp(N / 2, 1, 16 / (int)sizeof(T));
+
+// What the address of n elements to be loaded at once is a multiple of.
+inline int64_t pack_bytes(int64_t n, int64_t size)
+{
+    return min(16, n * size);
+}
+
+// N elements as they are stored. Loads of several operands come first and conversions after them, so that none waits
+// for another.
+template <class Format, int N>
+struct Stored {
+    static constexpr int kWidest = std::min((int)sizeof(typename Format::Value), Format::kSizes);
+    unsigned words[(N * kWidest + 3) / 4];
+
+    __device__ void load(const char *from, int size, int64_t i, int64_t apart)
+    {
+        if constexpr (Format::kSizes & 8)
+            if (!(Format::kSizes & 7) || size == 8) return load_as<uint64_t>(from, i, apart);
+        if constexpr (Format::kSizes & 4)
+            if (!(Format::kSizes & 3) || size == 4) return load_as<uint32_t>(from, i, apart);
+        if constexpr (Format::kSizes & 2)
+            if (!(Format::kSizes & 1) || size == 2) return load_as<uint16_t>(from, i, apart);
+        if constexpr (Format::kSizes & 1) load_as<uint8_t>(from, i, apart);
+    }
+
+    // One element, from anywhere.
+    __device__ void load(const char *from, int size) { load(from, size, 0, 0); }
+
+    template <class C>
+    __device__ void unpack(int dtype, C (&to)[N]) const
+    {
+        Format::with(dtype, [&]<class T>() {
+            T stored[N];
+            memcpy(stored, words, sizeof stored);
+            YOKE_UNROLL
+            for (int k = 0; k < N; k++) to[k] = value_as<C>(stored[k]);
+        });
+    }
+
+private:
+    template <class T>
+    __device__ void load_as(const char *data, int64_t i, int64_t apart)
+    {
+        constexpr int W = kHalfPack<T, N>;
+        const T *from = reinterpret_cast<const T *>(data) + i;
+        if constexpr (N == 1) {
+            memcpy(words, from, sizeof(T));
+            return;
+        }
+        if constexpr (sizeof(T) * N <= 16)
+            if (apart == N / 2) {
+                const Pack<T, N> pack = load_pack<N>(from);
+                memcpy(words, &pack, sizeof pack);
+                return;
+            }
+        YOKE_UNROLL
+        for (int k = 0; k < N; k += W) {
+            const Pack<T, W> pack = load_pack<W>(from + (k < N / 2 ? k : k - N / 2 + apart));
+            memcpy(reinterpret_cast<char *>(words) + k * sizeof(T), &pack, sizeof pack);
+        }
+    }
+};
+
+template <int N, class T>
+__device__ inline void put_packs(T *to, int64_t apart, const T (&from)[N])
+{
+    constexpr int W = kHalfPack<T, N>;
+    if constexpr (sizeof(T) * N <= 16)
+        if (apart == N / 2) {
+            Pack<T, N> pack;
+            memcpy(&pack, from, sizeof pack);
+            return store_pack<N>(to, pack);
+        }
+    YOKE_UNROLL
+    for (int k = 0; k < N; k += W) {
+        Pack<T, W> pack;
+        memcpy(&pack, from + k, sizeof pack);
+        store_pack<W>(to + (k < N / 2 ? k : k - N / 2 + apart), pack);
+    }
+}
+
+// N values as they are stored, from element i of a run on.
+template <class Out, int N, class R>
+__device__ inline void put_run(char *data, int dtype, int64_t i, int64_t apart, const R (&from)[N])
+{
+    Out::with(dtype, [&]<class T>() {
+        T stored[N];
+        narrow_all<T>(from, stored);
+        put_packs<N>(reinterpret_cast<T *>(data) + i, apart, stored);
+    });
+}
+
+template <class Out, class R>
+__device__ inline void put_one(int dtype, char *place, R value)
+{
+    Out::with(dtype, [&]<class T>() { *reinterpret_cast<T *>(place) = convert<T>(value); });
+}
+
+// One element as a value.
+template <class In>
+__device__ inline typename In::Value value_at(const char *place, int dtype, int size)
+{
+    Stored<In, 1> stored;
+    typename In::Value value[1];
+    stored.load(place, size);
+    stored.unpack(dtype, value);
+    return value[0];
+}
+
+YOKE_CUDA_END

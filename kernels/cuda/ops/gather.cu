@@ -1,0 +1,151 @@
+// gather and scatter_add: elements by an index along one axis, every other coordinate being their own.
+//
+// Where the index is the same along all other axes, as one that was expanded, scatter_add adds whole rows.
+#include "kernels/cuda/ops/copy_strided.cuh"
+#include "kernels/cuda/ops/segment_sum.cuh"
+
+YOKE_CUDA_BEGIN
+
+// An index along `axis` of x, in reading order of its elements.
+static Places places_of(const yoke_launch *launch, const yoke_operand &index, int64_t length)
+{
+    const Wording &wording = kIndexWording;
+    return {data_of<char>(index),
+            0,
+            index.numel,
+            index.dtype == YOKE_I64,
+            false,
+            false,
+            length,
+            1,
+            reporter(launch, length == 0 ? wording.empty : wording.outside, index)};
+}
+
+// Operands: out, index, x; along the axis x does not move with the element.
+template <class U>
+__global__ void gather_elements(Walk<3> walk, Places places, int64_t step)
+{
+    walk_elements(walk, [&](int64_t, const Place<3> &place) {
+        const int64_t entry = (place.data[0] - walk.data[0]) / (int64_t)sizeof(U);
+        const int64_t at = places.at(place.data[1], entry);
+        *(U *)place.data[0] = at < 0 ? U(0) : *(const U *)(place.data[2] + at * step);
+    });
+}
+
+YOKE_KERNEL(gather)
+{
+    const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
+                       &out = launch->operands[2];
+    const int axis = (int)launch->params[0].v.i;
+    if (const yoke_status status = check_index_dtype(launch, index)) return status;
+    if (out.numel == 0) return YOKE_OK;
+    Loop<3> loop;
+    loop.ndim = 0;
+    loop.numel = 1;
+    const yoke_operand *operands[3] = {&out, &index, &x};
+    for (int i = 0; i < 3; i++) loop.data[i] = data_of<char>(*operands[i]);
+    for (int i = index.ndim - 1; i >= 0; i--)
+        add_axis<3>(loop, index.shape[i],
+                    {axis_step(out, i), axis_step(index, i), i == axis ? 0 : axis_step(x, i)});
+    finish_loop<3>(loop);
+    const Walk<3> walk(loop);
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class U>() {
+        return start(launch, gather_elements<U>, walk_grid(launch, walk), walk,
+                     places_of(launch, index, axis_length(x, axis)), axis_step(x, axis));
+    });
+}
+
+// ---- scatter_add ----------------------------------------------------------------------------------------------------
+
+// Lists elements by the number of the element of x that each is added to. Operands of the walk: the index, and the
+// numbers of x's elements, as steps from the index's own beginning; along the axis they are `step` apart.
+__global__ void list_elements(Keys keys, Walk<2> walk, Places places, int64_t step)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < places.count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const Place<2> place = walk.at(i);
+        const int64_t at = places.at(place.data[0], i);
+        keys.list(i, at < 0 ? -1 : place.data[1] - walk.data[1] + at * step);
+    }
+}
+
+static yoke_status add_elements(const yoke_launch *launch, const yoke_operand &index,
+                                const yoke_operand &src, const yoke_operand &out, int axis)
+{
+    Loop<2> loop;
+    loop.ndim = 0;
+    loop.numel = 1;
+    loop.data[0] = loop.data[1] = data_of<char>(index);
+    int64_t numbers = 1, step = 1;
+    for (int i = index.ndim - 1; i >= 0; i--) {
+        if (i == axis) step = numbers;
+        add_axis<2>(loop, index.shape[i], {axis_step(index, i), i == axis ? 0 : numbers});
+        numbers *= out.shape[i];
+    }
+    if (loop.ndim == 0) finish_loop<2>(loop);
+    kernels::join_axes<2>(loop);
+    EntryList entries(launch);
+    if (const yoke_status status = entries.reserve(index.numel, out.numel)) return status;
+    const int threads = block_size(kThreads);
+    if (const yoke_status status = start(
+            launch, list_elements, {blocks_for(launch, index.numel, threads), threads},
+            entries.keys(), Walk<2>(loop), places_of(launch, index, axis_length(out, axis)), step))
+        return status;
+    if (const yoke_status status = entries.sort()) return status;
+    Addition addition;
+    kernels::plan_ordered<2>(addition.columns, {&out, &src}, 0, 0);
+    kernels::plan_ordered<1>(addition.middle, {&out}, 0, out.ndim);
+    yoke_operand part = src;
+    part.shape = index.shape;
+    kernels::plan_ordered<1>(addition.own, {&part}, 0, part.ndim);
+    addition.adds = true;
+    return sum_entries(launch, entries, addition, out.dtype);
+}
+
+// Whether the index names the same places wherever else an element stands.
+static bool is_same_across(const yoke_operand &index, int axis)
+{
+    for (int i = 0; i < index.ndim; i++)
+        if (i != axis && index.shape[i] != 1 && index.strides[i] != 0) return false;
+    return true;
+}
+
+static yoke_status add_rows(const yoke_launch *launch, const yoke_operand &index,
+                            const yoke_operand &src, const yoke_operand &out, int axis)
+{
+    Places places = places_of(launch, index, axis_length(out, axis));
+    places.step = axis_step(index, axis);
+    places.count = axis_length(index, axis);
+    Addition addition;
+    Loop<2> &columns = addition.columns;
+    columns.ndim = 0;
+    columns.numel = 1;
+    columns.data[0] = data_of<char>(out);
+    columns.data[1] = data_of<char>(src);
+    for (int i = index.ndim - 1; i >= 0; i--) {
+        if (i > axis) places.spread *= index.shape[i];
+        if (i != axis) add_axis<2>(columns, index.shape[i], {axis_step(out, i), axis_step(src, i)});
+    }
+    finish_loop<2>(columns);
+    kernels::plan_ordered<1>(addition.middle, {&out}, axis, min(out.ndim, axis + 1));
+    kernels::plan_ordered<1>(addition.own, {&src}, axis, min(src.ndim, axis + 1));
+    addition.adds = true;
+    EntryList entries(launch);
+    if (const yoke_status status = entries.list(places, places.length, -1)) return status;
+    return sum_entries(launch, entries, addition, out.dtype);
+}
+
+YOKE_KERNEL(scatter_add)
+{
+    const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
+                       &src = launch->operands[2], &out = launch->operands[3];
+    const int axis = (int)launch->params[0].v.i;
+    if (const yoke_status status = check_index_dtype(launch, index)) return status;
+    if (out.data != x.data)
+        if (const yoke_status status = copy_operand(launch, out, x)) return status;
+    if (index.numel == 0 || out.numel == 0) return YOKE_OK;
+    return is_same_across(index, axis) ? add_rows(launch, index, src, out, axis)
+                                       : add_elements(launch, index, src, out, axis);
+}
+
+YOKE_CUDA_END

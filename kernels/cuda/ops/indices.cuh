@@ -1,0 +1,119 @@
+// What the kernels that go by index share: reading indices of either dtype, telling of those out of range, and the
+// geometry of x[before…, indices…, behind…].
+//
+// Contract
+//  * An entry is one element of the index tensors, by its row-major number; a place is what it names along the indexed
+//    axes, by its row-major number there, or -1 where an index is out of range. That is told (fault.h), and no memory
+//    is touched for it: what is read from there is 0, what is written there is dropped.
+//  * Entries that name one place are written, or added, in their order.
+#pragma once
+
+#include "kernels/common/index.h"
+#include "kernels/cuda/host/fault.h"
+#include "kernels/cuda/ops/walk.cuh"
+
+YOKE_CUDA_BEGIN
+
+// Division by a fixed length of numbers below `end`.
+struct Split {
+    int64_t length;
+    bool narrow;
+    Divisor divisor;
+
+    Split(int64_t by, int64_t end)
+        : length(by), narrow(end < ((int64_t)1 << 31) && by > 0 && by < ((int64_t)1 << 31))
+    {
+        if (narrow) divisor = Divisor(by);
+    }
+    __device__ int64_t quotient(int64_t n) const
+    {
+        return narrow ? (int64_t)divisor.divide((uint32_t)n) : n / length;
+    }
+};
+
+// The bytes from a walk's beginning to its element `number`.
+template <int N>
+__device__ inline int64_t offset_in(const Walk<N> &walk, int64_t number, int operand = 0)
+{
+    return walk.at(number).data[operand] - walk.data[operand];
+}
+
+inline int64_t axis_length(const yoke_operand &operand, int axis)
+{
+    return operand.ndim ? operand.shape[axis] : 1;
+}
+
+inline int64_t axis_step(const yoke_operand &operand, int axis)
+{
+    return operand.ndim ? operand.strides[axis] * dtype_size(operand.dtype) : 0;
+}
+
+// The places that entries name: an index along one axis, or what was found of several.
+struct Places {
+    const char *data;
+    int64_t step;  // bytes from an entry to the next
+    int64_t count;
+    bool wide;           // int64
+    bool wraps;          // negative indices count from the end
+    bool found;          // places are there, not indices
+    int64_t length;      // of the axis
+    int64_t spread = 1;  // elements of the index operand from an entry to the next, for the report
+    Reporter reporter;
+
+    __device__ int64_t at(int64_t entry) const { return at(data + entry * step, entry); }
+    // Of an entry that stands elsewhere than in the list.
+    __device__ int64_t at(const char *from, int64_t entry) const
+    {
+        const int64_t index = wide ? *(const int64_t *)from : *(const int32_t *)from;
+        if (found) return index;
+        if (kernels::is_inside(index, length, wraps)) return kernels::resolved(index, length);
+        report(reporter, entry * spread, index, length);
+        return -1;
+    }
+};
+
+// How an index out of range is told; see reporter() in fault.h.
+struct Wording {
+    const char *outside, *empty;
+};
+inline constexpr Wording kIndexWording = {
+    "%1$s: index%2$s is %3$lld; along an axis of length %4$lld use 0 to %5$lld",
+    "%1$s: index%2$s is %3$lld, but the axis is empty"};
+inline constexpr Wording kWrappingWording = {
+    "%1$s: the index%2$s is %3$lld; along an axis of length %4$lld use -%4$lld to %5$lld",
+    "%1$s: the index%2$s is %3$lld, but the axis is empty"};
+
+// Whether the dtype is one of indices; else the host has been told.
+inline yoke_status check_index_dtype(const yoke_launch *launch, const yoke_operand &index)
+{
+    return index.dtype == YOKE_I64 || index.dtype == YOKE_I32
+               ? (yoke_status)YOKE_OK
+               : bad_dtype(launch, "index", index.dtype);
+}
+
+// Places for `count` index tensors of one shape, beside axes of these lengths. Negative indices wrap where told so.
+class PlaceList {
+public:
+    explicit PlaceList(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}
+    yoke_status find(const yoke_operand *indices, int count, const int64_t *lengths,
+                     const Wording &wording, bool wraps);
+    const Places &places() const { return places_; }
+
+private:
+    const yoke_launch *launch_;
+    Scratch scratch_;
+    Places places_{};
+};
+
+// Copies blocks between x and an operand of the shape [before…, entries…, behind…].
+struct Blocks {
+    Loop<2> before, behind;  // what is written, what is read
+    Loop<1> middle;          // of x: the places
+    Loop<1> own;             // of the other operand: the entries
+};
+
+// `takes`: x is read.
+yoke_status move_blocks(const yoke_launch *launch, const Blocks &blocks, const Places &places,
+                        int64_t size, bool takes);
+
+YOKE_CUDA_END

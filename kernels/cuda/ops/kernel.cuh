@@ -1,0 +1,263 @@
+// What every .cu file of this folder begins with: kernels, their launches, shared memory, warps, vector loads.
+//
+// Contract
+//  * One family of ops a file: what it is for, kernels, then the entries YOKE_KERNEL(<op>) { … }. An op that has
+//    neither an entry nor a composition is an error of the linker.
+//  * An entry runs inside the context of its device (module.cpp sees to that), starts kernels on launch->stream and
+//    never waits. It relies on what backend.h promises of a launch.
+//  * A file compiles as CUDA and, over tests/emu, as plain C++. Hence: shared memory through YOKE_SHARED and
+//    YOKE_DYNAMIC_SHARED, launches through start(), CUB and PTX only in files of their own.
+//  * Deterministic: no floating-point atomics; partial results are combined in the order of their indices.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "kernels/common/operand.h"
+#include "kernels/cuda/host/support.h"
+
+#define YOKE_CUDA_BEGIN    \
+    namespace yoke::cuda { \
+    inline namespace YOKE_ISA {
+#define YOKE_CUDA_END \
+    }                 \
+    }
+
+// A kernel of the op table. kernels.cpp finds it by this name.
+#define YOKE_KERNEL(name)                                               \
+    extern "C" yoke_status yoke_cuda_##name(const yoke_launch *launch); \
+    extern "C" yoke_status yoke_cuda_##name(const yoke_launch *launch)
+
+// An array of `count` (a constant) elements of T for the block, and the array whose bytes the launch gives.
+#if defined(YOKE_EMULATED)
+#define YOKE_SHARED(T, name, count)   \
+    static const char name##_tag = 0; \
+    const ::yoke::emu::Shared<T> name(YOKE_EMU_PLACE, &name##_tag, (size_t)(count))
+#define YOKE_DYNAMIC_SHARED(T, name) const ::yoke::emu::Shared<T> name(YOKE_EMU_PLACE, nullptr, 0)
+#else
+#define YOKE_SHARED(T, name, count) __shared__ __align__(16) T name[count]
+#define YOKE_DYNAMIC_SHARED(T, name)                              \
+    extern __shared__ __align__(16) unsigned char yoke_dynamic[]; \
+    T *const name = reinterpret_cast<T *>(yoke_dynamic)
+#endif
+
+// Before a loop of constant length whose arrays are to stay in registers, and before one whose body is to stand once.
+#if defined(__CUDACC__)
+#define YOKE_UNROLL _Pragma("unroll")
+#define YOKE_NO_UNROLL _Pragma("unroll 1")
+#else
+#define YOKE_UNROLL
+#define YOKE_NO_UNROLL
+#endif
+
+YOKE_CUDA_BEGIN
+
+using kernels::bf16;
+using kernels::bool8;
+using kernels::compute_type;
+using kernels::convert;
+using kernels::data_of;
+using kernels::dtype_size;
+using kernels::f16;
+using kernels::f8_e4m3;
+using kernels::f8_e5m2;
+using kernels::float_param;
+using kernels::is_contiguous;
+using kernels::is_float;
+using kernels::is_half;
+using kernels::is_present;
+using kernels::load;
+using kernels::store;
+
+// for_float, for_number, for_any, for_size: f.operator()<T>() for the type that a dtype names.
+YOKE_DISPATCHERS
+
+YOKE_HD int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+YOKE_HD int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+YOKE_HD int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+// ---- launches ---------------------------------------------------------------------------------------------------
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr int kThreads = 256;  // of a block, where a kernel has no reason for another number
+
+// Threads that a multiprocessor has room for, and as many of the blocks that a kernel wants there as fit.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
+    __CUDA_ARCH__ / 100 == 10
+constexpr int kResidentThreads = 2048;
+#elif __CUDA_ARCH__ < 800
+constexpr int kResidentThreads = 1024;
+#else
+constexpr int kResidentThreads = 1536;
+#endif
+template <int kWanted, int kOfThreads>
+inline constexpr int kFitting = std::min(kWanted, kResidentThreads / kOfThreads);
+
+struct Grid {
+    int64_t blocks;  // below 2^31
+    int threads = kThreads;
+    int64_t shared = 0;  // bytes of the dynamic array
+    int64_t rows = 1;    // blocks along y, below 2^16
+};
+
+// Starts kernel(args...) on the launch's stream. A kernel that CUDA refuses is told with the op's name.
+template <class... P, class... A>
+inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const Grid &grid,
+                         const A &...args)
+{
+    const dim3 blocks((unsigned)grid.blocks, (unsigned)grid.rows), threads((unsigned)grid.threads);
+#if defined(YOKE_EMULATED)
+    const cudaError_t error = emu::launch(kernels::op_name(launch->op), launch, blocks, threads,
+                                          (size_t)grid.shared, [=] { kernel(P(args)...); });
+#else
+    const auto stream = static_cast<cudaStream_t>(launch->stream);
+    kernel<<<blocks, threads, (size_t)grid.shared, stream>>>(P(args)...);
+    const cudaError_t error = cudaGetLastError();
+#endif
+    if (error == cudaSuccess) return YOKE_OK;
+    return launch_failed(launch, error, grid.blocks * grid.rows, grid.threads, grid.shared);
+}
+
+// Threads of a block. Tests over the emulation try other numbers than the usual one, in whole warps.
+inline int block_size(int usual)
+{
+#if defined(YOKE_EMULATED)
+    return emu::block_size(usual);
+#else
+    return usual;
+#endif
+}
+
+// As many blocks as keep the device busy, at most one for each `per_block` of the n items; at least one.
+inline int64_t blocks_for(const yoke_launch *launch, int64_t n, int64_t per_block,
+                          int64_t per_multiprocessor = 8)
+{
+    const int64_t most = multiprocessors(launch) * per_multiprocessor,
+                  wanted = divide_up(n, per_block);
+    return wanted < 1 ? 1 : wanted < most ? wanted : most;
+}
+
+// ---- warps and blocks --------------------------------------------------------------------------------------------
+
+// A value of any size from another lane of a full warp: words are what the hardware moves.
+template <class T>
+__device__ inline T shuffle_xor(T value, int bits)
+{
+    static_assert(sizeof(T) % 4 == 0 && std::is_trivially_copyable_v<T>, "made of words");
+    unsigned words[sizeof(T) / 4];
+    memcpy(words, &value, sizeof(T));
+    for (unsigned &word : words) word = __shfl_xor_sync(kAllLanes, word, bits);
+    memcpy(&value, words, sizeof(T));
+    return value;
+}
+
+template <class T>
+__device__ inline T shuffle_down(T value, int distance)
+{
+    static_assert(sizeof(T) % 4 == 0 && std::is_trivially_copyable_v<T>, "made of words");
+    unsigned words[sizeof(T) / 4];
+    memcpy(words, &value, sizeof(T));
+    for (unsigned &word : words) word = __shfl_down_sync(kAllLanes, word, (unsigned)distance);
+    memcpy(&value, words, sizeof(T));
+    return value;
+}
+
+// combine() over the lanes of a warp, by halving; every lane gets the result where combine commutes, else lane 0.
+template <class T, class Combine>
+__device__ inline T reduce_warp(T value, const Combine &combine)
+{
+    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+        value = combine(value, shuffle_down(value, distance));
+    return value;
+}
+
+__device__ inline int lane_of_thread()
+{
+    return (int)threadIdx.x % kWarp;
+}
+
+__device__ inline int warp_of_thread()
+{
+    return (int)threadIdx.x / kWarp;
+}
+
+// combine() over the threads of a block of whole warps (at most 32), in the order of their numbers; every thread gets
+// the result. `first` is what combine leaves unchanged.
+template <class T, class Combine>
+__device__ inline T reduce_block(T value, const T &first, const Combine &combine)
+{
+    YOKE_SHARED(T, partial, kWarp);
+    const int warps = (int)blockDim.x / kWarp;
+    value = reduce_warp(value, combine);
+    __syncthreads();  // of what an earlier call may still be reading
+    if (lane_of_thread() == 0) partial[warp_of_thread()] = value;
+    __syncthreads();
+    T total = first;
+    for (int warp = 0; warp < warps; warp++) total = combine(total, (T)partial[warp]);
+    return total;
+}
+
+// Adds to an element of shared memory, where several threads may; gives what was there. Of integers alone.
+template <class Array, class T>
+__device__ inline T shared_add(Array &array, int64_t i, T x)
+{
+    static_assert(std::is_integral_v<T>,
+                  "the order of a floating-point sum is never left to chance");
+#if defined(YOKE_EMULATED)
+    return array.add(i, x);
+#else
+    return atomicAdd(&array[i], x);
+#endif
+}
+
+// ---- vector loads and stores -----------------------------------------------------------------------------------------
+
+// N elements that are read or written at once, N * sizeof(T) at most 16 bytes.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+    T at[N];
+};
+
+// As many elements as 16 bytes hold of the larger of the types.
+template <class... T>
+inline constexpr int kPackLength = 16 / (int)std::max({sizeof(T)...});
+
+template <int N, class T>
+__device__ inline Pack<T, N> load_pack(const T *from)
+{
+#if defined(YOKE_EMULATED)
+    if ((uintptr_t)from % sizeof(Pack<T, N>))
+        emu::report("load_pack", "%p is not aligned", (const void *)from);
+#endif
+    return *reinterpret_cast<const Pack<T, N> *>(from);
+}
+
+template <int N, class T>
+__device__ inline void store_pack(T *to, const Pack<T, N> &pack)
+{
+#if defined(YOKE_EMULATED)
+    if ((uintptr_t)to % sizeof(Pack<T, N>))
+        emu::report("store_pack", "%p is not aligned", (void *)to);
+#endif
+    *reinterpret_cast<Pack<T, N> *>(to) = pack;
+}
+
+inline bool is_aligned(const void *pointer, int64_t bytes)
+{
+    return (uintptr_t)pointer % (uintptr_t)bytes == 0;
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,51 @@
+// Operands over whose last axes rows go, in any strides.
+#pragma once
+
+#include "kernels/cuda/ops/copy_strided.cuh"
+#include "kernels/cuda/ops/rows.cuh"
+
+YOKE_CUDA_BEGIN
+
+// An operand whose last axes are one line: itself, or a row-major copy.
+class Lined {
+public:
+    explicit Lined(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}
+
+    yoke_status take(const yoke_operand &from, int axis, bool reads)
+    {
+        operand_ = from;
+        if (!is_present(from) || is_line(from, axis)) return YOKE_OK;
+        if (const yoke_status status =
+                scratch_.reserve((uint64_t)(from.numel * dtype_size(from.dtype))))
+            return status;
+        operand_.data = scratch_.as<void>();
+        operand_.strides = strides_;
+        operand_.flags |= YOKE_OPERAND_CONTIGUOUS;
+        int64_t step = 1;
+        for (int a = from.ndim - 1; a >= 0; a--) {
+            strides_[a] = step;
+            step *= from.shape[a];
+        }
+        return reads ? copy_operand(launch_, operand_, from) : (yoke_status)YOKE_OK;
+    }
+    // Brings what was written into the copy to where it belongs.
+    yoke_status give(const yoke_operand &to) const
+    {
+        return operand_.data == to.data ? (yoke_status)YOKE_OK
+                                        : copy_operand(launch_, to, operand_);
+    }
+    const yoke_operand &operand() const { return operand_; }
+    // Itself, or what is never read in its place.
+    const yoke_operand *or_else(const Lined &other) const
+    {
+        return is_present(operand_) ? &operand_ : &other.operand_;
+    }
+
+private:
+    const yoke_launch *launch_;
+    Scratch scratch_;
+    yoke_operand operand_{};
+    int64_t strides_[YOKE_MAX_NDIM];
+};
+
+YOKE_CUDA_END

@@ -1,0 +1,247 @@
+// layer_norm and rms_norm over the last axes: one read and one write of memory where a group of threads holds the row.
+#include "kernels/common/epsilon.h"
+#include "kernels/common/norm.h"
+
+#include "kernels/cuda/ops/lined.cuh"
+#include "kernels/cuda/ops/rows.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::GradientSums;
+using kernels::inverse_root;
+using kernels::kShrink;
+using kernels::Moments;
+using kernels::Normal;
+using kernels::overflowed;
+
+// Operands of a row: x, weight, bias, out.
+template <class C>
+struct Normalization {
+    C *means, *rstds;  // of each row; means of layer_norm alone
+    C eps;
+    bool has_weight, has_bias;
+};
+
+// normal * weight + bias of a chunk.
+template <bool kPacked, class In, int E, class C>
+__device__ inline void finish_chunk(const Normalization<C> &to, const Rows<4> &rows,
+                                    const Place<4> &place, const Member &member, int64_t first,
+                                    const C (&x)[E], const Normal<C> &normal)
+{
+    constexpr int V = kRowPack<In>;
+    const Chunk<In, E, kPacked> weight(rows, 1, place.data[1], first),
+        bias(rows, 2, place.data[2], first), out(rows, 3, place.data[3], first);
+    YOKE_UNROLL
+    for (int p = 0; p < E / V; p++) {
+        const int at = member.pack<V>(p);
+        C w[V], b[V], y[V];
+        if (to.has_weight) weight.take(at, (C)0, w);
+        if (to.has_bias) bias.take(at, (C)0, b);
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) {
+            y[k] = normal(x[p * V + k]);
+            if (to.has_weight) y[k] *= w[k];
+            if (to.has_bias) y[k] += b[k];
+        }
+        out.put(at, y);
+    }
+}
+
+template <class In, bool kPacked, int E, class C>
+__device__ inline void take_chunk(const Rows<4> &rows, const Place<4> &place, const Member &member,
+                                  int64_t first, C (&x)[E])
+{
+    Held<In, E> held{};
+    const Chunk<In, E, kPacked> chunk(rows, 0, place.data[0], first);
+    chunk.load(member, held);
+    chunk.take(member, held, (C)0, x);
+}
+
+template <class C, int E>
+__device__ inline C sum_values(const C (&x)[E], C scale)
+{
+    C sum = 0;
+    YOKE_UNROLL
+    for (int i = 0; i < E; i++) sum += x[i] * scale;
+    return sum;
+}
+
+// Deviations of x scale from what is nearly the mean, and their squares, of the elements that the row has.
+template <class In, bool kPacked, int E, class C>
+__device__ inline GradientSums<C> deviations_from(const C (&x)[E], C scale, C mean,
+                                                  const Member &member, int64_t left)
+{
+    constexpr int V = kRowPack<In>;
+    const int end = (int)min(left, 1 << 30);
+    C sum = 0, squares = 0;
+    YOKE_UNROLL
+    for (int i = 0; i < E; i++) {
+        const int at = member.pack<V>(i / V) + (kPacked ? 0 : i % V);  // a pack is there whole
+        const C deviation = at < end ? x[i] * scale - mean : (C)0;
+        sum += deviation;
+        squares += deviation * deviation;
+    }
+    return {sum, squares};
+}
+
+// What the row of a group comes to. Where sums of some row overflow, all rows of the warp are looked at once more, for
+// shuffles are of whole warps, and that row takes what it then finds of values that are smaller.
+template <class In, bool kPacked, int E, class C>
+__device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[E], int64_t length,
+                                       const Member &member, C &mean, C &rstd)
+{
+    const auto add = [](const GradientSums<C> &a, const GradientSums<C> &b) {
+        return GradientSums<C>::combine(a, b);
+    };
+    bool lost = true;
+    C scale = (C)1;
+    YOKE_NO_UNROLL
+    for (int pass = 0; pass < 2; pass++, scale = kShrink<C>) {
+        C centre = 0;
+        if (to.means) centre = sum_group(sum_values(x, scale), member.group) / (C)length;
+        const GradientSums<C> sums =
+            reduce_group(deviations_from<In, kPacked>(x, scale, centre, member, length),
+                         member.group, GradientSums<C>::init(), add);
+        // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
+        const C rest = to.means ? sums.g / (C)length : (C)0;
+        const C variance = sums.g_normal / (C)length - rest * rest;
+        if (lost) {
+            mean = (centre + rest) / scale;
+            rstd = pass ? kernels::inverse_root_of_shrunk(variance, to.eps)
+                        : inverse_root(variance, to.eps);
+        }
+        lost = lost && overflowed(sums.g_normal);
+        if (!__any_sync(kAllLanes, lost)) break;
+    }
+}
+
+template <class C>
+__device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, C mean, C rstd)
+{
+    if (to.means) to.means[row] = mean;
+    to.rstds[row] = rstd;
+}
+
+template <class In, int E, bool kPacked, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 1))
+    normalize_rows(Rows<4> rows, Normalization<C> to, int group)
+{
+    const Member member(group);
+    const int64_t rows_a_block = blockDim.x / group;
+    for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
+         first += gridDim.x * rows_a_block) {
+        const int64_t row = first + threadIdx.x / group;
+        const Place<4> place = rows.outer.at(min(row, rows.count - 1));
+        C x[E], mean, rstd;
+        take_chunk<In, kPacked>(rows, place, member, 0, x);
+        find_statistics<In, kPacked>(to, x, rows.length, member, mean, rstd);
+        if (row >= rows.count) continue;
+        finish_chunk<kPacked, In>(to, rows, place, member, 0, x, Normal<C>(mean, rstd));
+        if (member.lane == 0) keep_statistics(to, row, mean, rstd);
+    }
+}
+
+// Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it.
+template <class In, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads)
+    normalize_long_rows(Rows<4> rows, Normalization<C> to)
+{
+    using State = Moments<C>;
+    constexpr int E = kFew<In>, V = kRowPack<In>;
+    const Member member((int)blockDim.x);
+    const int64_t chunk = (int64_t)E * blockDim.x;
+    const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
+    for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
+        const Place<4> place = rows.outer.at(row);
+        C x[E], scale = (C)1;
+        State state = State::init();
+        YOKE_NO_UNROLL
+        for (int pass = 0; pass < 2; pass++) {
+            state = State::init();
+            for (int64_t first = 0; first < rows.length; first += chunk) {
+                take_chunk<In, false>(rows, place, member, first, x);
+                int count = 0;
+                for (int i = 0; i < E; i++)
+                    count += member.pack<V>(i / V) + i % V < rows.length - first;
+                if (count == 0) continue;
+                const C mean = to.means ? sum_values(x, scale) / (C)count : (C)0;
+                const GradientSums<C> sums =
+                    deviations_from<In, false>(x, scale, mean, member, rows.length - first);
+                const C rest = to.means ? sums.g / (C)count : (C)0;  // as above
+                state =
+                    State::combine(state, {(C)count, mean + rest, sums.g_normal - sums.g * rest});
+            }
+            state = reduce_block(state, State::init(), combine);
+            // Once more, of values that are smaller, where squares have overflowed.
+            if (pass || !overflowed(state.squares)) break;
+            scale = kShrink<C>;
+        }
+        const C mean = state.mean / scale;
+        const C rstd = scale < (C)1 ? kernels::inverse_root_of_shrunk(state.variance(), to.eps)
+                                    : inverse_root(state.variance(), to.eps);
+        const Normal<C> normal(mean, rstd);
+        for (int64_t first = 0; first < rows.length; first += chunk) {
+            take_chunk<In, false>(rows, place, member, first, x);
+            finish_chunk<false, In>(to, rows, place, member, first, x, normal);
+        }
+        if (threadIdx.x == 0) keep_statistics(to, row, mean, rstd);
+    }
+}
+
+template <class In, class C = typename In::Value>
+static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weight,
+                             const yoke_operand *bias, const yoke_operand &out,
+                             const Normalization<C> &given)
+{
+    const yoke_operand &x = launch->operands[0];
+    const int axis = x.ndim - launch->params[0].count;
+    Lined lined_x(launch), lined_weight(launch), lined_bias(launch), lined_out(launch);
+    if (const yoke_status status = lined_x.take(x, axis, true)) return status;
+    if (const yoke_status status = lined_weight.take(*weight, 0, true)) return status;
+    if (bias)
+        if (const yoke_status status = lined_bias.take(*bias, 0, true)) return status;
+    if (const yoke_status status = lined_out.take(out, axis, false)) return status;
+    Normalization<C> to = given;
+    to.has_weight = is_present(lined_weight.operand());
+    to.has_bias = is_present(lined_bias.operand());
+    const Rows<4> rows = last_axes<4>({&lined_x.operand(), lined_weight.or_else(lined_x),
+                                       lined_bias.or_else(lined_x), &lined_out.operand()},
+                                      axis);
+    if (rows.count == 0) return YOKE_OK;
+    const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
+    const Grid grid = row_grid(rows.count, sharing);
+    yoke_status status =
+        sharing.resident ? for_sharing<In>(sharing, rows.all_packed,
+                                           [&]<int E, bool kPacked>() {
+                                               return start(launch, normalize_rows<In, E, kPacked>,
+                                                            grid, rows, to, sharing.group);
+                                           })
+                         : start(launch, normalize_long_rows<In>, grid, rows, to);
+    return status ? status : lined_out.give(out);
+}
+
+YOKE_KERNEL(layer_norm)
+{
+    const yoke_operand *o = launch->operands;
+    return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return normalize<In>(
+            launch, &o[1], &o[2], o[3],
+            {data_of<C>(o[4]), data_of<C>(o[5]), (C)float_param(launch->params[1]), false, false});
+    });
+}
+
+YOKE_KERNEL(rms_norm)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_arg &given = launch->params[1];
+    const double eps =
+        given.kind == YOKE_ARG_NONE ? kernels::epsilon_of(o[0].dtype) : float_param(given);
+    return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return normalize<In>(launch, &o[1], nullptr, o[2],
+                             {nullptr, data_of<C>(o[3]), (C)eps, false, false});
+    });
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,374 @@
+// The gradients of layer_norm and rms_norm: one read of g and x and one write of dx where a group of threads holds the
+// row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then the blocks' sums are
+// added in order.
+#include "kernels/common/norm.h"
+
+#include "kernels/cuda/ops/lined.cuh"
+#include "kernels/cuda/ops/rows.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::GradientSums;
+using kernels::norm_backward;
+using kernels::Normal;
+
+// Operands of a row: g, x, weight, dx.
+template <class C>
+struct NormGradient {
+    const C *means, *rstds;  // of each row; means of layer_norm alone
+    C *sums;                 // [blocks, 2, length]: of g normal, and of g; null if nobody asks
+    bool has_weight, of_x;
+};
+
+template <class C>
+struct RowStatistics {
+    C mean, rstd;
+    Normal<C> normal;
+
+    // Rows that are not there have zeros, so that they add nothing.
+    __device__ RowStatistics(const NormGradient<C> &of, int64_t row, bool is_row)
+        : mean(is_row && of.means ? of.means[row] : (C)0),
+          rstd(is_row ? of.rstds[row] : (C)0),
+          normal(mean, rstd)
+    {
+    }
+};
+
+template <class C>
+__device__ inline GradientSums<C> sum_gradient(GradientSums<C> sums, int group)
+{
+    return reduce_group(sums, group, GradientSums<C>::init(),
+                        [](const GradientSums<C> &a, const GradientSums<C> &b) {
+                            return GradientSums<C>::combine(a, b);
+                        });
+}
+
+// A pack of a row's gradient as both passes over it need it.
+template <class C, int V>
+struct GradientPack {
+    C g[V], normal[V], weighted[V];
+
+    // Made of x and the weights, which stand in `normal` and `weighted`. The mean stands for what lies behind the end: its
+    // normal is 0, where that of 0 may be infinite.
+    __device__ void finish(bool has_weight, const RowStatistics<C> &row)
+    {
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) {
+            normal[k] = row.normal(normal[k]);
+            weighted[k] = has_weight ? g[k] * weighted[k] : g[k];
+        }
+    }
+    __device__ void add_to(GradientSums<C> &sums) const
+    {
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) {
+            sums.g += weighted[k];
+            sums.g_normal += weighted[k] * normal[k];
+        }
+    }
+    __device__ void gradient(const RowStatistics<C> &row, const GradientSums<C> &means,
+                             C (&dx)[V]) const
+    {
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++)
+            dx[k] = norm_backward(weighted[k], normal[k], row.rstd, means.g, means.g_normal);
+    }
+};
+
+// The means that the gradient takes away; rms_norm's does not take that of g.
+template <class C>
+__device__ inline GradientSums<C> means_of(const NormGradient<C> &of, const GradientSums<C> &sums,
+                                           int64_t length)
+{
+    return {of.means ? sums.g / (C)length : (C)0, sums.g_normal / (C)length};
+}
+
+// What the groups of a block have added up, group after group, to the block's place.
+template <class In, int E, class C>
+__device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], const Member &member,
+                                  int length, C *to)
+{
+    constexpr int V = kRowPack<In>;
+    YOKE_DYNAMIC_SHARED(C, sums);
+    const int groups = (int)blockDim.x / member.group, mine = (int)threadIdx.x / member.group;
+    for (int i = (int)threadIdx.x; i < 2 * length; i += (int)blockDim.x) sums[i] = (C)0;
+    for (int turn = 0; turn < groups; turn++) {
+        __syncthreads();
+        if (turn != mine) continue;
+        YOKE_UNROLL
+        for (int i = 0; i < E; i++) {
+            const int at = member.pack<V>(i / V) + i % V;
+            if (at >= length) continue;
+            sums[at] += dweight[i];
+            sums[length + at] += dbias[i];
+        }
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < 2 * length; i += (int)blockDim.x) to[i] = sums[i];
+}
+
+// Threads with few elements hold g and x; with many they read both once more, from a near cache.
+template <class In, int E, bool kPacked, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads)
+    gradient_rows(Rows<4> rows, NormGradient<C> of, int group)
+{
+    constexpr int V = kRowPack<In>;
+    constexpr bool kHolds = E == kFew<In>;
+    const Member member(group);
+    const int64_t rows_a_block = blockDim.x / group;
+    C dweight[E] = {}, dbias[E] = {};
+    for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
+         first += gridDim.x * rows_a_block) {
+        const int64_t row = first + threadIdx.x / group;
+        const bool is_row = row < rows.count;
+        const Place<4> place = rows.outer.at(is_row ? row : first);
+        const Chunk<In, E, kPacked> weight(rows, 2, place.data[2], 0),
+            dx(rows, 3, place.data[3], 0);
+        Chunk<In, E, kPacked> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
+        if (!is_row) g.left = x.left = 0;
+        const RowStatistics<C> statistics(of, row, is_row);
+        Held<In, kHolds ? E : V> held_g{}, held_x{};
+        GradientSums<C> sums = GradientSums<C>::init();
+        const auto take = [&](int p) {
+            const int at = member.pack<V>(p);
+            GradientPack<C, V> pack;
+            if (!kHolds) {
+                g.load(at, held_g.packs[0]);
+                x.load(at, held_x.packs[0]);
+            }
+            g.take(at, held_g.packs[p * kHolds], (C)0, pack.g);
+            x.take(at, held_x.packs[p * kHolds], statistics.mean, pack.normal);
+            if (of.has_weight) weight.take(at, (C)0, pack.weighted);
+            pack.finish(of.has_weight, statistics);
+            return pack;
+        };
+        if constexpr (kHolds) {
+            g.load(member, held_g);
+            x.load(member, held_x);
+        }
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            const GradientPack<C, V> pack = take(p);
+            pack.add_to(sums);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) {
+                dweight[p * V + k] += pack.g[k] * pack.normal[k];
+                dbias[p * V + k] += pack.g[k];
+            }
+        }
+        if (!of.of_x) continue;
+        const GradientSums<C> means = means_of(of, sum_gradient(sums, group), rows.length);
+        if (!is_row) continue;
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            C y[V];
+            take(p).gradient(statistics, means, y);
+            dx.put(member.pack<V>(p), y);
+        }
+    }
+    if (!of.sums) return;
+    C *to = of.sums + (int64_t)blockIdx.x * 2 * rows.length;
+    if (group < (int)blockDim.x)
+        return add_groups<In>(dweight, dbias, member, (int)rows.length, to);
+    YOKE_UNROLL
+    for (int i = 0; i < E; i++) {
+        const int at = member.pack<V>(i / V) + i % V;
+        if (at >= rows.length) continue;
+        to[at] = dweight[i];
+        to[rows.length + at] = dbias[i];
+    }
+}
+
+// ---- longer rows --------------------------------------------------------------------------------------------------
+
+// dx alone: each block goes over its row twice.
+template <class In, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<4> rows, NormGradient<C> of)
+{
+    constexpr int V = kRowPack<In>, E = V;
+    const Member member((int)blockDim.x);
+    for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
+        const Place<4> place = rows.outer.at(row);
+        const RowStatistics<C> statistics(of, row, true);
+        GradientSums<C> sums = GradientSums<C>::init(), means = sums;
+        for (int pass = 0; pass < 2; pass++) {
+            for (int64_t first = 0; first < rows.length; first += (int64_t)E * blockDim.x) {
+                const Chunk<In, E, false> g(rows, 0, place.data[0], first),
+                    x(rows, 1, place.data[1], first), weight(rows, 2, place.data[2], first),
+                    dx(rows, 3, place.data[3], first);
+                const int at = member.pack<V>(0);
+                GradientPack<C, V> pack;
+                g.take(at, (C)0, pack.g);
+                x.take(at, statistics.mean, pack.normal);
+                if (of.has_weight) weight.take(at, (C)0, pack.weighted);
+                pack.finish(of.has_weight, statistics);
+                if (pass == 0) {
+                    pack.add_to(sums);
+                } else {
+                    C y[V];
+                    pack.gradient(statistics, means, y);
+                    dx.put(at, y);
+                }
+            }
+            if (pass == 0) means = means_of(of, sum_gradient(sums, (int)blockDim.x), rows.length);
+        }
+    }
+}
+
+// The sums of weight and bias alone: a block has 32 columns and a run of rows, which its warps take in turn.
+template <class In, class C = typename In::Value>
+__global__ void __launch_bounds__(kThreads)
+    sum_gradient_columns(Rows<4> rows, NormGradient<C> of, int64_t rows_a_run)
+{
+    YOKE_SHARED(GradientSums<C>, strips, kMostThreads);
+    const int64_t tiles = divide_up(rows.length, kWarp), run = blockIdx.x / tiles;
+    const int64_t column = blockIdx.x % tiles * kWarp + lane_of_thread();
+    const int64_t end = min(rows.count, (run + 1) * rows_a_run);
+    GradientSums<C> sums = GradientSums<C>::init();
+    for (int64_t row = run * rows_a_run + warp_of_thread(); row < end; row += blockDim.x / kWarp) {
+        if (column >= rows.length) break;
+        const Place<4> place = rows.outer.at(row);
+        const RowStatistics<C> statistics(of, row, true);
+        const C g = value_at<In>(rows.at(place.data[0], 0, column), rows.dtype, rows.size);
+        const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype, rows.size);
+        sums.g += g;
+        sums.g_normal += g * statistics.normal(x);
+    }
+    strips[threadIdx.x] = sums;
+    __syncthreads();
+    if (warp_of_thread() > 0 || column >= rows.length) return;
+    for (int strip = 1; strip < (int)blockDim.x / kWarp; strip++)
+        sums = GradientSums<C>::combine(sums,
+                                        (GradientSums<C>)strips[strip * kWarp + lane_of_thread()]);
+    of.sums[run * 2 * rows.length + column] = sums.g_normal;
+    of.sums[run * 2 * rows.length + rows.length + column] = sums.g;
+}
+
+// Stage two. Column i of [runs, 2 * length]; the warps of a block share the runs.
+template <class In, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads)
+    add_runs(const C *sums, int64_t runs, int64_t length, char *dweight, char *dbias, int dtype,
+             int size)
+{
+    YOKE_SHARED(C, strips, kMostThreads);
+    const int warps = (int)blockDim.x / kWarp;
+    const int64_t i = (int64_t)blockIdx.x * kWarp + lane_of_thread(), width = 2 * length;
+    const int64_t share = divide_up(runs, warps), begin = warp_of_thread() * share;
+    C sum = (C)0;
+    if (i < width)
+        for (int64_t run = begin; run < min(runs, begin + share); run++)
+            sum += sums[run * width + i];
+    strips[threadIdx.x] = sum;
+    __syncthreads();
+    if (warp_of_thread() > 0 || i >= width) return;
+    for (int strip = 1; strip < warps; strip++) sum += (C)strips[strip * kWarp + lane_of_thread()];
+    if (i < length)
+        put_one<In>(dtype, dweight + i * size, sum);
+    else if (dbias)
+        put_one<In>(dtype, dbias + (i - length) * size, sum);
+}
+
+// ---- launches -----------------------------------------------------------------------------------------------------
+
+// The operands of either gradient; rms_norm has neither mean nor bias.
+struct GradientCall {
+    const yoke_operand *grad, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
+    int axis;
+    bool of_x, of_weight;
+};
+
+template <class In, class C = typename In::Value>
+static yoke_status start_held(const yoke_launch *launch, const Rows<4> &rows,
+                              const NormGradient<C> &of, const Sharing &sharing, int64_t blocks)
+{
+    const bool grouped = sharing.group < sharing.threads;
+    const int64_t shared = grouped ? 2 * rows.length * (int64_t)sizeof(C) : 0;
+    return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
+        return start(launch, gradient_rows<In, E, kPacked>, {blocks, sharing.threads, shared}, rows,
+                     of, sharing.group);
+    });
+}
+
+template <class In, class C = typename In::Value>
+static yoke_status start_long(const yoke_launch *launch, const Rows<4> &rows,
+                              const NormGradient<C> &of, int64_t runs, int64_t rows_a_run)
+{
+    if (of.of_x)
+        if (const yoke_status status =
+                start(launch, gradient_long_rows<In>,
+                      {min(rows.count, 0x7fffffff), block_size(kMostThreads)}, rows, of))
+            return status;
+    if (!of.sums) return YOKE_OK;
+    return start(launch, sum_gradient_columns<In>,
+                 {runs * divide_up(rows.length, kWarp), block_size(kThreads)}, rows, of,
+                 rows_a_run);
+}
+
+constexpr int64_t kRuns = 64;      // of rows at most, where rows are long
+constexpr int64_t kLeastRun = 16;  // rows in each, at least
+
+// Threads of a multiprocessor that have room for their sums at once.
+template <class In>
+inline constexpr int64_t kBusyThreads = std::is_same_v<In, Singles> ? 768 : 512;
+
+template <class In, class C = typename In::Value>
+static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
+{
+    Lined g(launch), x(launch), weight(launch), dx(launch);
+    const yoke_operand &dx_or_g = call.of_x ? *call.dx : *call.grad;
+    if (const yoke_status status = g.take(*call.grad, call.axis, true)) return status;
+    if (const yoke_status status = x.take(*call.x, call.axis, true)) return status;
+    if (const yoke_status status = weight.take(*call.weight, 0, true)) return status;
+    if (call.of_x)
+        if (const yoke_status status = dx.take(dx_or_g, call.axis, false)) return status;
+    const Rows<4> rows =
+        last_axes<4>({&g.operand(), &x.operand(), weight.or_else(g), dx.or_else(g)}, call.axis);
+    if (rows.length == 0) return YOKE_OK;
+    const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
+    const int64_t rows_a_run = max(kLeastRun, divide_up(rows.count, kRuns));
+    const int64_t runs = sharing.resident ? blocks_for(launch, rows.count, sharing.rows_a_block(),
+                                                       max(1, kBusyThreads<In> / sharing.threads))
+                                          : divide_up(rows.count, rows_a_run);
+    Scratch scratch(launch);
+    if (call.of_weight)
+        if (const yoke_status status =
+                scratch.reserve((uint64_t)(runs * 2 * rows.length) * sizeof(C)))
+            return status;
+    const NormGradient<C> of{call.mean ? data_of<const C>(*call.mean) : nullptr,
+                             data_of<const C>(*call.rstd), scratch.as<C>(),
+                             is_present(*call.weight), call.of_x};
+    yoke_status status = YOKE_OK;
+    if (sharing.resident)
+        status = start_held<In>(launch, rows, of, sharing, runs);
+    else if (rows.count)
+        status = start_long<In>(launch, rows, of, runs, rows_a_run);
+    if (status) return status;
+    if (call.of_weight)
+        status = start(launch, add_runs<In>,
+                       {divide_up(2 * rows.length, kWarp), block_size(kMostThreads)},
+                       scratch.as<const C>(), runs, rows.length, data_of<char>(*call.dweight),
+                       call.dbias ? data_of<char>(*call.dbias) : nullptr, rows.dtype, rows.size);
+    return status || !call.of_x ? status : dx.give(*call.dx);
+}
+
+YOKE_KERNEL(_layer_norm_backward)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_arg *p = launch->params;
+    const GradientCall call{&o[0], &o[1], &o[2],         &o[3],         &o[4],        &o[5],
+                            &o[6], &o[7], (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
+    return for_row_format(launch, "x", o[1].dtype,
+                          [&]<class In>() { return gradient<In>(launch, call); });
+}
+
+YOKE_KERNEL(_rms_norm_backward)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_arg *p = launch->params;
+    const GradientCall call{&o[0], &o[1],   &o[2],         nullptr,       &o[3],        &o[4],
+                            &o[5], nullptr, (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
+    return for_row_format(launch, "x", o[1].dtype,
+                          [&]<class In>() { return gradient<In>(launch, call); });
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,178 @@
+// batch_norm and group_norm: the sums of each plane, numbers made of them by channel or group, then one map over x.
+#include "kernels/common/norm.h"
+
+#include "kernels/cuda/ops/norm_channels.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::inverse_root;
+using kernels::Moments;
+
+// Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from 0
+// would be rounded each time.
+template <class C>
+struct PlaneMoments {
+    using State = Moments<double>;
+
+    __device__ static State init() { return State::init(); }
+    __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
+    // Of values whose squares only double holds.
+    template <int V>
+    __device__ static State wide(const C (&x)[V], int count)
+    {
+        double sum = 0, squares = 0;
+        for (int k = 0; k < count; k++) sum += (double)x[k];
+        const double mean = sum / count;
+        for (int k = 0; k < count; k++) squares += ((double)x[k] - mean) * ((double)x[k] - mean);
+        return {(double)count, mean, squares};
+    }
+    template <int V>
+    __device__ State push(const State &state, int64_t, const C (&x)[1][V], int count) const
+    {
+        constexpr C kPart = (C)1 / V;  // of V values' parts the sum does not overflow
+        C sum = (C)0, rest = (C)0, squares = (C)0;
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) sum += x[0][k] * kPart;  // zeros behind the end
+        const C mean = sum / ((C)count * kPart);
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) {
+            const C deviation = k < count ? x[0][k] - mean : (C)0;
+            rest += deviation;
+            squares += deviation * deviation;
+        }
+        if (kernels::overflowed(squares)) return State::combine(state, wide(x[0], count));
+        const double shift = (double)rest / count;
+        return State::combine(
+            state, {(double)count, (double)mean + shift, (double)squares - (double)rest * shift});
+    }
+};
+
+// (x - mean) scale + shift.
+struct AffineMap {
+    template <class C>
+    __device__ C operator()(const C (&x)[1], const C *mean, int64_t planes) const
+    {
+        return (x[0] - mean[0]) * mean[planes] + mean[2 * planes];
+    }
+};
+
+// ---- batch_norm ---------------------------------------------------------------------------------------------------
+
+template <class C>
+struct BatchNumbers {
+    const Moments<double> *sums;  // null where the statistics are given
+    ByChannel<C> given_mean, given_variance, weight, bias;
+    C *means, *variances, *numbers;
+    int64_t channels;
+    C eps;
+
+    __device__ void operator()(int64_t c) const
+    {
+        const C mean = sums ? (C)sums[c].mean : given_mean[c];
+        const C variance = sums ? (C)sums[c].variance() : given_variance[c];
+        means[c] = numbers[c] = mean;
+        variances[c] = variance;
+        numbers[channels + c] = weight[c] * inverse_root(variance, eps);
+        numbers[2 * channels + c] = bias[c];
+    }
+};
+
+template <class T>
+static yoke_status normalize_batch(const yoke_launch *launch)
+{
+    using C = compute_type<T>;
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &x = o[0], &out = o[5];
+    const int64_t channels = x.shape[1];
+    const Planes<1> planes = planes_of<1>({&x}, false);
+    Room<Moments<double>, C> room(launch);
+    const bool of_batch = !is_present(o[1]);
+    if (const yoke_status status = room.reserve(of_batch ? planes.partials() : 0, channels, 3))
+        return status;
+    if (of_batch)
+        if (const yoke_status status =
+                sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
+            return status;
+    const BatchNumbers<C> numbers{of_batch ? room.sums : nullptr,
+                                  {o[1], (C)0},
+                                  {o[2], (C)0},
+                                  {o[3], (C)1},
+                                  {o[4], (C)0},
+                                  data_of<C>(o[6]),
+                                  data_of<C>(o[7]),
+                                  room.numbers,
+                                  channels,
+                                  (C)float_param(launch->params[0])};
+    if (const yoke_status status = start_each(launch, channels, numbers)) return status;
+    const PerPlane by_plane(x, false, room.numbers, o[6].dtype);
+    return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, channels, {});
+}
+
+YOKE_KERNEL(_batch_norm)
+{
+    return for_float(launch, "x", launch->operands[0].dtype,
+                     [&]<class T>() { return normalize_batch<T>(launch); });
+}
+
+// ---- group_norm ---------------------------------------------------------------------------------------------------
+
+template <class C>
+struct GroupNumbers {
+    const Moments<double> *sums;
+    ByChannel<C> weight, bias;
+    C *means, *rstds, *numbers;
+    int64_t size, channels, planes;
+    C eps;
+
+    __device__ void operator()(int64_t group) const
+    {
+        Moments<double> total = Moments<double>::init();
+        for (int64_t i = 0; i < size; i++)
+            total = Moments<double>::combine(total, sums[group * size + i]);
+        const C rstd = kernels::inverse_root_of(total.variance(), eps);
+        means[group] = (C)total.mean;
+        rstds[group] = rstd;
+        for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
+            numbers[plane] = (C)total.mean;
+            numbers[planes + plane] = weight[plane % channels] * rstd;
+            numbers[2 * planes + plane] = bias[plane % channels];
+        }
+    }
+};
+
+template <class T>
+static yoke_status normalize_groups(const yoke_launch *launch)
+{
+    using C = compute_type<T>;
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &x = o[0], &out = o[3];
+    const int64_t groups = launch->params[0].v.i, channels = x.shape[1],
+                  count = x.shape[0] * channels;
+    const Planes<1> planes = planes_of<1>({&x}, true);
+    Room<Moments<double>, C> room(launch);
+    if (const yoke_status status = room.reserve(planes.partials(), count, 3)) return status;
+    if (const yoke_status status =
+            sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
+        return status;
+    const GroupNumbers<C> numbers{room.sums,
+                                  {o[1], (C)1},
+                                  {o[2], (C)0},
+                                  data_of<C>(o[4]),
+                                  data_of<C>(o[5]),
+                                  room.numbers,
+                                  channels / groups,
+                                  channels,
+                                  count,
+                                  (C)float_param(launch->params[1])};
+    if (const yoke_status status = start_each(launch, x.shape[0] * groups, numbers)) return status;
+    const PerPlane by_plane(x, true, room.numbers, o[4].dtype);
+    return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, count, {});
+}
+
+YOKE_KERNEL(group_norm)
+{
+    return for_float(launch, "x", launch->operands[0].dtype,
+                     [&]<class T>() { return normalize_groups<T>(launch); });
+}
+
+YOKE_CUDA_END

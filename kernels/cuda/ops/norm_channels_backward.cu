@@ -1,0 +1,195 @@
+// The gradients of batch_norm and group_norm: the sums of each plane of g and x, numbers made of them by channel or
+// group, then one map over g and x.
+#include "kernels/common/norm.h"
+
+#include "kernels/cuda/ops/norm_channels.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::GradientSums;
+using kernels::inverse_root;
+
+// Of g, and of g times the normalised x (inputs: x, g). `size` planes share a mean and a statistic, from which `rstd`
+// follows: itself, or a variance with eps.
+template <class C>
+struct PlaneGradients {
+    using State = GradientSums<C>;
+    const C *means, *statistics;
+    int64_t size;
+    C eps;
+    bool is_variance;
+
+    __device__ static State init() { return State::init(); }
+    __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
+    __device__ C mean(int64_t plane) const { return means[plane / size]; }
+    __device__ C rstd(int64_t plane) const
+    {
+        const C statistic = statistics[plane / size];
+        return is_variance ? inverse_root(statistic, eps) : statistic;
+    }
+    template <int V>
+    __device__ State push(State state, int64_t plane, const C (&x)[2][V], int count) const
+    {
+        const C m = mean(plane), r = rstd(plane);
+        State part = init();
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) {
+            part.g += x[1][k];  // zeros behind the end, where (0 - m) r may be infinite
+            part.g_normal += k < count ? x[1][k] * ((x[0][k] - m) * r) : (C)0;
+        }
+        return combine(state, part);
+    }
+};
+
+// g scale + (x - mean) rstd slope + shift. The product of rstd and slope may be less than C has.
+struct GradientMap {
+    template <class C>
+    __device__ C operator()(const C (&x)[2], const C *mean, int64_t planes) const
+    {
+        return x[0] * mean[planes] + (x[1] - mean[0]) * mean[4 * planes] * mean[2 * planes] +
+               mean[3 * planes];
+    }
+};
+
+// ---- batch_norm ---------------------------------------------------------------------------------------------------
+
+template <class C>
+struct BatchGradientNumbers {
+    const GradientSums<C> *sums;
+    PlaneGradients<C> of;
+    ByChannel<C> weight;
+    C *dweight, *dbias, *numbers;
+    int64_t channels;
+    C count;  // values of a channel
+    bool of_batch;
+
+    __device__ void operator()(int64_t c) const
+    {
+        const GradientSums<C> s = sums[c];
+        const C rstd = of.rstd(c), scale = weight[c] * rstd;
+        dweight[c] = s.g_normal;
+        dbias[c] = s.g;
+        numbers[c] = of.mean(c);
+        numbers[channels + c] = scale;
+        numbers[2 * channels + c] = of_batch ? -scale * (s.g_normal / count) : (C)0;
+        numbers[3 * channels + c] = of_batch ? -scale * (s.g / count) : (C)0;
+        numbers[4 * channels + c] = rstd;
+    }
+};
+
+template <class T>
+static yoke_status batch_norm_gradient(const yoke_launch *launch)
+{
+    using C = compute_type<T>;
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
+    const int64_t channels = x.shape[1];
+    const Planes<2> planes = planes_of<2>({&x, &g}, false);
+    Room<GradientSums<C>, C> room(launch);
+    if (const yoke_status status = room.reserve(planes.partials(), channels, 5)) return status;
+    const PlaneGradients<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
+                               (C)float_param(launch->params[0]), true};
+    if (const yoke_status status =
+            sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
+        return status;
+    const BatchGradientNumbers<C> numbers{room.sums,
+                                          of,
+                                          {o[2], (C)1},
+                                          data_of<C>(o[6]),
+                                          data_of<C>(o[7]),
+                                          room.numbers,
+                                          channels,
+                                          (C)(channels ? x.numel / channels : 0),
+                                          launch->params[1].v.i != 0};
+    const yoke_status status = start_each(launch, channels, numbers);
+    if (status || launch->params[2].v.i == 0) return status;
+    const PerPlane by_plane(x, false, room.numbers, o[3].dtype);
+    return start_map<T, GradientMap, 4>(launch, {&dx, &g, &x, &by_plane.operand}, channels, {});
+}
+
+YOKE_KERNEL(_batch_norm_backward)
+{
+    return for_float(launch, "x", launch->operands[1].dtype,
+                     [&]<class T>() { return batch_norm_gradient<T>(launch); });
+}
+
+// ---- group_norm ---------------------------------------------------------------------------------------------------
+
+template <class C>
+struct GroupGradientNumbers {
+    const GradientSums<C> *sums;
+    PlaneGradients<C> of;
+    ByChannel<C> weight;
+    C *numbers;
+    int64_t channels, planes;
+    C values;  // of a group
+
+    __device__ void operator()(int64_t group) const
+    {
+        const int64_t first = group * of.size, last = first + of.size;
+        GradientSums<C> total = GradientSums<C>::init();
+        for (int64_t plane = first; plane < last; plane++) {
+            const C w = weight[plane % channels];
+            total = GradientSums<C>::combine(total, {w * sums[plane].g, w * sums[plane].g_normal});
+        }
+        const C rstd = of.rstd(first);
+        for (int64_t plane = first; plane < last; plane++) {
+            numbers[plane] = of.mean(plane);
+            numbers[planes + plane] = weight[plane % channels] * rstd;
+            numbers[2 * planes + plane] = -rstd * (total.g_normal / values);
+            numbers[3 * planes + plane] = -rstd * (total.g / values);
+            numbers[4 * planes + plane] = rstd;
+        }
+    }
+};
+
+// The gradients of weight and bias: each channel's planes, sample after sample.
+template <class T>
+struct ChannelGradients {
+    const GradientSums<compute_type<T>> *sums;
+    int64_t samples, channels;
+    T *dweight, *dbias;
+
+    __device__ void operator()(int64_t c) const
+    {
+        GradientSums<compute_type<T>> total{0, 0};
+        for (int64_t n = 0; n < samples; n++)
+            total = GradientSums<compute_type<T>>::combine(total, sums[n * channels + c]);
+        dweight[c] = store<T>(total.g_normal);
+        dbias[c] = store<T>(total.g);
+    }
+};
+
+template <class T>
+static yoke_status group_norm_gradient(const yoke_launch *launch)
+{
+    using C = compute_type<T>;
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
+    const int64_t groups = launch->params[0].v.i, channels = x.shape[1], size = channels / groups,
+                  count = x.shape[0] * channels;
+    const Planes<2> planes = planes_of<2>({&x, &g}, true);
+    Room<GradientSums<C>, C> room(launch);
+    if (const yoke_status status = room.reserve(planes.partials(), count, 5)) return status;
+    const PlaneGradients<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0, false};
+    if (const yoke_status status =
+            sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
+        return status;
+    const ChannelGradients<T> sums{room.sums, x.shape[0], channels, data_of<T>(o[6]),
+                                   data_of<T>(o[7])};
+    const yoke_status status = start_each(launch, channels, sums);
+    if (status || launch->params[1].v.i == 0) return status;
+    const GroupGradientNumbers<C> numbers{
+        room.sums, of, {o[2], (C)1}, room.numbers, channels, count, (C)(size * planes.length)};
+    if (const yoke_status failed = start_each(launch, x.shape[0] * groups, numbers)) return failed;
+    const PerPlane by_plane(x, true, room.numbers, o[3].dtype);
+    return start_map<T, GradientMap, 4>(launch, {&dx, &g, &x, &by_plane.operand}, count, {});
+}
+
+YOKE_KERNEL(_group_norm_backward)
+{
+    return for_float(launch, "x", launch->operands[1].dtype,
+                     [&]<class T>() { return group_norm_gradient<T>(launch); });
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,191 @@
+// One step of an optimizer over all tensors of a group. The device decides whether: nothing changes where found_inf is
+// not 0, and the numbers of steps are kept and advanced there.
+#include "kernels/common/optim.h"
+#include "kernels/cuda/ops/multi_tensor.cuh"
+
+YOKE_CUDA_BEGIN
+
+// The tensors of one launch: params, grads, `states` lists of state, masters or none, found_inf or none.
+struct Group {
+    const yoke_operand *params, *grads, *state, *masters;
+    int64_t count;
+    const float *found_inf;
+
+    Group(const yoke_launch *launch, int64_t states) : count(count_written(launch))
+    {
+        const yoke_operand *found = launch->operands + launch->operand_count - 1;
+        params = launch->operands;
+        grads = params + count;
+        state = grads + count;
+        masters = state + states * count;
+        if (masters == found) masters = nullptr;
+        found_inf = is_present(*found) ? data_of<float>(*found) : nullptr;
+    }
+    // What the step works on: the parameter, or its master where it has one.
+    const yoke_operand *weight(int64_t i) const { return masters ? masters + i : params + i; }
+    // The parameter where its master is another tensor.
+    const yoke_operand *copy(int64_t i) const
+    {
+        return weight(i)->data != params[i].data ? params + i : nullptr;
+    }
+    int64_t chunk() const { return chunk_of(total_numel(params, count)); }
+};
+
+__device__ inline bool is_found(const float *found_inf)
+{
+    return found_inf && *found_inf != 0;
+}
+
+constexpr int kStepBytes = 32;  // of each operand for a thread at once, as they are computed
+
+// ---- stochastic gradient descent ---------------------------------------------------------------------------------
+
+// Operands: weight, gradient, copy.
+template <class C>
+struct PlainSgd : OpOn<C, 3, 3, 5, kStepBytes> {
+    kernels::Sgd<C> sgd;
+    const float *found_inf;
+
+    PlainSgd(const kernels::Sgd<C> &of, const float *found) : sgd(of), found_inf(found) {}
+    __device__ bool is_skipped() const { return is_found(found_inf); }
+    __device__ void operator()(Nothing, C (&x)[3], Nothing) const { x[0] = x[2] = sgd(x[0], x[1]); }
+};
+
+// Operands: weight, gradient, momentum, copy.
+template <class C>
+struct MomentumSgd : OpOn<C, 4, 7, 13, kStepBytes> {
+    kernels::Sgd<C> sgd;
+    const float *found_inf;
+
+    MomentumSgd(const kernels::Sgd<C> &of, const float *found) : sgd(of), found_inf(found) {}
+    __device__ bool is_skipped() const { return is_found(found_inf); }
+    __device__ void operator()(Nothing, C (&x)[4], Nothing) const
+    {
+        x[0] = x[3] = sgd(x[0], x[1], x[2]);
+    }
+};
+
+template <class C>
+static kernels::Sgd<C> sgd_of(const yoke_arg *params)
+{
+    return {(C)float_param(params[0]), (C)float_param(params[1]), (C)float_param(params[2]),
+            params[3].v.i != 0};
+}
+
+// Of a float32 master, whose parameter and gradient are halves.
+static Kind<3> mastered_plain(yoke_dtype half)
+{
+    return {{YOKE_F32, half, half}};
+}
+static Kind<4> mastered_momentum(yoke_dtype half)
+{
+    return {{YOKE_F32, half, YOKE_F32, half}};
+}
+static Kind<5> mastered_adam(yoke_dtype half)
+{
+    return {{YOKE_F32, half, YOKE_F32, YOKE_F32, half}};
+}
+
+YOKE_KERNEL(_sgd)
+{
+    const bool has_momentum = float_param(launch->params[1]) != 0;
+    const Group group(launch, has_momentum);
+    if (!has_momentum)
+        return over_list<PlainSgd>(
+            launch, group.count, group.chunk(),
+            [&](int64_t i) -> Item<3> {
+                return {{group.weight(i), group.grads + i, group.copy(i)}};
+            },
+            [&]<class C>() { return PlainSgd<C>(sgd_of<C>(launch->params), group.found_inf); },
+            mastered_plain(YOKE_BF16), mastered_plain(YOKE_F16));
+    return over_list<MomentumSgd>(
+        launch, group.count, group.chunk(),
+        [&](int64_t i) -> Item<4> {
+            return {{group.weight(i), group.grads + i, group.state + i, group.copy(i)}};
+        },
+        [&]<class C>() { return MomentumSgd<C>(sgd_of<C>(launch->params), group.found_inf); },
+        mastered_momentum(YOKE_BF16), mastered_momentum(YOKE_F16));
+}
+
+// ---- Adam --------------------------------------------------------------------------------------------------------
+
+// Operands: weight, gradient, both averages, copy; further the number of steps so far.
+template <class C>
+struct Adam : OpOn<C, 5, 15, 29, kStepBytes> {
+    using Settled = kernels::Adam<C>;
+    static constexpr int kPointers = 6;
+    kernels::AdamOptions options;
+    const float *found_inf;
+
+    Adam(const kernels::AdamOptions &o, const float *found) : options(o), found_inf(found) {}
+    __device__ bool is_skipped() const { return is_found(found_inf); }
+    __device__ Settled settle(char *const *data) const
+    {
+        return kernels::adam_step<C>(options, (double)*(const float *)data[5] + 1);
+    }
+    __device__ void operator()(const Settled &adam, C (&x)[5], Nothing) const
+    {
+        x[0] = x[4] = adam(x[0], x[1], x[2], x[3]);
+    }
+};
+
+constexpr int kCounters = 500;
+
+struct Counters {
+    int32_t count;
+    float *at[kCounters];
+};
+
+__global__ void advance(Counters counters, const float *found_inf)
+{
+    if (is_found(found_inf)) return;
+    for (int i = (int)threadIdx.x; i < counters.count; i += (int)blockDim.x) *counters.at[i] += 1;
+}
+
+// Only when every block has read them: a launch of its own, behind the step.
+static yoke_status advance_steps(const yoke_launch *launch, const Group &group)
+{
+    const yoke_operand *steps = group.state + 2 * group.count;
+    for (int64_t first = 0; first < group.count; first += kCounters) {
+        Counters counters;
+        counters.count = (int32_t)min(group.count - first, kCounters);
+        for (int32_t i = 0; i < counters.count; i++)
+            counters.at[i] = data_of<float>(steps[first + i]);
+        if (yoke_status status =
+                start(launch, advance, {1, block_size(kThreads)}, counters, group.found_inf))
+            return status;
+    }
+    return YOKE_OK;
+}
+
+static yoke_status adam(const yoke_launch *launch, bool decoupled)
+{
+    const yoke_arg *params = launch->params;
+    const kernels::AdamOptions options{float_param(params[0]), float_param(params[1]),
+                                       float_param(params[2]), float_param(params[3]),
+                                       float_param(params[4]), decoupled};
+    const Group group(launch, 3);
+    const yoke_operand *first = group.state, *second = first + group.count,
+                       *steps = second + group.count;
+    const yoke_status status = over_list<Adam>(
+        launch, group.count, group.chunk(),
+        [&](int64_t i) -> Item<5> {
+            return {{group.weight(i), group.grads + i, first + i, second + i, group.copy(i)},
+                    steps[i].data};
+        },
+        [&]<class C>() { return Adam<C>(options, group.found_inf); }, mastered_adam(YOKE_BF16),
+        mastered_adam(YOKE_F16));
+    return status ? status : advance_steps(launch, group);
+}
+
+YOKE_KERNEL(_adam)
+{
+    return adam(launch, false);
+}
+
+YOKE_KERNEL(_adamw)
+{
+    return adam(launch, true);
+}
+
+YOKE_CUDA_END

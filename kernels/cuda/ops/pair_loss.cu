@@ -1,0 +1,259 @@
+// Losses of two broadcast tensors: element by element, or summed in the computing type as they are made, so that a half
+// neither overflows nor rounds on the way. Which loss it is, a kernel is told: it waits for memory anyway.
+#include "kernels/common/pair_loss.h"
+
+#include "core/backend/ops.inc"
+#include "kernels/cuda/host/fault.h"
+#include "kernels/cuda/ops/map.cuh"
+
+YOKE_CUDA_BEGIN
+
+enum class Kind { kMse, kL1, kSmoothL1, kLogits, kProbabilities, kKl, kKlOfLogs };
+
+static yoke_status kind_of(const yoke_launch *launch, Kind *kind)
+{
+    static const char *const names[] = {"mse", "l1", "smooth_l1", "bce_logits",
+                                        "bce", "kl", "kl_log"};
+    const char *name = launch->params[0].v.string;
+    for (int i = 0; i < 7; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *kind = (Kind)i;
+            return YOKE_OK;
+        }
+    return fail(YOKE_E_INTERNAL, 0, "%s: there is no loss \"%s\"", op_name(launch->op), name);
+}
+
+// f(functor) with the functor of a kind.
+template <class F>
+__device__ inline auto with_kind(Kind kind, double beta, const F &f)
+{
+    switch (kind) {
+        case Kind::kMse:
+            return f(kernels::SquaredError());
+        case Kind::kL1:
+            return f(kernels::AbsoluteError());
+        case Kind::kSmoothL1:
+            return f(kernels::SmoothL1{beta});
+        case Kind::kLogits:
+            return f(kernels::LogitCrossEntropy());
+        case Kind::kProbabilities:
+            return f(kernels::BinaryCrossEntropy());
+        case Kind::kKl:
+            return f(kernels::KlDivergence());
+        default:
+            return f(kernels::KlDivergenceOfLogs());
+    }
+}
+
+// What is no probability, NaN included, is told. Only numbers travel: the parts of a decimal.
+struct ProbabilityCheck {
+    Reporter above, below, nan;
+    bool checks;
+
+    ProbabilityCheck(const yoke_launch *launch, Kind kind)
+        : above(reporter(launch,
+                         "%s: 'x' has the element %lld.%06lld; probabilities lie between 0 and 1 "
+                         "(logits are for binary_cross_entropy_with_logits)",
+                         YOKE_E_VALUE)),
+          below(above),
+          nan(above),
+          checks(kind == Kind::kProbabilities)
+    {
+        below.format =
+            "%s: 'x' has the element -%lld.%06lld; probabilities lie between 0 and 1 (logits are "
+            "for binary_cross_entropy_with_logits)";
+        nan.format =
+            "%s: 'x' has the element nan; probabilities lie between 0 and 1 "
+            "(logits are for binary_cross_entropy_with_logits)";
+        above.op = below.op = nan.op = YOKE_OP_BINARY_CROSS_ENTROPY;
+    }
+    // Of several one that is none, if there is one, is told.
+    template <int N, class C>
+    __device__ void look_at(const C (&all)[N]) const
+    {
+        if (!checks) return;
+        C x = all[0];
+        YOKE_UNROLL
+        for (int k = 1; k < N; k++) x = kernels::select(x >= (C)0 && x <= (C)1, all[k], x);
+        if (x >= (C)0 && x <= (C)1) return;
+        if (x != x) return report(nan, 0, 0, 0);
+        const double size = x < (C)0 ? -(double)x : (double)x, most = 9e12;
+        const double held = size < most ? size : most;
+        const int64_t whole = (int64_t)held;
+        const auto millionths = (int64_t)((held - (double)whole) * 1e6 + 0.5);
+        if (x < (C)0)
+            report(below, whole, millionths, 0);
+        else
+            report(above, whole, millionths, 0);
+    }
+};
+
+template <class C>
+struct LossValue {
+    Kind kind;
+    double beta;
+    ProbabilityCheck check;
+
+    template <class Body>
+    __device__ void with(const Body &body) const
+    {
+        with_kind(kind, beta, [&](const auto &loss) {
+            body([&](C x, C target) { return loss.value(x, target); });
+        });
+    }
+};
+
+template <class C>
+struct LossSlope {
+    Kind kind;
+    double beta;
+    C scale;
+    bool of_target;
+
+    template <class Body>
+    __device__ void with(const Body &body) const
+    {
+        with_kind(kind, beta, [&](const auto &loss) {
+            body([&](C grad, C x, C target) {
+                return grad * scale *
+                       (of_target ? loss.of_target(x, target) : loss.of_x(x, target));
+            });
+        });
+    }
+};
+
+// ---- values, and their sum ---------------------------------------------------------------------------------------
+
+template <int N, class C>
+__device__ inline C sum_of(const C (&x)[N])
+{
+    C sum = x[0];
+    YOKE_UNROLL
+    for (int k = 1; k < N; k++) sum += x[k];
+    return sum;
+}
+
+template <class C>
+__device__ inline void put_sum(C sum, C *sums)
+{
+    sum = reduce_block(sum, (C)0, [](C a, C b) { return a + b; });
+    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// The losses one by one or, where there is a place for sums, each block's sum: then the plan's result is a shape alone,
+// with no memory behind it.
+template <class In, class C>
+__global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, C *sums)
+{
+    constexpr int N = kAtOnce<C>;
+    constexpr std::make_index_sequence<2> kInputs;
+    C sum = (C)0;
+    for (int64_t pack = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pack < plan.packs;
+         pack += (int64_t)gridDim.x * blockDim.x) {
+        C x[2][N], part[N];
+        take_pack<In>(plan, pack, x);
+        loss.check.look_at(x[0]);
+        apply(loss, x, part, kInputs);
+        if (sums)
+            sum += sum_of(part);
+        else
+            put<In>(plan.side[0], plan.place_of(pack, N), plan.apart, part);
+    }
+    walk_elements(plan.walk, [&](int64_t, const Place<3> &place) {
+        C x[2][1], part[1];
+        take_element<In>(plan, place, x);
+        loss.check.look_at(x[0]);
+        apply(loss, x, part, kInputs);
+        if (sums)
+            sum += part[0];
+        else
+            put_one<In>(plan.side[0].dtype, place.data[0], part[0]);
+    });
+    if (sums) put_sum(sum, sums);
+}
+
+template <class Out, class C>
+__global__ void divide_sum(const C *sums, int64_t count, double divisor, char *out, int dtype)
+{
+    C sum = (C)0;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
+    sum = reduce_block(sum, (C)0, [](C a, C b) { return a + b; });
+    if (threadIdx.x == 0) put_one<Out>(dtype, out, sum / (C)divisor);
+}
+
+// The shape to which two operands broadcast, as an operand with no memory behind it.
+struct BroadcastShape {
+    yoke_operand operand{};
+    int64_t shape[YOKE_MAX_NDIM], strides[YOKE_MAX_NDIM] = {};
+
+    BroadcastShape(const yoke_operand &x, const yoke_operand &y)
+    {
+        const int ndim = x.ndim > y.ndim ? x.ndim : y.ndim;
+        operand.numel = 1;
+        for (int axis = 0; axis < ndim; axis++) {
+            const int of_x = axis - (ndim - x.ndim), of_y = axis - (ndim - y.ndim);
+            const int64_t a = of_x < 0 ? 1 : x.shape[of_x], b = of_y < 0 ? 1 : y.shape[of_y];
+            operand.numel *= shape[axis] = a == 1 ? b : a;
+        }
+        operand.shape = shape;
+        operand.strides = strides;
+        operand.ndim = ndim;
+        operand.dtype = x.dtype;
+    }
+    BroadcastShape(const BroadcastShape &) = delete;
+    BroadcastShape &operator=(const BroadcastShape &) = delete;
+};
+
+template <class In, class C>
+static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &loss, double divisor)
+{
+    const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
+    const yoke_operand &out = launch->operands[2];
+    const BroadcastShape shape(x, target);
+    const int threads = block_size(kThreads);
+    const int64_t n = shape.operand.numel,
+                  blocks = blocks_for(launch, n, (int64_t)threads * kAtOnce<C>);
+    Scratch scratch(launch);
+    if (const yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(C))) return status;
+    C *sums = scratch.as<C>();
+    if (n > 0) {
+        const MapPlan<2> plan = plan_map<In, In, 2>({&shape.operand, &x, &target});
+        if (const yoke_status status =
+                start(launch, each_loss<In, C>, {blocks, threads}, plan, loss, sums))
+            return status;
+    }
+    return start(launch, divide_sum<In, C>, {1, block_size(512)}, sums, n > 0 ? blocks : (int64_t)0,
+                 divisor, data_of<char>(out), out.dtype);
+}
+
+YOKE_KERNEL(_pair_loss)
+{
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[2];
+    const yoke_arg *p = launch->params;
+    Kind kind = Kind::kMse;
+    if (const yoke_status status = kind_of(launch, &kind)) return status;
+    return for_float_format(launch, "x", x.dtype, [&]<class In>() {
+        const LossValue<typename In::Value> loss{kind, float_param(p[1]),
+                                                 ProbabilityCheck(launch, kind)};
+        if (p[2].v.i != 0) return reduced_loss<In>(launch, loss, float_param(p[3]));
+        if (out.numel == 0) return (yoke_status)YOKE_OK;
+        const MapPlan<2> plan = plan_map<In, In, 2>({&out, &x, &launch->operands[1]});
+        return start(launch, each_loss<In, typename In::Value>,
+                     map_grid(launch, plan, out.numel, kAtOnce<typename In::Value>), plan, loss,
+                     (typename In::Value *)nullptr);
+    });
+}
+
+YOKE_KERNEL(_pair_loss_backward)
+{
+    const yoke_arg *p = launch->params;
+    Kind kind = Kind::kMse;
+    if (const yoke_status status = kind_of(launch, &kind)) return status;
+    return for_float_format(launch, "x", launch->operands[1].dtype, [&]<class In>() {
+        using C = typename In::Value;
+        return ternary<In>(launch, LossSlope<C>{kind, float_param(p[1]), (C)(1 / float_param(p[2])),
+                                                p[3].v.i != 0});
+    });
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,189 @@
+// Random numbers: Philox counters, so that element i of a draw is the same whichever thread makes it. This file is
+// compiled without contraction, as kernels/common/random_math.h asks.
+#include "kernels/cuda/ops/draw.cuh"
+#include "kernels/cuda/ops/map.cuh"
+
+YOKE_CUDA_BEGIN
+
+// Elements that a thread makes at once: whole blocks of the generator, at most 16 bytes and two blocks.
+template <class T, class D>
+inline constexpr int kDrawn = std::min(16 / (int)sizeof(T), 2 * D::kLanes);
+
+// Elements [unit * N, unit * N + N) of a draw.
+template <class T, int N, class D>
+__device__ inline Pack<T, N> draw_pack(const D &distribution, uint64_t seed, uint64_t first,
+                                       int64_t unit)
+{
+    constexpr int kLanes = D::kLanes, kBlocks = N / kLanes;
+    Pack<T, N> pack;
+    YOKE_UNROLL
+    for (int block = 0; block < kBlocks; block++) {
+        typename D::Value values[kLanes];
+        distribution(kernels::random_block(seed, first + (uint64_t)(unit * kBlocks + block)),
+                     values);
+        YOKE_UNROLL
+        for (int lane = 0; lane < kLanes; lane++)
+            pack.at[block * kLanes + lane] = convert<T>(values[lane]);
+    }
+    return pack;
+}
+
+// The walk counts x's elements in row-major order. A packed x is one aligned run.
+template <class T, class D>
+__global__ void __launch_bounds__(kThreads, kResident<T>)
+    draw_elements(Walk<1> walk, bool is_packed, D distribution, Draw draw)
+{
+    constexpr int N = kDrawn<T, D>;
+    const uint64_t first = draw.first();
+    const int64_t units = divide_up(walk.numel, N), step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t unit = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; unit < units;
+         unit += step) {
+        const Pack<T, N> pack = draw_pack<T, N>(distribution, draw.seed, first, unit);
+        const int64_t at = unit * N;
+        if (is_packed && at + N <= walk.numel) {
+            store_pack<N>((T *)walk.data[0] + at, pack);
+            continue;
+        }
+        YOKE_UNROLL
+        for (int k = 0; k < N; k++)
+            if (at + k < walk.numel) *(T *)walk.at(at + k).data[0] = pack.at[k];
+    }
+}
+
+template <class T, class D>
+static yoke_status draw_into(const yoke_launch *launch, const D &distribution,
+                             const yoke_arg *seed_and_offset)
+{
+    constexpr int N = kDrawn<T, D>;
+    const yoke_operand &x = launch->operands[0];
+    if (x.numel == 0) return YOKE_OK;
+    Loop<1> loop;
+    kernels::plan_ordered<1>(loop, {&x}, 0, x.ndim);
+    const bool is_packed = is_contiguous(x) && is_aligned(x.data, N * sizeof(T));
+    const int threads = block_size(kThreads);
+    return start(launch, draw_elements<T, D>,
+                 {blocks_for(launch, divide_up(x.numel, N), threads, kDrawBlocks), threads},
+                 Walk<1>(loop), is_packed, distribution, Draw(launch, seed_and_offset));
+}
+
+YOKE_KERNEL(_uniform)
+{
+    return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        return draw_into<T>(launch, kernels::Uniform<T>(), launch->params);
+    });
+}
+
+YOKE_KERNEL(_normal)
+{
+    return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        return draw_into<T>(launch, kernels::StandardNormal<T>(), launch->params);
+    });
+}
+
+YOKE_KERNEL(_randint)
+{
+    const kernels::UniformInteger draw{launch->params[0].v.i, launch->params[1].v.i};
+    if (draw.low >= draw.high)
+        return fail(YOKE_E_VALUE, 0, "randint: low is %lld, which is not below high, %lld",
+                    (long long)draw.low, (long long)draw.high);
+    return for_any(launch, "x", launch->operands[0].dtype,
+                   [&]<class T>() { return draw_into<T>(launch, draw, launch->params + 2); });
+}
+
+// ---- permutation ------------------------------------------------------------------------------------------------
+//
+// Fisher and Yates' shuffle, last place first: from n - 1 down, place i changes its value with place j(i) <= i, by
+// element n - 1 - i of a draw of 64-bit words. Its steps are in a sequence, but what each finds can be told from the
+// targets alone. Place p holds p until the first step (the one of the largest number) that targets it, and since each
+// step what that step's own place held before. So the value that step i takes is
+//    what place k held before step k, k > i being the smallest number whose target is j(i) too; j(i) if there is none;
+// and place k held before step k
+//    what place m held before step m, m > k being the smallest number whose target is k; k if there is none.
+// Targets are spread evenly, so a place has about one step and chains are short: all places are found at once.
+
+struct Shuffle {
+    Draw draw;
+    int64_t n;
+    int64_t
+        *head;  // of each place: the steps that target it, as a list in any order; -1 is the end
+    int64_t *link;  // of each step: the next one of its list
+    int64_t *next;  // of each place k: the smallest step above k that targets it, or -1
+
+    __device__ int64_t target(int64_t i, const kernels::Words &block) const
+    {
+        const uint64_t word = kernels::word64(block, (int)((n - 1 - i) % 2));
+        return (int64_t)kernels::multiply_high(word, (uint64_t)i + 1);
+    }
+    // The smallest step above i in the list of a place.
+    __device__ int64_t above(int64_t place, int64_t i) const
+    {
+        int64_t best = -1;
+        for (int64_t k = head[place]; k >= 0; k = link[k])
+            if (k > i && (best < 0 || k < best)) best = k;
+        return best;
+    }
+};
+
+__global__ void clear_lists(Shuffle shuffle)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < shuffle.n;
+         i += (int64_t)gridDim.x * blockDim.x)
+        shuffle.head[i] = -1;
+}
+
+__global__ void list_targets(Shuffle shuffle)
+{
+    const int64_t pairs = divide_up(shuffle.n, 2);
+    const uint64_t first = shuffle.draw.first();
+    for (int64_t pair = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pair < pairs;
+         pair += (int64_t)gridDim.x * blockDim.x) {
+        const kernels::Words block =
+            kernels::random_block(shuffle.draw.seed, first + (uint64_t)pair);
+        const int64_t last = shuffle.n - 1 - 2 * pair;
+        for (int64_t i = last; i >= 0 && i > last - 2; i--) {
+            auto *head = (unsigned long long *)shuffle.head + shuffle.target(i, block);
+            shuffle.link[i] = (int64_t)atomicExch(head, (unsigned long long)i);
+        }
+    }
+}
+
+__global__ void find_next(Shuffle shuffle)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < shuffle.n;
+         i += (int64_t)gridDim.x * blockDim.x)
+        shuffle.next[i] = shuffle.above(i, i);
+}
+
+template <class T>
+__global__ void write_order(Shuffle shuffle, char *x, int64_t step)
+{
+    const uint64_t first = shuffle.draw.first();
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < shuffle.n;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const uint64_t pair = (uint64_t)(shuffle.n - 1 - i) / 2;
+        int64_t value = shuffle.target(i, kernels::random_block(shuffle.draw.seed, first + pair));
+        for (int64_t k = shuffle.above(value, i); k >= 0; k = shuffle.next[k]) value = k;
+        *(T *)(x + i * step) = convert<T>(value);
+    }
+}
+
+YOKE_KERNEL(_randperm)
+{
+    const yoke_operand &x = launch->operands[0];
+    const int64_t n = x.numel;
+    if (n == 0) return YOKE_OK;
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)n * 3 * sizeof(int64_t))) return status;
+    int64_t *lists = scratch.as<int64_t>();
+    const Shuffle shuffle{Draw(launch, launch->params), n, lists, lists + n, lists + 2 * n};
+    const int threads = block_size(kThreads);
+    const Grid grid{blocks_for(launch, n, threads, kDrawBlocks), threads};
+    for (auto *kernel : {clear_lists, list_targets, find_next})
+        if (yoke_status status = start(launch, kernel, grid, shuffle)) return status;
+    return for_any(launch, "x", x.dtype, [&]<class T>() {
+        return start(launch, write_order<T>, grid, shuffle, data_of<char>(x),
+                     kernels::step_of(x, 0, 1));
+    });
+}
+
+YOKE_CUDA_END

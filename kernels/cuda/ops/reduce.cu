@@ -1,0 +1,132 @@
+// sum, mean, prod, amax, amin, all and any over any set of axes.
+#include "kernels/cuda/ops/extreme.cuh"
+#include "kernels/cuda/ops/reduce.cuh"
+
+YOKE_CUDA_BEGIN
+
+// ---- sums, products and extremes ------------------------------------------------------------------------------------
+
+// Sums of floats have kernels of their own; the others are told which one they are.
+enum class Kind { kSum, kProduct, kExtreme };
+
+// A sum (or with mean's divisor the mean), a product, or the largest or smallest element.
+template <class In, bool kSumAlone, class C = typename In::Value>
+struct Total {
+    using Element = C;
+    using State = C;
+    Kind kind;
+    int dtype;  // of the result
+    Ordered<C> order;
+    C divisor;
+    bool divides;
+
+    __device__ bool adds() const { return kSumAlone || kind == Kind::kSum; }
+    __device__ Element element(C x) const { return order.turned(x); }
+    __device__ State init() const
+    {
+        if (adds()) return kernels::Sum<C>().init();
+        return kind == Kind::kProduct ? kernels::Prod<C>().init() : kernels::Amax<C>().init();
+    }
+    __device__ State reduce(State s, Element x, int64_t) const { return combine(s, x); }
+    __device__ State combine(State a, State b) const
+    {
+        if (adds()) return kernels::Sum<C>().combine(a, b);
+        return kind == Kind::kProduct ? kernels::Prod<C>().combine(a, b)
+                                      : kernels::Amax<C>().combine(a, b);
+    }
+    __device__ void put(char *out, State state) const
+    {
+        state = order.turned(state);
+        if constexpr (is_float<C>)
+            if (divides) state = state / divisor;
+        put_one<In>(dtype, out, state);
+    }
+};
+
+static yoke_status reduce_by_kind(const yoke_launch *launch, Kind kind, bool smallest,
+                                  int64_t divisor)
+{
+    const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;
+    return for_any_format(launch, "x", from, [&]<class In>() {
+        using C = typename In::Value;
+        const auto start_with = [&]<bool kSumAlone>() {
+            return reduce<In>(launch, Total<In, kSumAlone>{kind, to, Ordered<C>(smallest),
+                                                           (C)divisor, divisor >= 0});
+        };
+        if constexpr (std::is_same_v<In, Floats>)
+            if (kind == Kind::kSum) return start_with.template operator()<true>();
+        return start_with.template operator()<false>();
+    });
+}
+
+// Whether sums of a dtype may have another: halves as float32, integers as int64.
+static bool fits(yoke_dtype of, yoke_dtype result)
+{
+    if (of == YOKE_F32 || of == YOKE_BF16 || of == YOKE_F16)
+        return result == of || result == YOKE_F32;
+    return result == (of == YOKE_F64 ? YOKE_F64 : YOKE_I64);
+}
+
+static yoke_status reduce_to_total(const yoke_launch *launch, Kind kind, int64_t divisor)
+{
+    const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;
+    if (!fits(from, to)) return bad_dtype(launch, "the result", to);
+    return reduce_by_kind(launch, kind, false, divisor);
+}
+
+YOKE_KERNEL(sum)
+{
+    return reduce_to_total(launch, Kind::kSum, -1);
+}
+
+YOKE_KERNEL(mean)
+{
+    const yoke_operand &x = launch->operands[0];
+    const int64_t results = launch->operands[1].numel;
+    return reduce_to_total(launch, Kind::kSum, results ? x.numel / results : 0);
+}
+
+YOKE_KERNEL(prod)
+{
+    return reduce_to_total(launch, Kind::kProduct, -1);
+}
+
+static yoke_status reduce_to_extreme(const yoke_launch *launch, bool smallest, const char *what)
+{
+    const yoke_operand &x = launch->operands[0];
+    if (x.numel == 0 && launch->operands[1].numel > 0)
+        return fail(YOKE_E_VALUE, 0, "%s: x has no elements to take the %s of", op_name(launch->op),
+                    what);
+    return reduce_by_kind(launch, Kind::kExtreme, smallest, -1);
+}
+
+YOKE_KERNEL(amax)
+{
+    return reduce_to_extreme(launch, false, "largest");
+}
+
+YOKE_KERNEL(amin)
+{
+    return reduce_to_extreme(launch, true, "smallest");
+}
+
+// ---- truth ----------------------------------------------------------------------------------------------------------
+
+// All are true where none is not.
+static yoke_status reduce_to_bool(const yoke_launch *launch, bool truth)
+{
+    const yoke_dtype dtype = launch->operands[0].dtype;
+    return reduce<Words>(launch, CountNonzero{nonzero_mask(dtype), truth, false});
+}
+
+YOKE_KERNEL(all)
+{
+    return reduce_to_bool(launch, false);
+}
+
+YOKE_KERNEL(any)
+{
+    return reduce_to_bool(launch, true);
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,278 @@
+// Rows of tensors of any strides, in the registers of the threads that share them.
+//
+// Contract
+//  * A row is shared by a group: a power of two of neighbouring lanes, or all threads of a block. Each thread has packs
+//    of 16 bytes that lie a group apart; which has which depends on the row's length, never on how many rows there are,
+//    and so do the bits of a sum.
+//  * Rows that lie densely on 16-byte boundaries are read and written a pack at a time, others by the element.
+//  * Longer rows than a group's registers hold are read in chunks, once for what is summed and once for the result.
+#pragma once
+
+#include "kernels/cuda/ops/formats.cuh"
+#include "kernels/cuda/ops/walk.cuh"
+
+YOKE_CUDA_BEGIN
+
+constexpr int kMostThreads = 512;  // of a block that shares a row: each may have 128 registers
+
+// N operands of one shape, whose rows each lie along one axis.
+template <int N>
+struct Rows {
+    Walk<N> outer;
+    int64_t count, length;
+    int64_t step[N];  // bytes from an element of a row to the next
+    int dtype, size;  // of an element of every operand
+    bool packed[N];
+    bool all_packed;
+
+    Rows(const Loop<N> &rows, const Loop<N> &elements, yoke_dtype of)
+        : outer(rows),
+          count(rows.numel),
+          length(elements.numel),
+          dtype(of),
+          size((int)dtype_size(of)),
+          all_packed(true)
+    {
+        for (int i = 0; i < N; i++) {
+            step[i] = elements.stride[0][i];
+            packed[i] = step[i] == size && length * size % 16 == 0 && is_aligned(rows.data[i], 16);
+            for (int axis = 0; axis < rows.ndim; axis++)
+                packed[i] = packed[i] && rows.stride[axis][i] % 16 == 0;
+            all_packed = all_packed && packed[i];
+        }
+    }
+    __device__ char *at(char *row, int i, int64_t element) const { return row + element * step[i]; }
+};
+
+// Rows along one axis, numbered as they lie in memory.
+template <int N>
+inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
+{
+    const yoke_operand &first = *operands[0];
+    Loop<N> outer, inner;
+    outer.ndim = inner.ndim = 0;
+    outer.numel = inner.numel = 1;
+    for (int i = 0; i < N; i++) outer.data[i] = inner.data[i] = data_of<char>(*operands[i]);
+    for (int a = first.ndim - 1; a >= 0; a--) {
+        int64_t steps[N];
+        for (int i = 0; i < N; i++) steps[i] = step_of(*operands[i], a, first.ndim);
+        add_axis<N>(a == axis ? inner : outer, first.shape[a], steps);
+    }
+    finish_loop<N>(outer);
+    finish_loop<N>(inner);
+    return Rows<N>(outer, inner, first.dtype);
+}
+
+// Rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each of them lies
+// along one line in these axes.
+template <int N>
+inline Rows<N> last_axes(const yoke_operand *const (&operands)[N], int axis)
+{
+    Loop<N> outer, inner;
+    kernels::plan_ordered<N>(outer, operands, 0, axis);
+    kernels::plan_ordered<N>(inner, operands, axis, operands[0]->ndim);
+    return Rows<N>(outer, inner, operands[0]->dtype);
+}
+
+// Whether an operand's axes from `axis` on have elements at one distance, in row-major order.
+inline bool is_line(const yoke_operand &operand, int axis)
+{
+    int64_t next = 0;
+    for (int a = operand.ndim - 1; a >= axis; a--) {
+        if (operand.shape[a] == 1) continue;
+        if (next && operand.strides[a] != next) return false;
+        next = operand.strides[a] * operand.shape[a];
+    }
+    return true;
+}
+
+// ---- groups -----------------------------------------------------------------------------------------------------
+
+// How many elements of a row a thread has: few, so that many threads hide each other's waiting, or many, so that a
+// block holds a long row. f64 has few alone.
+template <class In>
+inline constexpr int kFew = 32 / In::kSizes;
+template <class In>
+inline constexpr int kMany = In::kSizes == 8 ? kFew<In> : 32;
+
+// How rows of a length are shared.
+struct Sharing {
+    int elements;   // of a row, for each thread: kFew or kMany
+    int group;      // threads of a row
+    int threads;    // of a block
+    bool resident;  // the group holds the whole row
+
+    int64_t rows_a_block() const { return threads / group; }
+};
+
+// `packed`: of all operands. Only such rows are held by threads with many elements.
+template <class In>
+inline Sharing share_rows(int64_t length, bool packed)
+{
+    if (length <= kFew<In> * kWarp) {
+        int group = 1;
+        while (group * kFew<In> < length) group *= 2;
+        return {kFew<In>, group, block_size(128), true};
+    }
+    const bool many = packed && length > kFew<In> * kMostThreads;
+    const int elements = many ? kMany<In> : kFew<In>;
+    const int64_t wanted = divide_up(length, elements * kWarp) * kWarp;
+    const int threads = block_size((int)min(wanted, kMostThreads));
+    return {elements, threads, threads, length <= (int64_t)elements * threads};
+}
+
+inline Grid row_grid(int64_t count, const Sharing &sharing)
+{
+    const int64_t blocks = divide_up(count, sharing.rows_a_block());
+    return {max(1, min(blocks, 0x7fffffff)), sharing.threads};
+}
+
+// f.operator()<kElements, kPacked>() for what a sharing says; many elements are for packed rows alone.
+template <class In, class F>
+inline yoke_status for_sharing(const Sharing &sharing, bool packed, const F &f)
+{
+    if constexpr (kMany<In> != kFew<In>)
+        if (sharing.elements == kMany<In>) return f.template operator()<kMany<In>, true>();
+    return packed ? f.template operator()<kFew<In>, true>()
+                  : f.template operator()<kFew<In>, false>();
+}
+
+// combine() over the threads of a group; every one gets the result where combine commutes, else the first. `nothing` is
+// what combine leaves unchanged.
+template <class S, class F>
+__device__ inline S reduce_group(S value, int group, const S &nothing, const F &combine)
+{
+    if (group > kWarp) return reduce_block(value, nothing, combine);
+    for (int distance = group / 2; distance > 0; distance /= 2)
+        value = combine(value, shuffle_xor(value, distance));
+    return value;
+}
+
+struct AddUp {
+    template <class S>
+    __device__ S operator()(S a, S b) const
+    {
+        return a + b;
+    }
+};
+
+template <class C>
+__device__ inline C sum_group(C value, int group)
+{
+    return reduce_group(value, group, (C)0, AddUp());
+}
+
+// ---- elements ---------------------------------------------------------------------------------------------------
+
+// The place of a thread in its group, and of its elements in a chunk of a row.
+struct Member {
+    int lane, group;
+
+    __device__ explicit Member(int of) : lane((int)threadIdx.x % of), group(of) {}
+    // The first element of the thread's pack `p`.
+    template <int V>
+    __device__ int pack(int p) const
+    {
+        return (p * group + lane) * V;
+    }
+};
+
+// Elements of 16 bytes.
+template <class In>
+inline constexpr int kRowPack = 16 / In::kSizes;
+
+// A thread's elements of a row, as they are stored.
+template <class In, int E>
+struct Held {
+    static constexpr int V = kRowPack<In>;
+    Stored<In, V> packs[E / V];
+};
+
+// A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed.
+template <class In, int E, bool kPacked>
+struct Chunk {
+    using C = typename In::Value;
+    static constexpr int V = kRowPack<In>;
+    char *data;
+    int64_t step;
+    int left;  // elements up to the end of the row; 2^30 stands for more
+    int dtype, size;
+    bool packed;
+
+    // Of operand i, from element `first` on.
+    template <int N>
+    __device__ Chunk(const Rows<N> &rows, int i, char *row, int64_t first)
+        : data(row + first * rows.step[i]),
+          step(rows.step[i]),
+          left((int)min(rows.length - first, 1 << 30)),
+          dtype(rows.dtype),
+          size(rows.size),
+          packed(rows.packed[i])
+    {
+    }
+
+    // V elements from element `i` on, as they are stored; of those behind the end, and of packs that are not packed,
+    // nothing.
+    __device__ void load(int i, Stored<In, V> &to) const
+    {
+        if ((kPacked || packed) && i < left) to.load(data, size, i, V / 2);
+    }
+    // What was loaded as values; `beyond` stands for what lies behind the end.
+    __device__ void take(int i, const Stored<In, V> &stored, C beyond, C (&x)[V]) const
+    {
+        if (kPacked || packed) {
+            if (i < left) return stored.unpack(dtype, x);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[k] = beyond;
+        } else if constexpr (!kPacked) {
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++)
+                x[k] = i + k < left ? value_at<In>(data + (i + k) * step, dtype, size) : beyond;
+        }
+    }
+    __device__ void take(int i, C beyond, C (&x)[V]) const
+    {
+        Stored<In, V> stored{};
+        load(i, stored);
+        take(i, stored, beyond, x);
+    }
+    __device__ void put(int i, const C (&x)[V]) const
+    {
+        if (kPacked || packed) {
+            if (i < left) put_run<In>(data, dtype, i, V / 2, x);
+        } else if constexpr (!kPacked) {
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++)
+                if (i + k < left) put_one<In>(dtype, data + (i + k) * step, x[k]);
+        }
+    }
+
+    // All of a thread's elements: loads first, so that none waits for another.
+    __device__ void load(const Member &member, Held<In, E> &x) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) load(member.pack<V>(p), x.packs[p]);
+    }
+    __device__ void take(const Member &member, const Held<In, E> &held, C beyond, C (&x)[E]) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            C pack[V];
+            take(member.pack<V>(p), held.packs[p], beyond, pack);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[p * V + k] = pack[k];
+        }
+    }
+    __device__ void put(const Member &member, const C (&x)[E]) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            C pack[V];
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) pack[k] = x[p * V + k];
+            put(member.pack<V>(p), pack);
+        }
+    }
+};
+
+YOKE_CUDA_END
