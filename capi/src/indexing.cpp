@@ -78,10 +78,12 @@ int64_t checked_position(const yoke_tensor &x, int axis, int64_t position, const
 {
     const int64_t size = x.shape_[axis];
     if (position < -size || position >= size)
-        fail(YOKE_E_INDEX,
-             "%s: index %lld is out of range for axis %d of the tensor %s; it has %lld elements",
-             call, static_cast<long long>(position), axis, describe(x).c_str(),
-             static_cast<long long>(size));
+        fail(YOKE_E_INDEX, "%s: index %lld is out of range for axis %d of the tensor %s; %s", call,
+             static_cast<long long>(position), axis, describe(x).c_str(),
+             size ? format("give %lld to %lld", -static_cast<long long>(size),
+                           static_cast<long long>(size - 1))
+                        .c_str()
+                  : "it has no elements");
     return position < 0 ? position + size : position;
 }
 

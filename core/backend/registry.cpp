@@ -166,7 +166,7 @@ Backend open_module(const char *kind, const std::string &folder)
     if (stat(path.c_str(), &file) != 0)
         return {nullptr,
                 path + " is not there: this installation has no " + kind +
-                    " module; build or install Yoke with it",
+                    " module; use the cpu, or build Yoke where nvcc is (README, Install)",
                 false};
     const Library library = Library::open(path);
     if (!library.loaded())

@@ -238,6 +238,18 @@ std::vector<std::string> config_problems()
     return problems;
 }
 
+// The setting that was probably meant: the nearest, else the longest of which the name is a longer form, LOG of LOG_LEVEL.
+static const char *meant_by(std::string_view name, const std::vector<const char *> &settings)
+{
+    if (const char *near = nearest_word(name, settings)) return near;
+    std::string_view found;
+    for (const std::string_view each : settings)
+        if (each.size() > found.size() && name.substr(0, each.size()) == each &&
+            name[each.size()] == '_')
+            found = each;
+    return found.data();
+}
+
 std::vector<std::pair<std::string, std::string>> misspelt_variables()
 {
     constexpr std::string_view kPrefix = "YOKE_";
@@ -249,7 +261,7 @@ std::vector<std::pair<std::string, std::string>> misspelt_variables()
         const std::string_view text(*entry);
         const std::string_view name = text.substr(0, text.find('='));
         if (name.substr(0, kPrefix.size()) != kPrefix || index_of(name) < kKeyCount) continue;
-        if (const char *meant = nearest_word(name.substr(kPrefix.size()), names))
+        if (const char *meant = meant_by(name.substr(kPrefix.size()), names))
             found.emplace_back(name, kPrefix.data() + std::string(meant));
     }
     std::sort(found.begin(), found.end());

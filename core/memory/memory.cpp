@@ -69,19 +69,23 @@ std::string human(int64_t bytes)
     const Device &device = memory.device();
     const MemoryStats stats = MemoryStatistics::read(memory);
     Room room;
-    std::string left = "how much is free is not known";
+    std::string left = "how much is free is not known", remedy;
     if (room_on(device, &room) == YOKE_OK)
         left = human(room.free) + " of " + human(room.total) + " are free" +
                (room.limit.empty() ? "" : " within " + room.limit);
+    if (!room.limit.empty())
+        remedy = room.kills ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
+                            : "raise that limit (ulimit -v unlimited, or -d), ";
+    if (stats.allocated > 0) remedy += "drop tensors that are no longer needed, ";
     throw Error(
         YOKE_E_OOM,
         format(
             "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s "
-            "reserved there, %s; drop tensors that are no longer needed, use a smaller batch, or "
-            "let autocast keep activations in halves (%s)",
+            "reserved there, %s; %suse a smaller batch, or let autocast keep activations in halves "
+            "(%s)",
             device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
             human(stats.allocated).c_str(), human(stats.reserved).c_str(), left.c_str(),
-            backend_message.c_str()),
+            remedy.c_str(), backend_message.c_str()),
         0, device.name);
 }
 

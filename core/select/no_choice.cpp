@@ -34,7 +34,7 @@ std::string names_of(const Machine &machine, const Situation &situation, const S
     std::vector<std::string> names;
     std::vector<int> numbers;
     std::string kind;
-    bool is_range = cards.size() > 1 && spec.form == Spec::Form::kAuto;
+    bool is_range = cards.size() > 1 && spec.form == Spec::Form::kAuto && spec.kind.empty();
     for (const int card : cards) {
         names.push_back(detail::name_of(machine, situation, spec, card));
         if (card == kCpuCandidate) {
@@ -106,7 +106,10 @@ std::string detail::too_few(const Machine &machine, const Situation &situation, 
     if (no_cards && !situation.gpu_problem.empty())
         text += ", and CUDA says: " + situation.gpu_problem;
     text += detail::nearest_card(machine, situation, spec);
-    return text + (rejected.empty() ? "" : ": " + rejected);
+    text += rejected.empty() ? "" : ": " + rejected;
+    const bool cpu_would_do = no_cards && situation.cpu_problem.empty() &&
+                              spec.form == Spec::Form::kAuto && spec.kind.empty();
+    return text + (cpu_would_do ? "; the spec 'cpu', without constraints, would do" : "");
 }
 
 std::string ranges_text(std::vector<int> numbers)

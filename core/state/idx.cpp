@@ -14,6 +14,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <system_error>
 
@@ -28,9 +29,14 @@ constexpr unsigned kGzipBuffer = 1u << 17;
 
 [[noreturn]] void fail_system(const char *path, const char *what, int error)
 {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code unknown;
+    const bool no_folder =
+        error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, unknown);
     throw Error(YOKE_E_IO,
-                format("%s: cannot %s '%s': %s", kCall, what, path,
-                       std::generic_category().message(error).c_str()),
+                format("%s: cannot %s '%s': %s%s", kCall, what, path,
+                       std::generic_category().message(error).c_str(),
+                       no_folder ? (": there is no folder " + folder.string()).c_str() : ""),
                 error);
 }
 

@@ -221,6 +221,10 @@ def test_large_indices_give_the_same_bits_with_any_number_of_threads():
 
 
 def test_what_is_named_out_of_range_is_an_index_error_that_says_where():
+    with pytest.raises(yoke.IndexError, match=r"index 4 is out of range for axis 0 .*; give -4 to 3$"):
+        yoke.zeros(4, 10)[4]
+    with pytest.raises(yoke.IndexError, match="it has no elements$"):
+        yoke.zeros(0, 10)[0]
     x = yoke.zeros((3, 4))
     with pytest.raises(yoke.IndexError, match=r"index: the index\[1\] is 4; along an axis of length 4 use -4 to 3"):
         x[:, [0, 4]]

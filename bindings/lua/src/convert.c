@@ -10,7 +10,7 @@ static const struct {
     {"tensor", "a tensor"},
     {"tensor?", "a tensor or nil"},
     {"operand", "a tensor or a number"},
-    {"tensors", "a list of tensors"},
+    {"tensors", "a list of tensors, {x, y}"},
     {"int", "an integer"},
     {"int?", "an integer or nil"},
     {"ints", "an integer or a list of integers"},

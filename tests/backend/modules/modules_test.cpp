@@ -101,8 +101,8 @@ TEST(Modules, AModuleThatIsNotThereIsNoDefect)
     EXPECT_FALSE(backend.defect);
     EXPECT_EQ(backend.reason,
               path("NOWHERE") +
-                  " is not there: this installation has no test module; build or install "
-                  "Yoke with it");
+                  " is not there: this installation has no test module; use the cpu, or "
+                  "build Yoke where nvcc is (README, Install)");
 }
 
 }  // namespace yoke

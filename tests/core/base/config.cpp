@@ -111,12 +111,15 @@ TEST(Config, EveryProblemIsNamedAndEverySlip)
         EXPECT_NE(problems[1].find("YOKE_NUM_THREADS"), std::string::npos) << problems[1];
         setenv("YOKE_DEVCE", "cpu", 1);
         setenv("YOKE_PLATFORM", "cpu", 1);
+        setenv("YOKE_LOG_LEVL", "debug", 1);
         // Variables of tests and of other programs, and a name that is near nothing.
         for (const char *other : {"YOKE_BIN", "YOKE_BUILD_DIR", "YOKE_SOAK", "YOKE_PIANO", "YOKED"})
             setenv(other, "1", 1);
         using Slips = std::vector<std::pair<std::string, std::string>>;
         EXPECT_EQ(misspelt_variables(),
-                  (Slips{{"YOKE_DEVCE", "YOKE_DEVICE"}, {"YOKE_PLATFORM", "YOKE_PLATFORMS"}}));
+                  (Slips{{"YOKE_DEVCE", "YOKE_DEVICE"},
+                         {"YOKE_LOG_LEVL", "YOKE_LOG"},
+                         {"YOKE_PLATFORM", "YOKE_PLATFORMS"}}));
     });
 }
 

@@ -253,6 +253,7 @@ TEST_F(Idx, DataThatGzipShrinksTheMostIsStillRead)
 TEST_F(Idx, FilesThatCannotBeReadSayWhy)
 {
     refuses(at("missing.gz"), YOKE_E_IO, {"cannot open", "No such file or directory"});
+    refuses(at("nowhere/missing.gz"), YOKE_E_IO, {"there is no folder ", "/nowhere"});
     refuses(folder_.string(), YOKE_E_IO, {"cannot read", "Is a directory"});
     ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
     refuses(at("pipe"), YOKE_E_IO, {"not a regular file"});
