@@ -1,6 +1,7 @@
 #include "core/ops/autocast.h"
 
 #include "core/autograd/node.h"
+#include "core/base/fork.h"
 #include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/ops/run.h"
@@ -11,41 +12,66 @@ namespace yoke {
 
 // ---- The casts of weights --------------------------------------------------------------------------------
 
+// Regions that share it may be in force in several threads. What leaves the cache is let go of outside its lock.
 class CastCache final : public RefCounted {
 public:
     Tensor find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
     {
-        Entry &entry = entries()[&x];
         const uint32_t version = x.storage->version.load(std::memory_order_relaxed);
-        // A cast that was made under no_grad has no history, and would cut the weight off.
-        const bool fits = entry.cast.present() && entry.cast->dtype == dtype &&
-                          entry.version == version && entry.cast->requires_grad() == grad_enabled();
-        if (!fits) {
-            entry.cast = ops::cast(x, dtype);
-            entry.weight = Tensor::share(const_cast<yoke_tensor *>(&x));
-            entry.version = version;
-        }
-        return entry.cast;
+        if (Tensor known = find(x, dtype, version); known.present()) return known;
+        // Two threads may both make it: they differ in nothing, and the last one is kept.
+        Tensor cast = ops::cast(x, dtype);
+        keep({Tensor::share(const_cast<yoke_tensor *>(&x)), cast, version});
+        return cast;
     }
 
-    void forget_captured() noexcept { captured_.clear(); }
+    void forget_captured(uint64_t graph) noexcept
+    {
+        Entries gone;
+        const std::lock_guard lock(mutex_);
+        if (capture_ == graph) gone.swap(captured_);
+    }
 
 private:
     struct Entry {
         Tensor weight;  // held, so that its address stays its own
         Tensor cast;
-        uint32_t version;
+        uint32_t version = 0;
     };
     using Entries = std::unordered_map<const yoke_tensor *, Entry>;
 
-    Entries &entries()
+    // The cast that serves, or null.
+    Tensor find(const yoke_tensor &x, yoke_dtype dtype, uint32_t version)
+    {
+        Entries gone;
+        const std::lock_guard lock(mutex_);
+        const Entries &known = entries(gone);
+        const auto place = known.find(&x);
+        if (place == known.end()) return nullptr;
+        const Entry &entry = place->second;
+        // A cast that was made under no_grad has no history, and would cut the weight off.
+        const bool fits = entry.cast.present() && entry.cast->dtype == dtype &&
+                          entry.version == version && entry.cast->requires_grad() == grad_enabled();
+        return fits ? entry.cast : nullptr;
+    }
+
+    void keep(Entry entry)
+    {
+        Entries gone;
+        const std::lock_guard lock(mutex_);
+        std::swap(entries(gone)[entry.weight.get()], entry);
+    }
+
+    // The lock is held. Those of a capture that is over go to `gone`.
+    Entries &entries(Entries &gone)
     {
         const Graph *graph = Graph::of_thread();
         if (!graph) return eager_;
-        if (std::exchange(capture_, graph->number()) != graph->number()) captured_.clear();
+        if (std::exchange(capture_, graph->number()) != graph->number()) gone.swap(captured_);
         return captured_;
     }
 
+    Mutex mutex_{LockRank::kOther};
     Entries eager_, captured_;
     uint64_t capture_ = 0;  // the graph whose capture made what is in captured_
 };
@@ -103,14 +129,14 @@ Tensor Autocast::low(const yoke_tensor &x, yoke_dtype dtype) const
     return cache_enabled_ && is_weight(x) ? cache_->find_or_cast(x, dtype) : ops::cast(x, dtype);
 }
 
-void Autocast::forget_captured() const noexcept
+void Autocast::forget_captured(uint64_t graph) const noexcept
 {
-    cache_->forget_captured();
+    cache_->forget_captured(graph);
 }
 
-void forget_captured_casts() noexcept
+void forget_captured_casts(uint64_t graph) noexcept
 {
-    if (const Autocast *region = current_autocast()) region->forget_captured();
+    if (const Autocast *region = current_autocast()) region->forget_captured(graph);
 }
 
 Autocast *set_autocast(Autocast *region)

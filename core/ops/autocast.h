@@ -8,6 +8,8 @@
 // that was changed since is cast anew; what is written behind Yoke's back, by address, is not seen. What is cast while
 // a graph is captured is kept apart, for that capture alone: replays cast again, and until the first of them nothing is
 // in that memory.
+//
+// Several threads may have one region in force, or regions nested in one: they share the casts.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -28,8 +30,8 @@ public:
     yoke_dtype dtype_on(const Device &device) const;
     // The cast of an argument to the low dtype, from the cache where that may be.
     Tensor low(const yoke_tensor &x, yoke_dtype dtype) const;
-    // Lets go of the casts of a capture that is over.
-    void forget_captured() const noexcept;
+    // Lets go of the casts of a capture that is over, by the number of its graph.
+    void forget_captured(uint64_t graph) const noexcept;
 
 private:
     Autocast(bool enabled, yoke_dtype dtype, bool cache_enabled, Ref<CastCache> cache);
@@ -51,8 +53,8 @@ inline Autocast *current_autocast() noexcept
     const ThreadState *state = known_thread_state();
     return state ? state->autocast : nullptr;
 }
-// The calling thread's capture is over: its casts serve nobody any more.
-void forget_captured_casts() noexcept;
+// The calling thread's capture of that graph is over: its casts serve nobody any more.
+void forget_captured_casts(uint64_t graph) noexcept;
 
 // Whether a call of this op is to be cast; every call of every op asks.
 inline bool autocasts(const OpDef &op) noexcept

@@ -96,16 +96,17 @@ Graph::~Graph()
     forget();
 }
 
-// Lets go of all that was taken down: the graph is empty.
+// Lets go of all that was taken down: the graph is empty. That is said last: who gives a capture up has no turn, and from
+// then on another thread may begin one.
 void Graph::forget() noexcept
 {
-    state_ = State::kEmpty;
     launches_.clear();
     for (Storage *storage : held_) storage->release();
     held_.clear();
     written_.clear();
     if (blocks_.get()) blocks_->let_go();
     blocks_ = {};
+    state_.store(State::kEmpty, std::memory_order_release);
 }
 
 void Graph::begin()
@@ -151,7 +152,7 @@ Ref<Graph> Graph::leave_thread() noexcept
     thread_state().random = random_before_;
     thread_state().graph = nullptr;
     blocks_->stop_serving_thread();
-    forget_captured_casts();
+    forget_captured_casts(number_);
     return Ref<Graph>::adopt(this);
 }
 

@@ -15,6 +15,7 @@
 #include "core/ops/op_def.h"
 #include "core/tensor/tensor.h"
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <unordered_set>
@@ -64,7 +65,7 @@ private:
 
     const uint64_t number_;
     Device &device_;
-    State state_ = State::kEmpty;
+    std::atomic<State> state_{State::kEmpty};
     void *native_ = nullptr;
     std::unique_ptr<CaptureStream> stream_;  // while a native graph is captured
     Ref<BlockOwner> blocks_;

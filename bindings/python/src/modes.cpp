@@ -16,7 +16,7 @@ std::atomic<int> modes_count{0};
 
 namespace {
 
-// An autocast region. It serves one thread; where a context is handed to another, that makes one like it.
+// An autocast region. Its casts are one thread's; where a context is handed to another, that makes a region like it.
 class AutocastRegion : public Bound {
 public:
     // Nested in the one in force.

@@ -32,8 +32,9 @@ YOKE_API yoke_status yoke_autocast_create(int32_t enabled, yoke_dtype dtype, int
 
 /* Puts a region (NULL: none) in force in the calling thread and returns the one before, so that a scope
  * can restore it. A region lives while it is in force somewhere; the one that is returned lives on only
- * if its maker has not released it. A region serves one thread at a time. If this is the thread's first
- * call and the host has no memory left, nothing comes into force, and the last error is OOM. [any-thread] */
+ * if its maker has not released it. A region, and those nested in it, may be in force in several threads at
+ * once, which share the kept casts. If this is the thread's first call and the host has no memory left,
+ * nothing comes into force, and the last error is OOM. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_swap(yoke_autocast *region);
 
 /* The region in force in the calling thread, or NULL; borrowed while it is in force. [any-thread] */

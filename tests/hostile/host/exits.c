@@ -13,6 +13,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static void end_amid_threads(void)
     pause_ms(g_seed % 40);
 }
 
-static volatile int g_begun;
+static atomic_int g_begun;
 
 static void *multiply_long(void *unused)
 {
