@@ -3,7 +3,6 @@
 
     capi/gen_ops.py                     write the generated files
     capi/gen_ops.py --check             compare them instead; exit 1 and name those that are stale
-    capi/gen_ops.py --append-slots      also give new functions a slot at the end of capi/slots.txt
     capi/gen_ops.py --root R --out O    read the tree R, write to the tree O
 """
 
@@ -20,8 +19,8 @@ COMMENT = {".h": "/* {} */\n/* clang-format off */", ".inc": "/* {} */\n/* clang
            ".md": "<!-- {} -->"}
 
 
-def generate(root, append_slots):
-    """{path: text} of all generated files, and the new text of slots.txt."""
+def generate(root):
+    """{path: text} of all generated files, and of slots.txt with new functions at its end."""
     ops, digest = table.parse((root / "core/ops/ops.def").read_text(), "core/ops/ops.def")
     public = [op for op in ops if not op.internal]
     files = {
@@ -39,7 +38,7 @@ def generate(root, append_slots):
     headers = [p.read_text() for p in sorted((root / "capi/include/yoke").glob("*.h"))
                if p.name not in ("ops.h", "api.h")]
     functions = c_api.find_functions("\n".join(headers + [files["capi/include/yoke/ops.h"]]))
-    slots = c_api.check_slots((root / "capi/slots.txt").read_text().split(), functions, append_slots)
+    slots = c_api.check_slots((root / "capi/slots.txt").read_text().split(), functions)
     files["capi/include/yoke/api.h"] = c_api.api_h(slots, functions)
     files["capi/src/table.inc"] = c_api.table_inc(slots)
     files["capi/libyoke.map"] = c_api.version_script(functions)
@@ -52,10 +51,9 @@ def main():
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--append-slots", action="store_true")
     options = parser.parse_args()
     try:
-        files = generate(options.root, options.append_slots)
+        files = generate(options.root)
     except table.TableError as error:
         sys.exit(f"gen_ops.py: {error}")
     stale = []

@@ -149,16 +149,13 @@ def find_functions(text):
     return found
 
 
-def check_slots(slots, functions, append):
+def check_slots(slots, functions):
     """The slots, with those of new functions at the end. A slot that lost its function is refused."""
     if len(set(slots)) != len(slots):
         raise TableError("capi/slots.txt: a slot stands there twice")
     if gone := [s for s in slots if s not in functions]:
         raise TableError(f"capi/slots.txt: no header declares {', '.join(gone)}; a slot, once given, stays")
-    fresh = [name for name in functions if name not in slots]
-    if fresh and not append:
-        raise TableError(f"capi/slots.txt: no slot for {', '.join(fresh)}; run capi/gen_ops.py --append-slots")
-    return slots + fresh
+    return slots + [name for name in functions if name not in slots]
 
 
 def api_h(slots, functions):

@@ -1,6 +1,6 @@
 """Builds a changed copy of the tree from the objects of a finished build: only what a new op changes is compiled.
 
-That is what stands in files that differ, and what names anything that the generated op table declares, in its own text or in
+That is what stands in files that were edited or includes one, and what names anything that the generated op table declares, in its own text or in
 that of a header: numbers of ops, their count, the tables over them. All else would give the same object again.
 """
 import concurrent.futures
@@ -13,6 +13,9 @@ import shutil
 import subprocess
 
 LIBRARIES = {"yoke": "lib", "_yoke": "python/yoke", "yoke_lua": "lua/yoke"}  # target: its folder
+EMULATED = {"emu_cuda_module": "lib"}
+# Compiled anew whatever an op changes: they know the levels of kernels, or the folder of the build.
+OF_THE_BUILD = ("/cpuid.cpp", "tests/emu/counts.cpp")
 TABLE = "core/backend/ops.inc"
 OTHER_NAMES = {"kOps", "YOKE_PY_OP", "YOKE_LUA_OP"}  # tables over all ops that are declared elsewhere
 # Declares a table whose length is the count of ops, and is included everywhere; what uses that table names it.
@@ -22,8 +25,8 @@ DECLARES = "core/ops/op_def.h"
 class Tree:
     """Files of a copy of the tree: which differ from the original's, and what they name."""
 
-    def __init__(self, source, tree):
-        self.source, self.tree, self.texts = source, tree, {}
+    def __init__(self, source, tree, edited):
+        self.source, self.tree, self.edited, self.texts = source, tree, edited, {}
         words = set(re.findall(r"\bYOKE_\w+", self.text(TABLE)))
         self.names = re.compile(r"\b(" + "|".join(sorted(words | OTHER_NAMES)) + r")\b")
 
@@ -54,7 +57,7 @@ class Tree:
 
     def changes(self, path):
         """Whether the object of this source may be another."""
-        if self.differs(path):
+        if self.differs(path) or self.all_included(path, set()) & self.edited:
             return True
         used = {p for p in self.all_included(path, set()) if not self.differs(p) and p != DECLARES}
         tables = {p for p in self.included(path) if p.endswith(".inc") and p != TABLE and self.differs(p)}
@@ -87,12 +90,13 @@ def is_other_level(path):
     return re.search(r"yoke_cpu_v\d+\.dir/", path)
 
 
-def build(source, finished, tree, folder, run):
+def build(source, finished, tree, folder, run, edited, emulated):
+    libraries = LIBRARIES | (EMULATED if emulated else {})
     shutil.rmtree(folder, ignore_errors=True)
-    changed, known = Tree(source, tree), commands(source, finished)
-    links = {target: link_of(finished, target) for target in LIBRARIES}
+    changed, known = Tree(source, tree, edited), commands(source, finished)
+    links = {target: link_of(finished, target) for target in libraries}
     linked = {part for link in links.values() for part in link if part.endswith(".o") and not is_other_level(part)}
-    anew = sorted(part for part in linked if known[part][0].endswith("/cpuid.cpp") or changed.changes(known[part][0]))
+    anew = sorted(part for part in linked if known[part][0].endswith(OF_THE_BUILD) or changed.changes(known[part][0]))
     cache = [shutil.which("ccache")] if shutil.which("ccache") else []
     environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
 
@@ -103,7 +107,7 @@ def build(source, finished, tree, folder, run):
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_one, anew))
-    for target, place in LIBRARIES.items():
+    for target, place in libraries.items():
         arguments = [part if part.endswith(".o") else moved(part, source, finished, tree, folder) for part in links[target]]
         link(folder, finished, arguments, place, anew, run)
     for language in ("python", "lua"):
@@ -123,8 +127,9 @@ def link(folder, finished, arguments, place, anew, run):
         if part.endswith(".o"):
             part = "" if is_other_level(part) else part if part in anew else str(finished / part)
         changed.append(part)
-    run([part for part in changed if part], cwd=folder)
     name = pathlib.Path(arguments[output]).name
-    if place == "lib":
+    changed[output] = f"{place}/{name}"
+    run([part for part in changed if part], cwd=folder)
+    if ".so." in name:
         for short in (name.split(".so")[0] + ".so.0", name.split(".so")[0] + ".so"):
             (folder / place / short).symlink_to(name)

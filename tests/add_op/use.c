@@ -33,7 +33,7 @@ int main(void)
     yoke_tensor *x = NULL, *y = NULL, *total = NULL, *grad = NULL;
     yoke_device *device = NULL;
     int32_t op = -1;
-    check(yoke_device_open("cpu", &device));
+    check(yoke_device_open(getenv("YOKE_DEVICE"), &device));
     check(yoke_tensor_from_data(values, sizeof values, shape, 1, YOKE_F64, device, &x));
     check(yoke_tensor_set_requires_grad(x, 1));
     check(yoke_test_cube(x, &y));
