@@ -240,7 +240,8 @@ const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_t index)
 {
     constexpr const char *call = "yoke_optimizer_state_name";
     return guard_value(call, static_cast<const char *>(nullptr), [&] {
-        const auto names = need_optimizer(optimizer, call)->state_names();
+        // Without a turn: the names are the kind's own, and NULL would be taken for their end.
+        const auto names = need(optimizer, call, "optimizer").state_names();
         return index >= 0 && static_cast<size_t>(index) < names.size()
                    ? names[static_cast<size_t>(index)]
                    : nullptr;

@@ -82,6 +82,13 @@ DLTensor dl_tensor(const yoke_tensor &x)
 }
 
 template <class Managed>
+void give_back(Managed *managed)
+{
+    static_cast<yoke_tensor *>(managed->manager_ctx)->release();
+    pool_free(managed, sizeof(Managed));
+}
+
+template <class Managed>
 Managed *export_as(const yoke_tensor &x)
 {
     const DLTensor described = dl_tensor(x);
@@ -90,10 +97,7 @@ Managed *export_as(const yoke_tensor &x)
     managed->dl_tensor = described;
     x.retain();
     managed->manager_ctx = const_cast<yoke_tensor *>(&x);
-    managed->deleter = [](Managed *self) {
-        static_cast<yoke_tensor *>(self->manager_ctx)->release();
-        pool_free(self, sizeof(Managed));
-    };
+    managed->deleter = give_back<Managed>;
     return managed;
 }
 
@@ -164,9 +168,28 @@ void run_deleter(void *user)
     if (managed->deleter) managed->deleter(managed);
 }
 
+// What was exported here comes back as the storage that it is, so that its casts and saved tensors hear of writes.
+template <class Managed>
+Tensor our_own(Managed *managed)
+{
+    if (managed->deleter != give_back<Managed>) return {};
+    const auto &x = *static_cast<const yoke_tensor *>(managed->manager_ctx);
+    const DLTensor &t = managed->dl_tensor;
+    const DLTensor own = dl_tensor(x);
+    const bool same = t.data == own.data && t.byte_offset == own.byte_offset &&
+                      t.ndim == own.ndim && t.shape == own.shape && t.strides == own.strides &&
+                      t.dtype.code == own.dtype.code && t.dtype.bits == own.dtype.bits &&
+                      t.dtype.lanes == own.dtype.lanes;
+    if (!same) return {};
+    Tensor again = alias(x);
+    give_back(managed);
+    return again;
+}
+
 template <class Managed>
 Tensor import_as(Managed *managed)
 {
+    if (Tensor own = our_own(managed); own.get()) return own;
     const DLTensor &t = managed->dl_tensor;
     const IntList shape = checked_shape(t);
     const yoke_dtype dtype = our_dtype(t.dtype);

@@ -38,16 +38,32 @@ static void unlock_making()
     pthread_mutex_unlock(&g_making);
 }
 
-static void unlock_making_in_child()
-{
-    unlock_making();
-    exit_after_fork();
-}
-
 struct Making {
     Making() { lock_making(); }
     ~Making() { unlock_making(); }
 };
+
+static void before_fork()
+{
+    lock_making();
+    exit_before_fork();
+}
+
+static void after_fork()
+{
+    exit_after_fork();
+    unlock_making();
+}
+
+static void after_fork_in_child()
+{
+    exit_after_fork_in_child();
+    unlock_making();
+}
+
+// While the library is loaded: a fork amid the very first product finds them too.
+static const bool g_has_handlers =
+    pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 
 static void clear(GemmEntry *entry)
 {
@@ -78,11 +94,9 @@ static void destroy_cache(void *pointer)
 static dnnl_status_t start()
 {
     // What was done already stays done, so that a start for which there was no memory is tried again.
-    static bool has_key, has_handlers;
+    static bool has_key;
     if (!has_key) has_key = pthread_key_create(&g_key, destroy_cache) == 0;
-    if (!has_handlers)
-        has_handlers = pthread_atfork(lock_making, unlock_making, unlock_making_in_child) == 0;
-    if (!has_key || !has_handlers || !watches_exit()) return dnnl_out_of_memory;
+    if (!has_key || !g_has_handlers || !watches_exit()) return dnnl_out_of_memory;
     return g_engine ? dnnl_success : dnnl_engine_create(&g_engine, dnnl_cpu, 0);
 }
 

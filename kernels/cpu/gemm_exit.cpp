@@ -190,9 +190,19 @@ void stay_before_statics()
     pthread_mutex_unlock(&g_registering);
 }
 
+void exit_before_fork()
+{
+    pthread_mutex_lock(&g_registering);
+}
+
 void exit_after_fork()
 {
-    g_registering = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_unlock(&g_registering);
+}
+
+void exit_after_fork_in_child()
+{
+    exit_after_fork();
     g_leaving.store(0);
     for (Record *record = g_records.load(); record; record = record->next) {
         if (record == t_record) continue;

@@ -44,7 +44,10 @@ void stay_before_statics();
 // The first products of each kind are done: what oneDNN makes once for all is there.
 void end_preparation();
 
-// In a forked child, which has none of the other threads.
+// Around a fork: none falls into a registration, in which the C library holds a lock that it gives no child anew. The child
+// has none of the other threads.
+void exit_before_fork();
 void exit_after_fork();
+void exit_after_fork_in_child();
 
 }  // namespace yoke::cpu

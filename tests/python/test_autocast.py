@@ -380,3 +380,12 @@ def test_einsum_and_attention_save_what_they_were_cast_to():
             y = call()
         assert yoke.memory_allocated() - before == y.storage_nbytes() + kept
         del y
+
+
+def test_a_write_through_a_round_trip_by_dlpack_is_heard():
+    x, w = yoke.ones(4, 4), yoke.nn.Parameter(yoke.ones(4, 4))
+    with yoke.autocast("bfloat16"):
+        assert (x @ w).float().sum().item() == 64
+        with yoke.no_grad():
+            yoke.from_dlpack(w.detach()).fill_(9)
+        assert (x @ w).float().sum().item() == 576

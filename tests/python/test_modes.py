@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import gc
 import threading
+import time
 
 import pytest
 
@@ -290,3 +291,38 @@ def test_devices_nest_and_end_in_any_order():
     assert yoke.current_device() is before and grad()
     with pytest.raises(yoke.StateError, match="not open in this thread"):
         device.__exit__(None, None, None)
+
+
+def test_a_thread_or_a_task_that_ends_inside_a_block_takes_its_casts_along():
+    x, w = yoke.ones(8, 8), yoke.nn.Parameter(yoke.ones(8, 8))
+
+    def enters():
+        yoke.autocast("bfloat16").__enter__()
+        assert (x @ w).dtype is yoke.bfloat16
+
+    def leaves_a_generator():
+        def inside():
+            with yoke.autocast("bfloat16"):
+                yield x @ w
+        kept.append(inside())
+        next(kept[-1])
+
+    async def enters_in_a_task():
+        enters()
+
+    kept = []
+    gc.collect()
+    before = yoke.live_tensor_count()
+    for run in (enters, leaves_a_generator, lambda: asyncio.run(enters_in_a_task())):
+        for _ in range(5):
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+        del thread
+        kept.clear()
+        for _ in range(500):  # join() returns a little before the thread's context goes
+            gc.collect()
+            if yoke.live_tensor_count() == before:
+                break
+            time.sleep(0.01)
+        assert yoke.live_tensor_count() == before

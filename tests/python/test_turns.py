@@ -111,3 +111,29 @@ def test_threads_may_go_backward_over_a_shared_trunk(retain):
             assert done == 6
         if done == 6:
             np.testing.assert_array_equal(x.grad.numpy(), np.full(1000, 18.0, np.float32))
+
+
+def test_a_state_that_is_read_beside_steps_is_whole_or_refused():
+    p = yoke.nn.Parameter(yoke.ones(400, 500))
+    p.grad = yoke.ones(400, 500)
+    optimizer = yoke.optim.SGD([p], lr=1e-3, momentum=0.9)
+    optimizer.step()
+    stop, seen = threading.Event(), {"whole": 0, "refused": 0, "empty": 0}
+
+    def steps():
+        while not stop.is_set():
+            try:
+                optimizer.step()
+            except yoke.StateError:
+                pass
+
+    thread = threading.Thread(target=steps)
+    thread.start()
+    for _ in range(3000):
+        try:
+            seen["whole" if optimizer.state_dict()["state"] else "empty"] += 1
+        except yoke.StateError:
+            seen["refused"] += 1
+    stop.set()
+    thread.join()
+    assert seen["empty"] == 0 and seen["refused"], seen

@@ -43,10 +43,12 @@ void refuse_copies(py::object &type);
 
 // py::class_ for one of our own.
 template <class T>
-py::class_<T> bound_class(py::module_ &module, const char *name, const char *doc = "")
+py::class_<T> bound_class(
+    py::module_ &module, const char *name, const char *doc = "",
+    py::custom_type_setup::callback setup = [](PyHeapTypeObject *) {})
 {
     static_assert(std::is_base_of_v<Bound, T>);
-    py::class_<T> type(module, name, doc);
+    py::class_<T> type(module, name, doc, py::custom_type_setup(std::move(setup)));
     refuse_copies(type);
     return type;
 }

@@ -73,6 +73,19 @@ public:
     const uint64_t id;
     const uint64_t seen_ended;
     const py::tuple &entries() const { return entries_; }
+    int each_object(visitproc visit, void *arg) const
+    {
+        Py_VISIT(entries_.ptr());
+        Py_VISIT(region_.ptr());
+        Py_VISIT(streams_.ptr());
+        return 0;
+    }
+    void clear()
+    {
+        entries_ = py::tuple();
+        streams_ = py::tuple();
+        region_ = py::none();
+    }
     int32_t grad() const { return grad_; }
     const AutocastRegion *region() const { return object_in<AutocastRegion>(region_.ptr()); }
     yoke_device *device() const { return device_; }
@@ -271,13 +284,31 @@ void leave_block(const py::object &owner)
     call_modes("leave", py::make_tuple(owner));
 }
 
+// Collected as garbage: a block that nobody ends holds its context (by the token of its variable), and that its block.
+void collect_modes(PyHeapTypeObject *heap_type)
+{
+    PyTypeObject &type = heap_type->ht_type;
+    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type.tp_traverse = [](PyObject *self, visitproc visit, void *arg) {
+#if PY_VERSION_HEX >= 0x03090000
+        Py_VISIT(Py_TYPE(self));
+#endif
+        const Modes *modes = object_in<Modes>(self);
+        return modes ? modes->each_object(visit, arg) : 0;
+    };
+    type.tp_clear = [](PyObject *self) {
+        if (Modes *modes = object_in<Modes>(self)) modes->clear();
+        return 0;
+    };
+}
+
 void bind_modes(py::module_ &module)
 {
     variable = PyContextVar_New("yoke.modes", Py_None);
     require(variable != nullptr);
     bound_class<AutocastRegion>(module, "_AutocastRegion")
         .def(py::init<const py::object &, const py::object &, const py::object &>());
-    bound_class<Modes>(module, "_Modes")
+    bound_class<Modes>(module, "_Modes", "", collect_modes)
         .def(py::init<const py::object &, const py::object &, const py::object &, const py::tuple &,
                       const py::tuple &>())
         .def_property_readonly("entries", [](const py::object &self) {

@@ -32,8 +32,15 @@ class _Entry:
         return self.kind == kind or kind == "device" and self.kind == "stream" and self.owner is not None
 
 
-# The open blocks of each owner, by its id, which they keep alive: one may end in a context where it never began.
-_open: dict[int, list[_Entry]] = {}
+_open_of_devices: dict[str, list[_Entry]] = {}
+
+
+def _open(owner: object) -> list[_Entry]:
+    """The open blocks of an owner, which has them itself: one may end in a context where it never began, and what nobody
+    ends goes with its context and its owner. A Device has no attributes, and lives as long as the library."""
+    if isinstance(owner, _yoke.Device):
+        return _open_of_devices.setdefault(str(owner), [])
+    return owner.__dict__.setdefault("_open_blocks", [])  # type: ignore[no-any-return]
 
 
 def _put(entries: tuple[_Entry, ...]) -> Any:
@@ -68,22 +75,20 @@ def enter(owner: object, kind: str, value: Any) -> None:
         _variable.reset(entry.token)
         _yoke._modes_put_in_force()
         raise
-    _open.setdefault(id(owner), []).append(entry)
+    _open(owner).append(entry)
 
 
 def leave(owner: object) -> None:
     """Ends the owner's innermost block of this context, or one that it opened in another."""
     entries = _yoke._modes_entries()
     entry = next((each for each in reversed(entries) if each.owner is owner), None)
-    opened = _open.get(id(owner), [])
+    opened = _open(owner)
     if entry is None:
         if not opened:
             raise _yoke.StateError(f"{type(owner).__name__}: this block is not open in this thread or task, nor in another")
         entry = opened[-1]
     if entry in opened:
         opened.remove(entry)
-        if not opened:
-            _open.pop(id(owner), None)
     try:
         _variable.reset(entry.token)
     except ValueError:  # it began in another context, which has it still: so have those that were made there

@@ -1,7 +1,7 @@
 // DLPack both ways, and against producers that get it wrong: core/tensor/dlpack.cpp.
 #include "core/tensor/dlpack.h"
-#include "tests/core/expect_error.h"
 #include "core/select/select.h"
+#include "tests/core/expect_error.h"
 
 #include <array>
 #include <thread>
@@ -234,6 +234,16 @@ TYPED_TEST(Dlpack, ShapesAndAddressesThatCannotBeAreRefused)
     refuse([](P &p) { p.t().byte_offset = 2; }, {kFrom, "aligned"});
     refuse([](P &p) { p.t().byte_offset = UINT64_MAX; },
            {kFrom, "byte_offset", "18446744073709551615"});
+}
+
+TYPED_TEST(Dlpack, WhatWasExportedHereComesBackAsItsOwnStorage)
+{
+    const std::vector<int64_t> shape{2, 3};
+    const Tensor x = make_tensor(cpu(), YOKE_F32, shape, "test");
+    const Tensor again = from_dlpack(exported<TypeParam>(*x), Producer<TypeParam>::kVersioned);
+    EXPECT_EQ(again->storage.get(), x->storage.get());
+    EXPECT_EQ(again->data, x->data);
+    EXPECT_NE(again.get(), x.get());
 }
 
 TEST(DlpackVersions, AnotherMajorVersionIsRefusedWithBothNumbers)

@@ -1,6 +1,7 @@
 /*
- * Forks beside a thread that takes inventories, for which a library is loaded. The loader of a child that was made while
- * another thread loads is half changed: the fork waits for that, or the child does without.
+ * Forks beside threads that make products of ever new shapes, and beside one that takes inventories, for which a library is
+ * loaded. The loader of a child that was made while another thread loads is half changed: the fork waits for that, or the
+ * child does without.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -123,6 +124,53 @@ static void children_take_inventories_of_their_own(void)
     pthread_join(thread, NULL);
 }
 
+static int multiply(int64_t rows, int64_t inner, int64_t columns)
+{
+    const int64_t left_shape[] = {rows, inner}, right_shape[] = {inner, columns};
+    yoke_tensor *left = NULL, *right = NULL, *product = NULL;
+    OK(yoke_ones(left_shape, 2, YOKE_F32, NULL, &left));
+    OK(yoke_ones(right_shape, 2, YOKE_F32, NULL, &right));
+    const yoke_status status = yoke_matmul(left, right, &product);
+    yoke_tensor_release(left);
+    yoke_tensor_release(right);
+    yoke_tensor_release(product);
+    return status;
+}
+
+/* Each shape is new, so that something is made and registered for it. */
+static void *multiply_anew(void *number)
+{
+    const int64_t own = *(const int *)number;
+    for (int64_t i = 0; !g_stop; ++i) CHECK(multiply(32 + i % 4096, 64 + own, 32 + i / 4096) == 0);
+    return NULL;
+}
+
+static void children_of_a_process_that_multiplies_end_and_multiply(void)
+{
+    enum { kThreads = 2 };
+    const int forks = getenv("YOKE_SOAK") ? 2000 : 60, numbers[kThreads] = {0, 1};
+    pthread_t threads[kThreads];
+    int good = 0;
+    g_stop = 0;
+    for (int i = 0; i < kThreads; ++i)
+        CHECK(!pthread_create(&threads[i], NULL, multiply_anew, (void *)&numbers[i]));
+    for (int i = 0; i < forks; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            if (i % 2) exit(0);
+            const int status = multiply(20, 30, 40);
+            _exit(status == YOKE_OK || status == YOKE_E_FORKED ? 0 : 1);
+        }
+        int status = 0;
+        CHECK(waitpid(child, &status, 0) == child);
+        good += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    CHECK(good == forks);
+    g_stop = 1;
+    for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
     setenv("YOKE_NVML_PATH", getenv("YOKE_TEST_SLOW_LIBRARY"), 1);
@@ -130,5 +178,6 @@ int main(void)
     RUN(a_fork_waits_for_a_library_that_is_being_loaded);
     RUN(a_fork_does_not_wait_for_ever);
     RUN(children_take_inventories_of_their_own);
+    RUN(children_of_a_process_that_multiplies_end_and_multiply);
     return report();
 }
