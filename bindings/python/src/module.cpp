@@ -6,6 +6,9 @@
 #include "invoke.h"
 #include "log.h"
 #include "make.h"
+#include "parameters.h"
+
+#include <pybind11/stl.h>
 
 namespace yoke_python {
 namespace {
@@ -92,5 +95,10 @@ PYBIND11_MODULE(_yoke, module)
     bind_inventory(module);
     bind_select(module);
     module.def("_require_main_interpreter", require_main_interpreter);
+    module.def("_unknown_keyword", [](const py::str &name, const std::vector<std::string> &known) {
+        std::vector<const char *> names;
+        for (const std::string &each : known) names.push_back(each.c_str());
+        return taken(unknown_keyword(name.ptr(), names.data(), static_cast<int>(names.size())));
+    });
     require(init_log());
 }

@@ -6,11 +6,12 @@ from typing import Any, Callable, TypeVar
 
 from yoke import _modes, _yoke
 from yoke._grad import Scope, wrap_in_scope
+from yoke._named import Named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class autocast:
+class autocast(Named):
     """Ops run in the dtype that suits them: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
 
     Matrix products run in `dtype` (float16 or bfloat16; None: float16 on cuda, bfloat16 on cpu), what needs range

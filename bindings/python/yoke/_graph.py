@@ -6,9 +6,10 @@ import contextlib
 from typing import Any, Iterator
 
 from yoke import _yoke
+from yoke._named import Named
 
 
-class Graph:
+class Graph(Named):
     """A whole step, captured once and replayed: on cuda as a CUDA graph, elsewhere as the launches themselves.
 
         graph = yoke.Graph()

@@ -2,6 +2,7 @@
 import struct
 
 from yoke import _yoke
+from yoke._named import Named
 
 
 def _pack(place):
@@ -25,7 +26,7 @@ def set_rng_state(state):
     _yoke._set_rng_state(*_unpack(state, "set_rng_state"))
 
 
-class Generator:
+class Generator(Named):
     """A stream of random numbers of its own.
 
         g = yoke.Generator(seed=7)

@@ -7,11 +7,12 @@ from typing import Any
 
 from yoke import _yoke
 from yoke._check import entries, number
+from yoke._named import Named
 from yoke._yoke import Tensor
 from yoke.optim.optimizer import Optimizer, need_optimizer
 
 
-class GradScaler:
+class GradScaler(Named):
     """Keeps float16's small gradients from vanishing: the loss is multiplied by a scale, gradients are divided by it.
 
         with yoke.autocast(yoke.float16):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from yoke import _yoke
 from yoke._check import number, whole
+from yoke._named import Named
 
 
 class Measurement(NamedTuple):
@@ -20,7 +21,7 @@ def _quantile(ordered, part):
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-class Timer:
+class Timer(Named):
     """Measures a function without arguments: `median, iqr, runs = Timer(fn).run()`.
 
     It is called `warmup` times unmeasured, then in runs until `seconds` have passed, at least five. The device is

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import yoke
 from yoke import _yoke
 from yoke._check import entries, shown, tensor as need_tensor, text
+from yoke._named import Named
 from yoke._yoke import Device, Tensor, dtype as DType
 
 M = TypeVar("M", bound="Module")
@@ -29,7 +30,7 @@ class LoadResult(NamedTuple):
     unexpected: list[str]
 
 
-class Module:
+class Module(Named):
     """Base class: assign Parameters and Modules to attributes in __init__ and write forward()."""
 
     training: bool
@@ -39,7 +40,7 @@ class Module:
     _modules: dict[str, Module]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
+        self = super().__new__(cls, *args, **kwargs)
         # Here, not in __init__: a subclass that forgets super().__init__() works all the same.
         for name, value in (("training", True), ("_parameters", {}), ("_buffers", {}), ("_transient", set()),
                             ("_modules", {})):

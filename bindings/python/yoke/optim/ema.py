@@ -9,12 +9,13 @@ from typing import Any, Iterator
 from yoke import _yoke
 from yoke._check import entries, listed, tensor
 from yoke._grad import no_grad
+from yoke._named import Named
 from yoke._yoke import Tensor
 
 __all__ = ["EMA"]
 
 
-class EMA:
+class EMA(Named):
     """average = decay * average + (1 - decay) * parameter, at each update(); it begins as a copy.
 
         ema = yoke.optim.EMA(net.parameters(), decay=0.999)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from yoke import _yoke
 from yoke._check import listed
+from yoke._named import Named
 from yoke._yoke import Tensor
 from yoke.optim._state import fitting_state
 
 
-class Optimizer:
+class Optimizer(Named):
     """What all optimizers share: groups of parameters with options of their own, and their state.
 
     `params` are tensors, or dicts {"params": tensors, "lr": …}. Options in param_groups may be changed at any time and

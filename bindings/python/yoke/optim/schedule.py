@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 from yoke import _yoke
 from yoke._check import entries, listed, number, whole
+from yoke._named import Named
 from yoke.optim.optimizer import need_optimizer
 
 __all__ = ["constant", "cosine", "linear", "one_cycle", "step"]
 
 
-class Schedule:
+class Schedule(Named):
     """What all schedules share. The rate of step 0 is in force from the moment the schedule is made."""
 
     # The attributes that, with base_lrs, say what it does: numbers (None), or whole numbers of at least so much.
