@@ -1171,7 +1171,7 @@ struct OuterArgs : Args {
 };
 Tensor compose_outer(OuterArgs a);
 
-// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.
+// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; what is summed by a product of two keeps their dtype, as in matmul.
 struct EinsumArgs : Args {
     using Args::Args;
     enum : int { kEquation, kTensors };

@@ -3442,7 +3442,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "einsum",
         .signature = "einsum(equation: str, tensors: tensors) -> tensor",
-        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.",
+        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; what is summed by a product of two keeps their dtype, as in matmul.",
         .family = "matmul",
         .args = kEinsumArgs,
         .arg_count = 2,

@@ -268,3 +268,21 @@ def test_a_class_that_takes_any_keyword_takes_any():
         def __init__(self, *sizes, **options):
             self.options = options
     assert Net(3, depth=2).options == {"depth": 2}
+
+
+def test_a_dtype_may_be_named_and_no_grad_may_stand_without_brackets():
+    assert yoke.ones(2).to("float16").dtype is yoke.float16 and yoke.ones(2).to("cpu").dtype is yoke.float32
+    with pytest.raises(yoke.ValueError, match="device spec 'flaot16'"):
+        yoke.ones(2).to("flaot16")
+
+    @yoke.no_grad
+    def halves(x):
+        """Half."""
+        return x / 2
+
+    @yoke.enable_grad
+    def doubles(x):
+        return x * 2
+    assert not halves(P).requires_grad and halves.__doc__ == "Half."
+    with yoke.no_grad():
+        assert doubles(P).requires_grad

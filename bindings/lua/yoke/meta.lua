@@ -1355,7 +1355,7 @@ function yoke.outer(x, y) end
 ---@return yoke.Tensor
 function Tensor:outer(y) end
 
----Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.
+---Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; what is summed by a product of two keeps their dtype, as in matmul.
 ---@param equation string
 ---@param tensors yoke.Tensor[]
 ---@return yoke.Tensor

@@ -39,6 +39,13 @@ PyObject *with_no_arguments(PyObject *self, PyObject *)
     return kCall(self);
 }
 
+bool names_dtype(PyObject *value, yoke_dtype *out)
+{
+    const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+    if (!text) PyErr_Clear();
+    return text && yoke_dtype_from_name(text, out) == YOKE_OK;
+}
+
 PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     static const char *const kNames[] = {"device", "dtype", "non_blocking"};
@@ -47,8 +54,9 @@ PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *
     yoke_device *device = nullptr;
     yoke_dtype dtype = YOKE_NONE;
     int32_t non_blocking = 0;
-    // to(yoke.float16) means the dtype: a device is never one.
-    if (values[1] == Py_None && dtype_number(values[0], &dtype)) values[0] = Py_None;
+    // to(yoke.float16) and to("float16") mean the dtype: a device is never one.
+    if (values[1] == Py_None && (dtype_number(values[0], &dtype) || names_dtype(values[0], &dtype)))
+        values[0] = Py_None;
     if (!to_device(values[0], {"to", "device"}, &device)) return nullptr;
     if (values[1] != Py_None && !to_dtype(values[1], {"to", "dtype"}, &dtype)) return nullptr;
     if (!to_bool(values[2], {"to", "non_blocking"}, &non_blocking)) return nullptr;

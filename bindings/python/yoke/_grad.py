@@ -68,12 +68,18 @@ def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
 class no_grad(_GradMode):
     """Ops are not recorded: `with yoke.no_grad():`, or `@yoke.no_grad()` above a function."""
 
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)  # @yoke.no_grad, without brackets
+
     def __init__(self) -> None:
         super().__init__(False)
 
 
 class enable_grad(_GradMode):
     """Ops are recorded again, inside a no_grad block."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self) -> None:
         super().__init__(True)

@@ -684,7 +684,8 @@ YOKE_API yoke_status yoke_matmul(yoke_tensor *x, yoke_tensor *y, yoke_tensor **o
 YOKE_API yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 
 /* Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not
- *     named. Integers of one tensor are summed in int64; products keep the dtype, as in matmul.
+ *     named. Labels of one tensor alone are summed first, integers in int64; what is summed by a
+ *     product of two keeps their dtype, as in matmul.
  * einsum(equation: str, tensors: tensors) -> tensor
  * Under autocast it runs in the autocast dtype. [any-thread] */
 YOKE_API yoke_status yoke_einsum(const char *equation, yoke_tensor *const *tensors,
