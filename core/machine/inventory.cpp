@@ -32,10 +32,10 @@ void mark_visible(Machine &machine)
     for (const int each : visible.cards) {
         Card &card = machine.cards[static_cast<size_t>(each)];
         // The CUDA module passes over a card that it has no code for, and the next one has its number.
-        if (card.check == "compute-capability" || card.check == "ptx-version") continue;
+        if (lacks_code(card.rejected)) continue;
         card.info.visible = number++;
     }
-    if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;
+    machine.visible_problem = visible.problem;
 }
 
 // An instance stands behind the card it is a part of.
@@ -77,8 +77,7 @@ void add_cards(const Root &root, Machine &machine)
 // silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
 void mark_granted(const Root &root, Machine &machine)
 {
-    if (machine.fact("container").empty()) return;
-    const bool told = !machine.fact("nvml").empty() && machine.fact("nvml_problem").empty();
+    if (machine.container.empty()) return;
     const auto has_file = [&](const Card &card) {
         return card.info.minor >= 0 && root.has("/dev/nvidia" + std::to_string(card.info.minor));
     };
@@ -91,9 +90,9 @@ void mark_granted(const Root &root, Machine &machine)
     for (Card &card : machine.cards) {
         const yoke_card_info &info = card.info;
         if (std::string_view(info.driver) != "nvidia" || info.kind == YOKE_CARD_MIG) continue;
-        if (told)
-            card.granted =
-                info.nvml_index >= 0 || info.asleep == 1 || info.present == 0 || *info.reason;
+        if (machine.nvml.answered())
+            card.granted = info.nvml_index >= 0 || info.asleep == 1 || info.present == 0 ||
+                           card.rejected != Reason::kNone;
         else if (is_filtered)
             card.granted = info.minor >= 0;
         else if (any_file)
@@ -123,8 +122,7 @@ Machine look(const Root &root, const std::string &only)
         add_cards(root, machine);
     }
     read_enclosures(root, machine.cards);
-    if (const std::string docks = unauthorized_docks(root); !docks.empty())
-        machine.facts["docks"] = docks;
+    machine.docks = unauthorized_docks(root);
     ask_nvml(root, machine, only.empty());
     finish(root, machine);
     if (!only.empty()) return machine;
@@ -186,10 +184,10 @@ Card unknown_card()
     return card;
 }
 
-void speak_against(Card &card, std::string_view reason, std::string_view check)
+void reject(Card &card, const Rejection &rejection)
 {
-    put(card.info.reason, reason);
-    card.check = reason.empty() ? "" : check;
+    card.rejected = rejection.reason;
+    put(card.info.reason, rejection.text);
 }
 
 std::string_view bare_uuid(std::string_view uuid)

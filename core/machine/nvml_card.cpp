@@ -259,11 +259,11 @@ void ask_card(Session &session, size_t card)
     ask_nvlinks(asker);
     ask_processes(asker);
     if (asker.needs_reset())
-        speak_against(asker.card(),
-                      format("the driver asks for a reset of the card: stop its programs, then "
-                             "nvidia-smi --gpu-reset -i %s; where that fails, restart the machine",
-                             asker.info().uuid),
-                      "xid");
+        reject(asker.card(),
+               {Reason::kNeedsReset,
+                format("the driver asks for a reset of the card: stop its programs, then "
+                       "nvidia-smi --gpu-reset -i %s; where that fails, restart the machine",
+                       asker.info().uuid)});
 }
 
 }  // namespace yoke::nvml

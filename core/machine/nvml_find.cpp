@@ -27,20 +27,17 @@ void note_refusal(Card &card, int code)
     if (code == kLost || code == kGpuNotFound)
         info.present = 0;
     else if (code == kNoPermission)
-        speak_against(card,
+        reject(card, {Reason::kClosedFile,
                       "this user may not use the card: the files /dev/nvidia* are closed to it "
-                      "(chmod or a udev rule, or the group that owns them)",
-                      "device-nodes");
+                      "(chmod or a udev rule, or the group that owns them)"});
     else if (code == kNotFound)
-        speak_against(card,
+        reject(card, {Reason::kNotShown,
                       "the driver does not show this card to this process; in a container, start "
-                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all",
-                      "container-gpus");
+                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all"});
     else if (code != kNoFunction)
-        speak_against(card,
+        reject(card, {Reason::kCannotOpen,
                       format("the driver cannot open the card: %s; see dmesg | grep -i nvrm",
-                             describe(code).c_str()),
-                      "xid");
+                             describe(code).c_str())});
 }
 
 // Returns how many of the library's cards that accounts for; -1 where it cannot be asked by address.
@@ -130,38 +127,6 @@ std::string address_of(const PciInfo &info)
     const std::string address = pci_address(std::string(info.address, strnlen(info.address, 32)));
     if (!address.empty()) return address;
     return pci_address(std::string(info.address_short, strnlen(info.address_short, 16)));
-}
-
-std::string describe(int code)
-{
-    constexpr struct {
-        int code;
-        const char *text;
-    } kCodes[] = {
-        {1, "the library is not started"},
-        {2, "an argument is refused"},
-        {3, "not supported"},
-        {4, "no permission"},
-        {6, "not found"},
-        {8, "the card's power cables are not connected"},
-        {9, "the driver is not loaded"},
-        {10, "the driver ran into a timeout"},
-        {11, "the kernel found a fault with the card's interrupts"},
-        {12, "a library of the driver is missing"},
-        {14, "the card's configuration store is damaged"},
-        {15, "the card has fallen off the bus"},
-        {16, "the card needs a reset"},
-        {17, "the operating system refused a call"},
-        {18, "kernel module and driver library have different versions"},
-        {19, "the card is in use"},
-        {20, "out of memory"},
-        {25, "a struct's version is refused"},
-        {28, "no GPU was found"},
-        {999, "an error of the driver's own"},
-    };
-    for (const auto &known : kCodes)
-        if (known.code == code) return format("%s (code %d)", known.text, code);
-    return format("code %d", code);
 }
 
 }  // namespace yoke::nvml

@@ -155,17 +155,16 @@ void read_driver(const Root &root, Machine &machine)
     std::string version = version_in(line);
     if (version.empty()) version = root.text("/sys/module/nvidia/version", 64);
     if (version.empty()) return;
-    machine.facts["driver"] = version;
+    machine.driver = version;
     if (line.empty()) return;
     const bool open = line.find("Open Kernel Module") != std::string::npos;
-    machine.facts["driver_flavor"] = open ? "open" : "proprietary";
+    machine.driver_flavor = open ? DriverFlavor::kOpen : DriverFlavor::kProprietary;
 }
 
 void read_place(const Root &root, Machine &machine)
 {
-    const std::string engine = engine_of(root), hypervisor = hypervisor_of(root);
-    if (!engine.empty()) machine.facts["container"] = engine;
-    if (!hypervisor.empty()) machine.facts["virtual_machine"] = hypervisor;
+    machine.container = engine_of(root);
+    machine.virtual_machine = hypervisor_of(root);
 }
 
 void read_module_card(const Root &root, Card &card)

@@ -220,26 +220,20 @@ void read_enclosures(const Root &root, std::vector<Card> &cards)
     }
 }
 
-std::string unauthorized_docks(const Root &root)
+std::vector<UnauthorizedDock> unauthorized_docks(const Root &root)
 {
     const Folder bus = root.folder("/sys/bus/thunderbolt/devices");
-    std::string text;
+    std::vector<UnauthorizedDock> docks;
     for (const std::string &name : bus.names()) {
         unsigned domain = 0, route = 0;
         char rest = 0;
         if (sscanf(name.c_str(), "%u-%x%c", &domain, &route, &rest) != 2 || route == 0) continue;
         const Folder device(bus, name);
         if (device.number("authorized", 1) != 0) continue;
-        const std::string box =
-            trimmed(device.text("vendor_name") + " " + device.text("device_name"));
-        const std::string uuid = device.text("unique_id");
-        text += format(
-            "%sthe dock %s is not authorized, so nothing in it is on the bus: boltctl "
-            "enroll --policy auto %s",
-            text.empty() ? "" : "; ", box.c_str(),
-            uuid.empty() ? "UUID (boltctl list names it)" : uuid.c_str());
+        docks.push_back({trimmed(device.text("vendor_name") + " " + device.text("device_name")),
+                         device.text("unique_id")});
     }
-    return text;
+    return docks;
 }
 
 int32_t pcie_generation(std::string_view speed)

@@ -1,9 +1,10 @@
 // What /proc and /dev tell: the driver, the machine's kind, processes, Jetsons; and the reasons that follow.
+#include "core/machine/facts.h"
 #include "core/machine/proc.h"
 #include "core/machine/reasons.h"
 #include "core/machine/sysfs.h"
-#include "tests/core/tree.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/tree.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,9 @@ protected:
     {
         Machine machine;
         read(root, machine);
-        return machine.fact(key);
+        for (const NamedFact &fact : named_facts())
+            if (std::string_view(fact.key) == key) return fact.text(machine);
+        return "there is no such fact";
     }
 };
 
@@ -264,14 +267,17 @@ TEST_F(Proc, EveryReasonNamesWhatToDo)
                   [](Machine &machine, yoke_card_info &info) {
                       put(info.driver, "");
                       info.nvml_index = -1;
-                      machine.facts["driver"] = "580.82.07";
+                      machine.driver = "580.82.07";
                   }},
-             Case{"NVML does not start: x",
+             Case{"NVML does not start: out of memory (code 20)",
                   [](Machine &machine, yoke_card_info &) {
-                      machine.facts["nvml_problem"] = "NVML does not start: x";
+                      machine.nvml.failure.kind = NvmlFailure::Kind::kNotStarted;
+                      machine.nvml.failure.code = 20;
                   }},
-             Case{"", [](Machine &machine,
-                         yoke_card_info &) { machine.facts["nvml_problem"] = "cannot load it"; }},
+             Case{"",
+                  [](Machine &machine, yoke_card_info &) {
+                      machine.nvml.failure.kind = NvmlFailure::Kind::kNoLibrary;
+                  }},
              Case{"nvidia-smi -i GPU-1 -c 0",
                   [](Machine &, yoke_card_info &info) {
                       info.compute_mode = YOKE_COMPUTE_PROHIBITED;
@@ -334,7 +340,7 @@ TEST_F(Proc, ACardWhoseFileAContainerLacksIsNotItsOwn)
     machine.cards = {nvidia_card()};
     explain_cards(root, machine);
     EXPECT_STREQ(machine.cards[0].info.reason, "");  // made at first use
-    machine.facts["container"] = "docker";
+    machine.container = "docker";
     explain_cards(root, machine);
     EXPECT_NE(std::string(machine.cards[0].info.reason).find("--gpus all"), std::string::npos);
 }
