@@ -2,6 +2,7 @@
 #include "core/device/device.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
@@ -119,7 +120,7 @@ void open_kind(Kind &kind)
         kind.text = kForkedReason;
         return;
     }
-    if (kind.name == "cuda") keep_cuda_variables();
+    if (traits_of(kind.name).keeps_variables) keep_cuda_variables();
     const Backend &backend = backend_of(kind.name);
     if (!backend.table) {
         kind.reason =

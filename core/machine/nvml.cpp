@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/machine/nvidia.h"
 #include "core/machine/nvml_session.h"
 
 #include <dlfcn.h>
@@ -286,9 +287,8 @@ const NvmlFailure *watch(Session &session, double limit)
 bool is_unanswered(const Card &card)
 {
     const yoke_card_info &info = card.info;
-    const std::string_view driver = info.driver;
-    return std::string_view(info.vendor) == "nvidia" && info.kind != YOKE_CARD_INTEGRATED &&
-           info.present != 0 && info.nvml_index < 0 && (driver == "nvidia" || driver.empty());
+    return is_nvidia(info) && info.kind != YOKE_CARD_INTEGRATED && info.present != 0 &&
+           info.nvml_index < 0 && may_be_held_by_nvidia(info);
 }
 
 void note_hang(Machine &machine, const NvmlFailure &hang, bool is_earlier)

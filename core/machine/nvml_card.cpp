@@ -1,4 +1,5 @@
 // What NVML tells of one card. Each question may go unanswered (code 3): its field then stays unknown.
+#include "core/machine/nvidia.h"
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
@@ -56,8 +57,7 @@ int32_t number_by_place(const Session &session, size_t card)
     for (size_t i = 0; i < card; ++i) {
         const yoke_card_info &other = session.machine.cards[i].info;
         const bool counts = session.known[i].handle || other.asleep == 1;
-        number +=
-            counts && other.kind != YOKE_CARD_MIG && std::string_view(other.vendor) == "nvidia";
+        number += counts && other.kind != YOKE_CARD_MIG && is_nvidia(other);
     }
     return number;
 }

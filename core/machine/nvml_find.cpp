@@ -2,6 +2,7 @@
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
+#include "core/machine/nvidia.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>
@@ -13,11 +14,9 @@ namespace {
 
 bool is_candidate(const Card &card)
 {
-    const std::string_view driver = card.info.driver;
     // Taking the handle of a card that sleeps would wake it.
-    return card.info.pci[0] && std::string_view(card.info.vendor) == "nvidia" &&
-           card.info.kind == YOKE_CARD_GPU && card.info.present == 1 && card.info.asleep != 1 &&
-           (driver == "nvidia" || driver.empty());
+    return card.info.pci[0] && is_nvidia(card.info) && card.info.kind == YOKE_CARD_GPU &&
+           card.info.present == 1 && card.info.asleep != 1 && may_be_held_by_nvidia(card.info);
 }
 
 // What a refused handle says of the card.
@@ -86,8 +85,7 @@ size_t place_for(Session &session, const std::string &address)
     Card card = unknown_card();
     card.info.kind = YOKE_CARD_GPU;
     put(card.info.pci, address);
-    put(card.info.vendor, "nvidia");
-    put(card.info.driver, "nvidia");
+    put_nvidia(card.info);
     const auto place = std::find_if(cards.begin(), cards.end(), [&](const Card &other) {
         return std::string_view(other.info.pci) > address;
     });

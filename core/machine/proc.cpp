@@ -1,6 +1,7 @@
 #include "core/machine/proc.h"
 
 #include "core/base/error.h"
+#include "core/machine/nvidia.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>
@@ -192,8 +193,7 @@ void add_vanished_cards(const Root &root, Machine &machine)
         card.info.kind = YOKE_CARD_GPU;
         card.info.present = 0;
         put(card.info.pci, address);
-        put(card.info.vendor, "nvidia");
-        put(card.info.driver, "nvidia");
+        put_nvidia(card.info);
         read_module_card(root, card);
         machine.cards.push_back(card);
     }
@@ -226,7 +226,7 @@ void add_integrated_card(const Root &root, Machine &machine)
     info.present = 1;
     info.is_egpu = 0;
     put(info.name, model);
-    put(info.vendor, "nvidia");
+    put_nvidia(info, false);
     put(info.driver, root.has("/sys/module/nvgpu") ? "nvgpu" : "");
     const std::string chip = root.text("/proc/device-tree/compatible", 256);
     constexpr struct {

@@ -1,10 +1,12 @@
 #include "core/select/candidates.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/log.h"
 #include "core/device/availability.h"
 #include "core/device/kinds.h"
 #include "core/device/room.h"
+#include "core/machine/vendor.h"
 #include "core/machine/visibility.h"
 #include "core/select/lease.h"
 
@@ -32,7 +34,7 @@ bool is_refuted(const Card &card, const Device &device)
     const yoke_card_info &info = card.info;
     if (info.present == 0) return false;
     if (is_refuted_by_opening(card.rejected)) return true;
-    const bool by_bus = info.nvml_index < 0 && std::string_view(info.driver) != "nvidia";
+    const bool by_bus = info.nvml_index < 0 && !is_held_by_own_driver(info);
     return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus;
 }
 
@@ -92,7 +94,7 @@ void add_card(Candidates &all, Device &device)
     card.info.index = static_cast<int32_t>(count);
     card.info.kind = YOKE_CARD_GPU;
     card.info.present = 1;
-    if (std::string_view(device.kind()) == "cuda") put(card.info.vendor, "nvidia");
+    put(card.info.vendor, traits_of(device.kind()).vendor);
     machine.cards.push_back(card);
     all.situation.states.emplace_back();
     all.devices.push_back(nullptr);
@@ -126,7 +128,10 @@ bool is_to_choose(const Spec &spec, bool open)
 {
     const bool any_form = spec.form == Spec::Form::kAuto || spec.form == Spec::Form::kUuid ||
                           spec.form == Spec::Form::kPci;
-    return !open && any_form && !cuda_variables().visible && opened_devices_of("cuda").empty();
+    const std::vector<Device *> opened = opened_devices();
+    return !open && any_form && !cuda_variables().visible &&
+           std::none_of(opened.begin(), opened.end(),
+                        [](const Device *device) { return *traits_of(device->kind()).vendor; });
 }
 
 // Beside an instance CUDA shows a process nothing, so that without the variable most cards of such a machine have no number.
@@ -138,14 +143,14 @@ void offer_beside_instances(Candidates &all, bool several)
         const yoke_card_info &info = card.info;
         CardState &state = all.situation.states[i];
         const bool is_instance = info.kind == YOKE_CARD_MIG;
-        if (std::string_view(info.vendor) != "nvidia" || info.present == 0 || !card.granted ||
-            !*info.uuid || (info.mig == 1 && !is_instance))
+        if (!is_of_served_vendor(info) || info.present == 0 || !card.granted || !*info.uuid ||
+            (info.mig == 1 && !is_instance))
             continue;
         if (several && is_instance) {
             state.rejection = {Reason::kBesideInstance,
                                "a process gets one MIG instance and nothing beside it"};
         } else if (info.visible < 0) {
-            state.device = "cuda:0";
+            state.device = std::string(kind_serving(info.vendor)) + ":0";
             state.note = hidden(all.machine, card).text;
             state.rejection = {};
         }
@@ -159,7 +164,7 @@ void reject_hidden(Candidates &all, const Spec &spec, bool open)
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
         shows_instance |= card.info.kind == YOKE_CARD_MIG && card.info.visible >= 0;
-        if (std::string_view(card.info.vendor) != "nvidia" || card.info.visible >= 0) continue;
+        if (!is_of_served_vendor(card.info) || card.info.visible >= 0) continue;
         all.situation.states[i].rejection = hidden(all.machine, card);
     }
     if (shows_instance && is_to_choose(spec, open)) offer_beside_instances(all, spec.count > 1);
@@ -172,8 +177,9 @@ void number_cards(Candidates &all)
     all.devices.resize(count, nullptr);
     for (size_t i = 0; i < count; ++i) {
         const yoke_card_info &info = all.machine.cards[i].info;
-        if (std::string_view(info.vendor) == "nvidia" && info.visible >= 0)
-            all.situation.states[i].device = "cuda:" + std::to_string(info.visible);
+        if (is_of_served_vendor(info) && info.visible >= 0)
+            all.situation.states[i].device =
+                std::string(kind_serving(info.vendor)) + ":" + std::to_string(info.visible);
     }
 }
 
@@ -185,8 +191,7 @@ void reject_kind(Candidates &all, const std::string &kind, const Availability &a
         if (!all.devices[i] && kind_of(all.machine.cards[i], state) == kind)
             state.rejection = {Reason::kKindUnavailable, availability.text()};
     }
-    if (kind != "cuda") return;
-    all.situation.gpu_problem = availability.text();
+    if (*traits_of(kind).vendor) all.situation.gpu_problem = availability.text();
 }
 
 void join_kind(Candidates &all, const std::string &kind, bool open, bool needs_free)
@@ -248,7 +253,7 @@ bool serves(const Candidates &all, const std::string &kind)
 std::optional<std::string> why_it_fails(const Candidates &all, const std::string &kind)
 {
     if (const Availability known = Availability::known(kind); !known) return known.text();
-    if (kind != "cuda") return std::nullopt;
+    if (!*traits_of(kind).vendor) return std::nullopt;
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
         const CardState &state = all.situation.states[i];
@@ -335,19 +340,21 @@ std::string lease_key(const Device &device)
 
 bool has_usable_gpu(const Candidates &all)
 {
-    return serves(all, "cuda");
+    for (const std::string &kind : known_kinds())
+        if (*traits_of(kind).vendor && serves(all, kind)) return true;
+    return false;
 }
 
 std::string doctor_check(const Machine &machine)
 {
     bool is_there = false, is_sound = false, is_hidden = true;
-    // The first reason against a card that NVIDIA's driver holds, and against one that it does not.
+    // The first reason against a card that its vendor's driver holds, and against one that it does not.
     Reason ours = Reason::kNone, others = Reason::kNone;
     for (const Card &card : machine.cards) {
         const yoke_card_info &info = card.info;
-        if (std::string_view(info.vendor) != "nvidia") continue;
+        if (!is_of_served_vendor(info)) continue;
         is_there = true;
-        Reason &first = std::string_view(info.driver) == "nvidia" ? ours : others;
+        Reason &first = is_held_by_own_driver(info) ? ours : others;
         if (first == Reason::kNone) first = card.rejected;
         if (card.rejected != Reason::kNone) continue;
         is_sound = true;

@@ -1,6 +1,7 @@
 #include "core/select/choice.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/error.h"
 #include "core/select/constraints.h"
 
@@ -193,7 +194,8 @@ bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
     return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
 }
 
-void put_in_order(const Situation &situation, Choice &choice, const std::vector<Contender> &fitting)
+void put_in_order(const Machine &machine, const Situation &situation, Choice &choice,
+                  const std::vector<Contender> &fitting)
 {
     for (size_t i = 0; i < choice.chosen.size(); ++i)
         for (Verdict &verdict : choice.verdicts)
@@ -202,7 +204,9 @@ void put_in_order(const Situation &situation, Choice &choice, const std::vector<
     for (Verdict &verdict : choice.verdicts)
         if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
             !situation.states[static_cast<size_t>(verdict.card)].note.empty())
-            verdict.device = "cuda:" + std::to_string(verdict.place);
+            verdict.device = kind_of(machine.cards[static_cast<size_t>(verdict.card)],
+                                     situation.states[static_cast<size_t>(verdict.card)]) +
+                             ":" + std::to_string(verdict.place);
     const auto rank = [&](const Verdict &v) {
         size_t place = 0;
         while (place < fitting.size() && fitting[place].card != v.card) ++place;
@@ -222,7 +226,7 @@ void put_in_order(const Situation &situation, Choice &choice, const std::vector<
 std::string kind_of(const Card &card, const CardState &state)
 {
     if (!state.device.empty()) return state.device.substr(0, state.device.find(':'));
-    return std::string_view(card.info.vendor) == "nvidia" ? "cuda" : "";
+    return kind_serving(card.info.vendor);
 }
 
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count)
@@ -248,7 +252,7 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
         }
     }
     choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
-    put_in_order(situation, choice, fitting);
+    put_in_order(machine, situation, choice, fitting);
     return choice;
 }
 

@@ -104,8 +104,8 @@ std::string detail::too_few(const Machine &machine, const Situation &situation, 
     if (no_cards && situation.gpu_problem) text += ", and CUDA says: " + *situation.gpu_problem;
     text += detail::nearest_card(machine, situation, spec);
     text += rejected.empty() ? "" : ": " + rejected;
-    const bool cpu_would_do = no_cards && !situation.cpu_problem &&
-                              spec.form == Spec::Form::kAuto && spec.kind.empty();
+    const bool cpu_would_do =
+        no_cards && !situation.cpu_problem && spec.form == Spec::Form::kAuto && spec.kind.empty();
     return text + (cpu_would_do ? "; the spec 'cpu', without constraints, would do" : "");
 }
 

@@ -1,6 +1,7 @@
 #include "core/select/select.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
@@ -75,7 +76,7 @@ void tell_skipped(const std::string &kind, const Skipped &skipped)
 {
     if (!is_new("kind " + kind + ": " + skipped.text)) return;
     const std::string check =
-        kind == "cuda" && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
+        *traits_of(kind).vendor && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
     const Availability availability = Availability::of(kind);
     const bool expected = availability || availability.is_defect() || !check.empty();
     log(expected ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s%s",
@@ -313,7 +314,7 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
     if (is_plain && wanted == 1) return {&open_auto(spec)};
-    // Whoever opens "cuda" gets the first one, and means the same here.
+    // Whoever opens a kind gets the first one, and means the same here.
     if (spec.form == Spec::Form::kKind && wanted == 1) return {devices_of(spec.kind).front()};
     return select(spec, wanted);
 }

@@ -1,29 +1,28 @@
-#include "core/machine/reasons.h"
+// NVIDIA's cards: what its driver, its management library and CUDA's rules tell of them, and why one cannot be used.
+#include "core/machine/nvidia.h"
 
 #include "core/base/error.h"
 #include "core/machine/build.h"
+#include "core/machine/nvml.h"
+#include "core/machine/proc.h"
+#include "core/machine/vendor.h"
+#include "core/machine/visibility.h"
 
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 namespace yoke {
 
 namespace {
 
-Rejection for_other_maker(const yoke_card_info &info)
-{
-    const std::string_view vendor = info.vendor;
-    const bool known = vendor == "amd" || vendor == "intel";
-    const std::string maker = known ? std::string(vendor) : "PCI vendor " + std::string(vendor);
-    return {Reason::kNoBackend,
-            "no backend for " + maker + " cards in this build; use the cpu, or an NVIDIA card"};
-}
+constexpr const char *kName = "nvidia";  // of the vendor, and of its kernel driver
 
 Rejection for_driver(const Machine &machine, const yoke_card_info &info)
 {
     const std::string_view driver = info.driver;
-    if (driver == "nvidia") return {};
+    if (driver == kName) return {};
     if (driver == "nouveau")
         return {Reason::kOtherDriver,
                 "the nouveau driver holds the card: install the NVIDIA driver, write 'blacklist "
@@ -122,7 +121,6 @@ Rejection rejection_of(const Root &root, const Machine &machine, const Card &car
                        const Rejection &by_build)
 {
     const yoke_card_info &info = card.info;
-    if (std::string_view(info.vendor) != "nvidia") return for_other_maker(info);
     if (info.present == 0)
         return {Reason::kGone,
                 "the card no longer answers (it has fallen off the bus), which no reset mends: "
@@ -142,15 +140,125 @@ Rejection rejection_of(const Root &root, const Machine &machine, const Card &car
     return {};
 }
 
+void mark_visible(Machine &machine)
+{
+    const CudaVariables variables = cuda_variables();
+    const Visible visible = visible_cards(machine, variables.visible, variables.order);
+    int32_t number = 0;
+    for (const int each : visible.cards) {
+        Card &card = machine.cards[static_cast<size_t>(each)];
+        // The CUDA module passes over a card that it has no code for, and the next one has its number.
+        if (lacks_code(card.rejected)) continue;
+        card.info.visible = number++;
+    }
+    machine.visible_problem = visible.problem;
+}
+
+// A daemon that listens serves every card of its machine that a client asks for.
+void mark_mps(const Root &root, Machine &machine)
+{
+    const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    const std::string folder = given && *given ? given : "/tmp/nvidia-mps";
+    const int64_t pid = root.folder(folder).number("nvidia-cuda-mps-control.pid");
+    if (pid <= 0 || !root.has("/proc/" + std::to_string(pid))) return;
+    for (Card &card : machine.cards)
+        if (is_held_by_nvidia(card.info)) card.info.mps = 1;
+}
+
+// In a container the bus shows all cards of the host. Those of the container are the ones that NVML tells of; where it is
+// silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
+void mark_granted(const Root &root, Machine &machine)
+{
+    if (machine.container.empty()) return;
+    const auto has_file = [&](const Card &card) {
+        return card.info.minor >= 0 && root.has("/dev/nvidia" + std::to_string(card.info.minor));
+    };
+    bool is_filtered = false, any_file = false;
+    for (const Card &card : machine.cards) {
+        if (!is_held_by_nvidia(card.info)) continue;
+        is_filtered |= card.info.minor < 0;
+        any_file |= has_file(card);
+    }
+    for (Card &card : machine.cards) {
+        const yoke_card_info &info = card.info;
+        if (!is_held_by_nvidia(info) || info.kind == YOKE_CARD_MIG) continue;
+        if (machine.nvml.answered())
+            card.granted = info.nvml_index >= 0 || info.asleep == 1 || info.present == 0 ||
+                           card.rejected != Reason::kNone;
+        else if (is_filtered)
+            card.granted = info.minor >= 0;
+        else if (any_file)
+            card.granted = has_file(card);
+    }
+}
+
+class Nvidia final : public Vendor {
+public:
+    constexpr Nvidia() : Vendor(0x10de, kName, "NVIDIA") {}
+
+    void read_driver(const Root &root, Machine &machine) const override
+    {
+        yoke::read_driver(root, machine);
+    }
+    void add_vanished_cards(const Root &root, Machine &machine) const override
+    {
+        yoke::add_vanished_cards(root, machine);
+    }
+    void add_integrated_cards(const Root &root, Machine &machine) const override
+    {
+        add_integrated_card(root, machine);
+    }
+    void ask_driver(const Root &root, Machine &machine, bool links) const override
+    {
+        ask_nvml(root, machine, links);
+    }
+    void complete_cards(const Root &root, Machine &machine) const override
+    {
+        for (Card &card : machine.cards)
+            if (is_ours(card) && !card.info.uuid[0]) read_module_card(root, card);
+        mark_granted(root, machine);
+        mark_mps(root, machine);
+    }
+    void reject_cards(const Root &root, Machine &machine) const override
+    {
+        const bool any = std::any_of(machine.cards.begin(), machine.cards.end(),
+                                     [this](const Card &card) { return is_ours(card); });
+        if (!any) return;
+        const Rejection by_build = reject_driver(root, machine);
+        for (Card &card : machine.cards)
+            if (is_ours(card)) reject(card, rejection_of(root, machine, card, by_build));
+    }
+    void number_devices(Machine &machine) const override { mark_visible(machine); }
+    bool holds(const yoke_card_info &info) const override { return is_held_by_nvidia(info); }
+};
+constexpr Nvidia nvidia;
+
 }  // namespace
 
-void explain_cards(const Root &root, Machine &machine)
+const Vendor &nvidia_vendor() noexcept
 {
-    const bool any = std::any_of(machine.cards.begin(), machine.cards.end(), [](const Card &card) {
-        return std::string_view(card.info.vendor) == "nvidia";
-    });
-    const Rejection by_build = any ? reject_driver(root, machine) : Rejection{};
-    for (Card &card : machine.cards) reject(card, rejection_of(root, machine, card, by_build));
+    return nvidia;
+}
+
+bool is_nvidia(const yoke_card_info &info) noexcept
+{
+    return std::string_view(info.vendor) == kName;
+}
+
+bool is_held_by_nvidia(const yoke_card_info &info) noexcept
+{
+    return std::string_view(info.driver) == kName;
+}
+
+bool may_be_held_by_nvidia(const yoke_card_info &info) noexcept
+{
+    return !info.driver[0] || is_held_by_nvidia(info);
+}
+
+void put_nvidia(yoke_card_info &info, bool is_held)
+{
+    put(info.vendor, kName);
+    if (is_held) put(info.driver, kName);
 }
 
 }  // namespace yoke
