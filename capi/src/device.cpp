@@ -4,6 +4,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/dtype.h"
+#include "core/device/availability.h"
 #include "core/device/room.h"
 #include "core/select/select.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 int32_t count_of(const char *kind)
 {
-    return *why_unavailable(kind) ? 0 : static_cast<int32_t>(devices_of(kind).size());
+    return !Availability::of(kind) ? 0 : static_cast<int32_t>(devices_of(kind).size());
 }
 
 // The first kind but the CPU that has devices, or "".
@@ -29,7 +30,7 @@ std::string first_accelerator()
 {
     std::string reasons;
     for (const std::string &kind : platforms().kinds)
-        if (kind != kHostKind) reasons += "; " + kind + ": " + why_unavailable(kind);
+        if (kind != kHostKind) reasons += "; " + kind + ": " + Availability::of(kind).text();
     fail(YOKE_E_UNAVAILABLE,
          "there is no accelerator for the index %d to name; \"cpu\" names the processor%s", index,
          reasons.c_str());
@@ -110,15 +111,16 @@ yoke_status yoke_device_count(const char *kind, int32_t *count)
 int32_t yoke_is_available(const char *kind)
 {
     return guard_value("yoke_is_available", 0, [&] {
-        return kind ? *why_unavailable(kind) == '\0' : !first_accelerator().empty();
+        return kind ? static_cast<bool>(Availability::of(kind)) : !first_accelerator().empty();
     });
 }
 
 const char *yoke_why_unavailable(const char *kind)
 {
     constexpr const char *call = "yoke_why_unavailable";
-    const char *reason = guard_value(call, static_cast<const char *>(nullptr),
-                                     [&] { return why_unavailable(&need(kind, call, "kind")); });
+    const char *reason = guard_value(call, static_cast<const char *>(nullptr), [&] {
+        return Availability::of(&need(kind, call, "kind")).text();
+    });
     return reason ? reason : last_error()->message;
 }
 

@@ -2,11 +2,11 @@
 
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
-#include "core/machine/inventory.h"
 #include "core/device/sample.h"
+#include "core/machine/facts.h"
+#include "core/machine/inventory.h"
 #include "core/machine/topology.h"
 
-#include <array>
 #include <memory>
 #include <string_view>
 
@@ -14,10 +14,6 @@ using namespace yoke;
 using namespace yoke::capi;
 
 namespace {
-
-constexpr std::array<std::string_view, 10> kFacts = {
-    "driver",      "driver_flavor",   "nvml",  "nvml_path", "nvml_problem",
-    "cuda_driver", "visible_devices", "docks", "container", "virtual_machine"};
 
 // Item `index` of a list; raises INDEX, naming the argument.
 template <class List>
@@ -40,16 +36,14 @@ const Card &card_of(yoke_inventory *inventory, int32_t index, const char *call,
     return item(machine_of(inventory, call).cards, index, call, argument, "cards");
 }
 
-const std::string &fact_of(const Machine &machine, const std::string &key, const char *call)
+const std::string &fact_of(const yoke_inventory &inventory, const std::string &key,
+                           const char *call)
 {
-    static const std::string &none = *new std::string;  // never destroyed: handed out
-    const auto found = machine.facts.find(key);
-    if (found != machine.facts.end()) return found->second;
-    for (const std::string_view known : kFacts)
-        if (known == key) return none;
+    const auto found = inventory.facts.find(key);
+    if (found != inventory.facts.end()) return found->second;
     std::string all;
-    for (const std::string_view known : kFacts)
-        all += (all.empty() ? "" : ", ") + std::string(known);
+    for (const NamedFact &each : named_facts())
+        all += (all.empty() ? "" : ", ") + std::string(each.key);
     fail(YOKE_E_VALUE, "%s: argument 'key' is '%s'; there are %s", short_name(call), key.c_str(),
          all.c_str());
 }
@@ -64,6 +58,8 @@ yoke_status yoke_inventory_take(yoke_inventory **out)
         auto made = Ref<yoke_inventory>::adopt(new yoke_inventory);
         made->machine = take_inventory();
         made->topology = topology_text(made->machine);
+        for (const NamedFact &each : named_facts())
+            made->facts.emplace(each.key, each.text(made->machine));
         place = hand_out<yoke_inventory>(std::move(made));
     });
 }
@@ -97,7 +93,7 @@ yoke_status yoke_inventory_fact(yoke_inventory *inventory, const char *key, cons
     constexpr const char *call = "yoke_inventory_fact";
     return guard(call, [&] {
         const char *&place = need_out(text, call, "text");
-        place = fact_of(machine_of(inventory, call), &need(key, call, "key"), call).c_str();
+        place = fact_of(need(inventory, call, "inventory"), &need(key, call, "key"), call).c_str();
     });
 }
 

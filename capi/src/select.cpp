@@ -3,10 +3,10 @@
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
 #include "core/backend/registry.h"
-#include "core/select/candidates.h"
 #include "core/machine/inventory.h"
-#include "core/select/lease.h"
 #include "core/machine/proc.h"
+#include "core/select/candidates.h"
+#include "core/select/lease.h"
 #include "core/select/select.h"
 
 #include <algorithm>
@@ -190,7 +190,7 @@ yoke_status yoke_device_lease(yoke_device *device)
         const std::string key = lease_key(asked);
         Machine place;
         read_place(configured_root(), place);
-        warn_of_private_leases(place.fact("container"));
+        warn_of_private_leases(place.container);
         if (take_lease(key)) return;
         const int32_t holder = lease_holder(key);
         fail(YOKE_E_UNAVAILABLE,

@@ -1,5 +1,6 @@
 #include "core/backend/registry.h"
 
+#include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/config_readers.h"
 #include "core/base/error.h"
@@ -12,9 +13,6 @@
 namespace yoke {
 
 namespace {
-
-// Kinds that come as a module of their own, which is loaded only where it can run.
-constexpr const char *kModules[] = {"cuda"};
 
 struct Entry {
     const char *kind;
@@ -51,7 +49,7 @@ void add(const char *kind, yoke_backend_get_fn get)
 // At every look-up rather than once, since nobody may wait here for another thread: see fork.h.
 void add_modules()
 {
-    for (const char *kind : kModules) add(kind, nullptr);
+    for (int i = 0; const char *kind = module_kind(i); ++i) add(kind, nullptr);
 }
 
 void tell_backends_of_fork()
@@ -87,7 +85,7 @@ static std::string meant_kind(std::string_view text)
     std::vector<const char *> words;
     for (const std::string &kind : kinds) words.push_back(kind.c_str());
     const char *meant = nearest_word(text, {"gpu", "cpu"});
-    meant = meant && *meant == 'g' ? "cuda" : nearest_word(text, words);
+    meant = meant && kind_called(meant) ? kind_called(meant) : nearest_word(text, words);
     return meant ? format("; did you mean '%s'?", meant) : "";
 }
 

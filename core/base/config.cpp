@@ -227,13 +227,13 @@ void check_config()
     for (size_t i = 0; i < kKeyCount; ++i) check_key(i);
 }
 
-std::vector<std::string> config_problems()
+std::vector<ConfigProblem> config_problems()
 {
-    std::vector<std::string> problems;
+    std::vector<ConfigProblem> problems;
     for (size_t i = 0; i < kKeyCount; ++i) try {
             check_key(i);
         } catch (const Error &error) {
-            problems.emplace_back(error.what());
+            problems.push_back({kKeys[i].name, error.what()});
         }
     return problems;
 }

@@ -31,7 +31,10 @@ void set_config(std::string_view key, std::string_view value);
 void check_config();
 
 // What it would raise for each such variable, in the order of the settings.
-std::vector<std::string> config_problems();
+struct ConfigProblem {
+    std::string key, text;
+};
+std::vector<ConfigProblem> config_problems();
 
 // Variables of the environment that are no settings but probably meant as one: "YOKE_DEVCE", "YOKE_DEVICE".
 std::vector<std::pair<std::string, std::string>> misspelt_variables();

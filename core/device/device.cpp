@@ -2,10 +2,12 @@
 #include "core/device/device.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/availability.h"
 #include "core/device/capture.h"
 #include "core/device/kinds.h"
 #include "core/device/late.h"
@@ -23,16 +25,16 @@ struct Kind {
     std::string name;
     Once once;
     std::vector<Device *> devices;
-    std::string reason;  // why there are none
-    bool defect = false;
+    Availability::Reason reason = Availability::Reason::kNone;  // why there are none
+    std::string text;                                           // the same in words
     int32_t disabled = 0;  // how often it was switched off; under the state's lock
 };
 
 struct State {
     Mutex mutex{LockRank::kDevices};
     std::vector<Kind *> kinds;
-    std::vector<Device *> devices;       // by ordinal
-    std::vector<std::string *> reasons;  // of kinds that may not be used, kept for the callers
+    std::vector<Device *> devices;     // by ordinal
+    std::vector<std::string *> texts;  // on kinds that may not be used, kept for the callers
 };
 State &state = immortal<State>();
 std::atomic<uint64_t> changes{0};  // of what is switched off
@@ -95,7 +97,8 @@ void open_devices(Kind &kind, const yoke_backend &backend)
     if (count == 0) {
         char text[1024] = "";
         backend.why_unavailable(text, sizeof text);
-        kind.reason = *text ? text : kind.name + " has no devices";
+        kind.reason = Availability::Reason::kAbsent;
+        kind.text = *text ? text : kind.name + " has no devices";
         return;
     }
     std::vector<OpenDevice> devices;
@@ -113,23 +116,26 @@ void open_kind(Kind &kind)
     check_config();
     warn_of_misspelt_variables();
     if (kind.name != kHostKind && is_forked_child()) {
-        kind.reason = kForkedReason;
-        kind.defect = true;
+        kind.reason = Availability::Reason::kForked;
+        kind.text = kForkedReason;
         return;
     }
-    if (kind.name == "cuda") keep_cuda_variables();
+    if (traits_of(kind.name).keeps_variables) keep_cuda_variables();
     const Backend &backend = backend_of(kind.name);
-    kind.reason = backend.reason;
-    kind.defect = backend.defect;
-    if (!backend.table) return;
+    if (!backend.table) {
+        kind.reason =
+            backend.defect ? Availability::Reason::kDefect : Availability::Reason::kAbsent;
+        kind.text = backend.reason;
+        return;
+    }
     try {
         open_devices(kind, *backend.table);
     } catch (const Error &error) {
         // The host's memory may be there the next time.
         if (kind.name == kHostKind && error.status() == YOKE_E_OOM) throw;
         // A failing driver is the reason why there are no devices, not a failure of who asks.
-        kind.reason = error.what();
-        kind.defect = true;
+        kind.reason = Availability::Reason::kDefect;
+        kind.text = error.what();
     }
 }
 
@@ -152,28 +158,50 @@ bool is_forked_for(std::string_view name)
 const char *kept(const std::string &text)
 {
     const std::lock_guard lock(state.mutex);
-    for (const std::string *reason : state.reasons)
-        if (*reason == text) return reason->c_str();
+    for (const std::string *known : state.texts)
+        if (*known == text) return known->c_str();
     auto made = std::make_unique<std::string>(text);
-    state.reasons.push_back(made.get());
+    state.texts.push_back(made.get());
     return made.release()->c_str();
 }
 
-// Why a kind is not to be used, whether it could be or not; "" for nothing.
-const char *barred(std::string_view name)
+}  // namespace
+
+Availability::Availability(Reason reason, const std::string &text)
+    : reason_(reason), text_(kept(text))
 {
-    const std::string kind(name);
-    if (is_disabled(name)) return kept(disabled_text(kind));
-    const Platforms chosen = platforms();
-    if (!is_known_kind(name) || chosen.allow(name)) return "";
-    return kept(format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
-                       join(chosen.kinds, ",").c_str(), kind.c_str()));
 }
 
-// A platform that the user named must work: nothing else is used in its place. What the program itself has switched off
-// need not.
-void check_platforms(const Platforms &chosen)
+Availability Availability::allowed(std::string_view name)
 {
+    const std::string kind(name);
+    if (is_disabled(name)) return {Reason::kDisabled, disabled_text(kind)};
+    const Platforms chosen = platforms();
+    if (!is_known_kind(name) || chosen.allow(name)) return {};
+    return {Reason::kNotNamed,
+            format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
+                   join(chosen.kinds, ",").c_str(), kind.c_str())};
+}
+
+Availability Availability::of(std::string_view name)
+{
+    if (const Availability decided = allowed(name); !decided) return decided;
+    const Kind &kind = opened(name);
+    if (is_forked_for(name)) return {Reason::kForked, kForkedReason};
+    return {kind.reason, kind.text.c_str()};
+}
+
+Availability Availability::known(std::string_view name)
+{
+    if (const Availability decided = allowed(name); !decided) return decided;
+    if (is_forked_for(name)) return {Reason::kForked, kForkedReason};
+    const Kind &kind = entry_of(name);
+    return kind.once.done() ? Availability(kind.reason, kind.text.c_str()) : Availability();
+}
+
+void Availability::require_named()
+{
+    const Platforms chosen = platforms();
     if (!chosen.named) return;
     for (const std::string &name : chosen.kinds) {
         if (is_disabled(name)) continue;
@@ -181,41 +209,31 @@ void check_platforms(const Platforms &chosen)
         if (kind.devices.empty())
             fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE,
                  "YOKE_PLATFORMS names '%s', which cannot be used: %s", name.c_str(),
-                 kind.reason.c_str());
+                 kind.text.c_str());
     }
 }
 
-}  // namespace
+void Availability::require_named_for_choice()
+{
+    require_named();
+    const Platforms chosen = platforms();
+    if (!chosen.named) return;
+    for (const std::string &kind : chosen.kinds)
+        if (!is_disabled(kind)) return of(kind).require(kind);
+}
+
+void Availability::require(std::string_view kind) const
+{
+    if (reason_ == Reason::kNone) return;
+    fail(reason_ == Reason::kForked ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE, "%s cannot be used: %s",
+         std::string(kind).c_str(), text_);
+}
 
 const std::vector<Device *> &devices_of(std::string_view name)
 {
-    check_platforms(platforms());
-    const char *reason = why_unavailable(name);
-    if (*reason)
-        fail(is_forked_for(name) && !is_disabled(name) ? YOKE_E_FORKED : YOKE_E_UNAVAILABLE,
-             "%s cannot be used: %s", std::string(name).c_str(), reason);
+    Availability::require_named();
+    Availability::of(name).require(name);
     return opened(name).devices;
-}
-
-const char *why_unavailable(std::string_view name)
-{
-    if (const char *reason = barred(name); *reason) return reason;
-    const Kind &kind = opened(name);
-    return is_forked_for(name) ? kForkedReason : kind.reason.c_str();
-}
-
-bool is_defect(std::string_view name)
-{
-    if (*barred(name)) return false;
-    return opened(name).defect || is_forked_child();
-}
-
-const char *known_problem(std::string_view name)
-{
-    if (const char *reason = barred(name); *reason) return reason;
-    if (is_forked_for(name)) return kForkedReason;
-    const Kind &kind = entry_of(name);
-    return kind.once.done() ? kind.reason.c_str() : "";
 }
 
 std::vector<Device *> opened_devices_of(std::string_view name)

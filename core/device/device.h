@@ -49,10 +49,6 @@ using Device = ::yoke_device;
 // not known. If YOKE_PLATFORMS names a kind that fails, every call that needs a device raises that.
 const std::vector<Device *> &devices_of(std::string_view kind);
 
-// "" when devices of this kind can be used, else one sentence with its remedy. Stays valid. Raises
-// YOKE_E_VALUE for a kind that is not known.
-const char *why_unavailable(std::string_view kind);
-
 // Switches a kind off and on again; calls count. disable raises YOKE_E_STATE, naming it, while something lives on a
 // device of that kind, YOKE_E_VALUE for a kind that is not known and for the host's.
 void disable(std::string_view kind);

@@ -10,13 +10,6 @@
 
 namespace yoke {
 
-// True if the kind has no devices because something is broken (a refused module, a failing driver),
-// false if there is simply none, or it is not to be used. Opens it, unless it is switched off.
-bool is_defect(std::string_view kind);
-
-// Why no device of the kind can be used, as far as that is known without opening it; "" for nothing. Stays valid.
-const char *known_problem(std::string_view kind);
-
 // Its devices if it was opened, else none; never opens it.
 std::vector<Device *> opened_devices_of(std::string_view kind);
 

@@ -117,14 +117,14 @@ Card sample_device(const Device &device)
         machine = take_inventory();
         card = find_card(machine, uuid, address);
     }
-    const std::string problem = machine.fact("nvml_problem");
-    if (!card && problem.empty())
+    const NvmlFailure &failure = machine.nvml.failure;
+    if (!card && !failure)
         fail_lost(device, "neither the PCI bus nor the driver shows " +
                               (uuid.empty() ? address : uuid) +
                               " any more; check power and cable, and close what uses the device");
     if (!card)
         fail(YOKE_E_UNAVAILABLE, "nothing tells of %s (%s): %s", device.name.c_str(),
-             uuid.empty() ? address.c_str() : uuid.c_str(), problem.c_str());
+             uuid.empty() ? address.c_str() : uuid.c_str(), text_of(failure, machine).c_str());
     if (card->info.present == 0) fail_lost(device, card->info.reason);
     return *card;
 }

@@ -1,5 +1,6 @@
 #include "core/device/stream.h"
 
+#include "core/backend/traits.h"
 #include "core/base/log.h"
 #include "core/device/capture.h"
 #include "core/device/kinds.h"
@@ -41,7 +42,7 @@ void *checked_native(const Device &device, void *native, const char *call)
     constexpr uintptr_t kLegacy = 1, kPerThread = 2;
     const auto number = reinterpret_cast<uintptr_t>(native);
     if (number != kLegacy && number != kPerThread) return native;
-    if (strcmp(device.kind(), "cuda") != 0) return native;
+    if (!traits_of(device.kind()).has_stream_names) return native;
     if (number == kPerThread)
         fail(YOKE_E_VALUE,
              "%s: 2 is cudaStreamPerThread, which means another stream in each thread, so that "

@@ -71,14 +71,15 @@ std::string label(const Facts &facts, int index)
     return text + (info.pci[0] ? std::string(", ") + info.pci : "") + ")";
 }
 
-std::string no_gpus(const Facts &facts)
+std::optional<std::string> no_gpus(const Facts &facts)
 {
-    return gpus(facts).empty() ? "there is no NVIDIA GPU here (check 1)" : "";
+    if (!gpus(facts).empty()) return std::nullopt;
+    return "there is no NVIDIA GPU here (check 1)";
 }
 
 bool is_wsl(const Facts &facts)
 {
-    return facts.machine.fact("virtual_machine") == "wsl";
+    return facts.machine.virtual_machine == "wsl";
 }
 
 std::vector<std::string> missing_nodes(const Facts &facts)
@@ -92,19 +93,16 @@ std::vector<std::string> missing_nodes(const Facts &facts)
     return missing;
 }
 
-std::string no_working_gpus(const Facts &facts)
+std::optional<std::string> no_working_gpus(const Facts &facts)
 {
-    const std::string none = no_gpus(facts);
-    if (!none.empty()) return none;
-    return working_gpus(facts).empty() ? "the driver tells of no GPU (checks 2 to 10)" : "";
+    if (auto none = no_gpus(facts)) return none;
+    if (!working_gpus(facts).empty()) return std::nullopt;
+    return "the driver tells of no GPU (checks 2 to 10)";
 }
 
 int nvml_code(const Facts &facts)
 {
-    // "NVML does not start: … (code 18) …"
-    const std::string problem = facts.machine.fact("nvml_problem");
-    const size_t code = problem.find("code ");
-    return code == problem.npos ? 0 : atoi(problem.c_str() + code + 5);
+    return facts.machine.nvml.failure.code;
 }
 
 Family family_of(const Facts &facts)

@@ -3,6 +3,7 @@
 
 #include "core/doctor/facts.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,9 @@ const yoke_card_info &card(const Facts &facts, int index);
 
 // "GPU 0 (NVIDIA H200, 0000:65:00.0)".
 std::string label(const Facts &facts, int index);
-// Why checks of GPUs do not apply; "" when they do. For those that ask the driver, it must work.
-std::string no_gpus(const Facts &facts);
-std::string no_working_gpus(const Facts &facts);
+// Why checks of GPUs do not apply, where they do not. For those that ask the driver, it must work.
+std::optional<std::string> no_gpus(const Facts &facts);
+std::optional<std::string> no_working_gpus(const Facts &facts);
 
 // Whether this is Linux within Windows, which has the driver.
 bool is_wsl(const Facts &facts);

@@ -11,11 +11,11 @@ namespace {
 constexpr double kShareOfLink = 0.7;
 constexpr double kPcieShareOfCable = 22.0 / 40.0;
 
-std::string why_no_probes(const Facts &facts)
+std::optional<std::string> why_no_probes(const Facts &facts)
 {
-    const std::string none = no_working_gpus(facts);
-    if (!none.empty()) return none;
-    return facts.probes.empty() ? facts.no_probes : "";
+    if (auto none = no_working_gpus(facts)) return none;
+    if (!facts.probes.empty()) return std::nullopt;
+    return facts.no_probes;
 }
 
 // What copies over the link could reach.
@@ -71,7 +71,7 @@ void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
 
 Finding check_copy_rate(const Facts &facts)
 {
-    if (why_no_probes(facts) != "") return skip(why_no_probes(facts));
+    if (const auto none = why_no_probes(facts)) return skip(*none);
     Findings all;
     std::string rates;
     for (const auto &[i, probe] : facts.probes) {
@@ -100,7 +100,7 @@ Finding check_copy_rate(const Facts &facts)
 
 Finding check_peer_copies(const Facts &facts)
 {
-    if (why_no_probes(facts) != "") return skip(why_no_probes(facts));
+    if (const auto none = why_no_probes(facts)) return skip(*none);
     Findings all;
     int pairs = 0;
     for (const auto &[a, probe] : facts.probes)
@@ -121,7 +121,7 @@ Finding check_peer_copies(const Facts &facts)
 
 Finding check_smoke(const Facts &facts)
 {
-    if (why_no_probes(facts) != "") return skip(why_no_probes(facts));
+    if (const auto none = why_no_probes(facts)) return skip(*none);
     Findings all;
     int tried = 0;
     for (const auto &[i, probe] : facts.probes) {

@@ -72,7 +72,7 @@ Finding check_gpu_present(const Facts &facts)
 
 Finding check_driver_bound(const Facts &facts)
 {
-    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
@@ -97,11 +97,11 @@ Finding check_driver_bound(const Facts &facts)
 
 Finding check_module_loaded(const Facts &facts)
 {
-    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     if (is_wsl(facts)) return ok("the driver is that of Windows");
     if (facts.modules.count("nvidia") || facts.modules.count("nvgpu") ||
-        !facts.machine.fact("driver").empty())
-        return ok("nvidia " + facts.machine.fact("driver") + " is loaded");
+        !facts.machine.driver.empty())
+        return ok("nvidia " + facts.machine.driver + " is loaded");
     if (facts.modules.count("nouveau")) return skip("nouveau is loaded in its place (check 2)");
     if (facts.in_container())
         return found(kFail, "the host of this container has not loaded the module nvidia",
@@ -126,10 +126,10 @@ Finding check_module_loaded(const Facts &facts)
 
 Finding check_driver_library_match(const Facts &facts)
 {
-    if (gpus(facts).empty()) return skip(no_gpus(facts));
-    const std::string module = facts.machine.fact("driver");
-    const std::string problem = facts.machine.fact("nvml_problem");
-    std::string library = driver_part(facts.machine.fact("nvml"));
+    if (const auto none = no_gpus(facts)) return skip(*none);
+    const std::string &module = facts.machine.driver;
+    const NvmlFailure &failure = facts.machine.nvml.failure;
+    std::string library = driver_part(facts.machine.nvml.version);
     const LibraryCopy *cuda = facts.library("cuda");
     if (library.empty() && cuda && cuda->version.find('.') != std::string::npos)
         library = cuda->version;
@@ -144,17 +144,18 @@ Finding check_driver_library_match(const Facts &facts)
                                             : "sudo apt-mark hold 'nvidia-*' 'libnvidia-*'";
     return found(kFail,
                  "the kernel module is " + module + ", the libraries are " +
-                     (library.empty() || library == module ? "of another version (" + problem + ")"
-                                                           : library),
+                     (library.empty() || library == module
+                          ? "of another version (" + text_of(failure, facts.machine) + ")"
+                          : library),
                  "sudo reboot # loads the module that was installed with the libraries\n" + hold +
                      " # so that updates wait for a maintenance window");
 }
 
 Finding check_cuda_library(const Facts &facts)
 {
-    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     if (const LibraryCopy *cuda = facts.library("cuda")) return ok("it is " + cuda->path);
-    if (facts.machine.fact("driver").empty()) return skip("no driver is loaded (check 3)");
+    if (facts.machine.driver.empty()) return skip("no driver is loaded (check 3)");
     if (facts.in_container())
         return found(kFail,
                      "the driver is loaded, but the container has no libcuda.so.1; "
@@ -168,7 +169,7 @@ Finding check_cuda_library(const Facts &facts)
 
 Finding check_stub_library(const Facts &facts)
 {
-    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     const LibraryCopy *cuda = facts.library("cuda");
     if (!cuda) return skip("there is no libcuda.so.1 at all (check 5)");
     if (cuda->folder().find("/stubs") == std::string::npos) return ok("it is " + cuda->path);
@@ -194,9 +195,9 @@ static Finding check_windows_node(const Facts &facts)
 
 Finding check_device_nodes(const Facts &facts)
 {
-    if (gpus(facts).empty()) return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     if (is_wsl(facts)) return check_windows_node(facts);
-    if (facts.machine.fact("driver").empty()) return skip("no driver is loaded (check 3)");
+    if (facts.machine.driver.empty()) return skip("no driver is loaded (check 3)");
     Findings all;
     for (const auto &[path, node] : facts.nodes)
         if (!node.granted)
@@ -218,7 +219,7 @@ Finding check_device_nodes(const Facts &facts)
 
 Finding check_unified_memory(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     if (facts.in_container()) return skip("modules are the host's business in a container");
     if (is_wsl(facts)) return skip("the driver is that of Windows, which needs no nvidia_uvm");
     if (facts.modules.count("nvgpu")) return skip("an integrated GPU has no nvidia_uvm");

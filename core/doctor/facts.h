@@ -4,10 +4,11 @@
 // absent: "", -1, NaN or nullopt.
 #pragma once
 
+#include "core/base/config.h"
+#include "core/doctor/root.h"
 #include "core/machine/build.h"
 #include "core/machine/inventory.h"
 #include "core/machine/visibility.h"
-#include "core/doctor/root.h"
 
 #include <limits>
 #include <map>
@@ -81,7 +82,7 @@ struct Facts {
 
     // Of the environment: now, and as the process was started.
     std::map<std::string, std::string> variables, first_variables;
-    std::vector<std::string> config_problems;  // of Yoke's own, those that cannot be read
+    std::vector<ConfigProblem> config_problems;  // of Yoke's own, those that cannot be read
     std::vector<std::pair<std::string, std::string>> misspelt;  // and those that are none
 
     // Of the kernel and its driver.
@@ -122,7 +123,7 @@ struct Facts {
 
     std::string variable(const std::string &name) const;
     bool is_set(const std::string &name) const { return variables.count(name) != 0; }
-    bool in_container() const { return !machine.fact("container").empty(); }
+    bool in_container() const { return !machine.container.empty(); }
     // The copy that counts: the first that is loaded, else the first that would be found. Of one major version where that
     // is not 0: a process may hold several.
     const LibraryCopy *library(const std::string &name, int major = 0) const;

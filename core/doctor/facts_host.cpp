@@ -1,10 +1,10 @@
 // What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/cgroup.h"
 #include "core/base/config.h"
-#include "core/machine/files.h"
 #include "core/device/kinds.h"
-#include "core/select/lease.h"
 #include "core/doctor/facts.h"
+#include "core/machine/files.h"
+#include "core/select/lease.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -187,9 +187,8 @@ void read_recorded(Root &root, Facts &facts)
 // recording the first is an empty file, and the second none.
 static bool is_safe_mode(Root &root, const std::string &path, const std::string &firmware)
 {
-    const int problem = root.problem();
-    const bool none =
-        problem == ENODATA || (problem == 0 && Root::is_foreign() && firmware.empty());
+    const int error = root.problem();
+    const bool none = error == ENODATA || (error == 0 && Root::is_foreign() && firmware.empty());
     return none && root.exists(path);
 }
 

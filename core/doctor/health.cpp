@@ -128,7 +128,7 @@ bool is_power_limited(const yoke_card_info &info)
 
 Finding check_throttle(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     constexpr struct {
         uint64_t bit;
         const char *reason;
@@ -162,7 +162,7 @@ Finding check_throttle(const Facts &facts)
 
 Finding check_memory_errors(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
@@ -192,7 +192,7 @@ Finding check_memory_errors(const Facts &facts)
 
 Finding check_xid(const Facts &facts)
 {
-    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     if (!facts.log)
         return skip(
             "the kernel log may not be read; as root, or after sudo sysctl "
@@ -220,23 +220,24 @@ Finding check_xid(const Facts &facts)
 
 Finding check_driver_answers(const Facts &facts)
 {
-    if (no_gpus(facts) != "") return skip(no_gpus(facts));
-    const std::string problem = facts.machine.fact("nvml_problem");
-    if (problem.find("did not answer") == std::string::npos)
+    if (const auto none = no_gpus(facts)) return skip(*none);
+    const NvmlFailure &failure = facts.machine.nvml.failure;
+    if (failure.kind != NvmlFailure::Kind::kHung)
         return ok("the management library answered in time");
     std::string stuck;
     for (const StuckProcess &process : facts.stuck)
         stuck += format("%s%d (%s)", stuck.empty() ? "" : ", ", process.pid, process.name.c_str());
     return found(
         kFail,
-        problem + (stuck.empty() ? "" : "; processes that wait in the kernel (state D): " + stuck),
+        text_of(failure, facts.machine) +
+            (stuck.empty() ? "" : "; processes that wait in the kernel (state D): " + stuck),
         "sudo dmesg | tail -n 50 # what the driver waits for\n"
         "sudo reboot # processes in state D cannot be killed");
 }
 
 Finding check_card_lost(const Facts &facts)
 {
-    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : gpus(facts))
         if (card(facts, i).present == 0)

@@ -120,19 +120,19 @@ Finding check_lease_folder(const Facts &facts)
     if (!leases.exists && leases.named)
         return found(kFail, "YOKE_LEASE_DIR is '" + leases.path + "', which does not exist",
                      "sudo install -d -m 1777 " + leases.path);
-    if (!leases.exists && (no_gpus(facts) != "" || leases.path.rfind("/tmp/", 0) != 0))
+    if (!leases.exists && (no_gpus(facts) || leases.path.rfind("/tmp/", 0) != 0))
         return ok(leases.path + " will be made when it is needed");
     if (!leases.exists) return check_lease_files(leases);
     if (!leases.writable)
         return found(kFail, leases.path + " may not be written by this user",
                      "sudo chmod 1777 " + leases.path);
-    if (facts.in_container() && !leases.shared && no_gpus(facts) == "")
+    if (facts.in_container() && !leases.shared && !no_gpus(facts))
         return found(kWarn,
                      leases.path +
                          " is this container's own: other containers do not see leases "
                          "that are held here",
                      "docker run -v " + leases.path + ":" + leases.path + " …");
-    return no_gpus(facts) == "" ? check_lease_files(leases) : ok(leases.path + " can be used");
+    return !no_gpus(facts) ? check_lease_files(leases) : ok(leases.path + " can be used");
 }
 
 }  // namespace yoke::doctor

@@ -16,11 +16,11 @@ std::string joined(const std::vector<std::string> &parts, const char *separator 
     return all;
 }
 
-std::string why_no_build(const Facts &facts)
+std::optional<std::string> why_no_build(const Facts &facts)
 {
-    const std::string none = no_working_gpus(facts);
-    if (!none.empty()) return none;
-    return facts.build.present ? "" : "this Yoke was built without its CUDA module";
+    if (auto none = no_working_gpus(facts)) return none;
+    if (facts.build.present) return std::nullopt;
+    return "this Yoke was built without its CUDA module";
 }
 
 enum class Origin { kPip, kConda, kToolkit, kSystem, kOther };
@@ -47,8 +47,8 @@ const char *name_of(Origin origin)
 
 Finding check_ptx_version(const Facts &facts)
 {
-    if (why_no_build(facts) != "") return skip(why_no_build(facts));
-    const int driver = cuda_version_of(facts.machine.fact("cuda_driver"));
+    if (const auto none = why_no_build(facts)) return skip(*none);
+    const int driver = facts.machine.cuda_driver;
     if (driver == 0) return skip("which CUDA the driver supports is not known");
     Findings all;
     bool compiles = false;
@@ -70,7 +70,7 @@ Finding check_ptx_version(const Facts &facts)
 
 Finding check_compute_capability(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     // Nothing but a build on the board itself, or one for it, has a module that runs there.
     for (const int i : working_gpus(facts)) {
@@ -83,7 +83,7 @@ Finding check_compute_capability(const Facts &facts)
                     rebuild_for(facts.build, 10 * info.cc_major + info.cc_minor), i);
     }
     if (!all.empty()) return all.or_ok("");
-    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    if (const auto none = why_no_build(facts)) return skip(*none);
     const std::string built = joined(facts.build.archs);
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
@@ -99,7 +99,7 @@ Finding check_compute_capability(const Facts &facts)
 
 Finding check_cuda_libraries(const Facts &facts)
 {
-    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    if (const auto none = why_no_build(facts)) return skip(*none);
     const int major = facts.build.cuda / 1000;
     Findings all;
     std::string present;
@@ -136,7 +136,7 @@ Finding check_cuda_libraries(const Facts &facts)
 
 Finding check_cublas_pair(const Facts &facts)
 {
-    if (why_no_build(facts) != "") return skip(why_no_build(facts));
+    if (const auto none = why_no_build(facts)) return skip(*none);
     const int major = facts.build.cuda / 1000;
     const LibraryCopy *cublas = facts.library("cublas", major),
                       *lt = facts.library("cublasLt", major);

@@ -1,7 +1,7 @@
 // Checks 25, 26, 29, 39 to 41, 43 and 47: what joins GPUs to the machine, to each other and to the network.
 #include "core/base/error.h"
-#include "core/machine/catalog.h"
 #include "core/doctor/checks.h"
+#include "core/machine/catalog.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@ std::string authorize(const Dock &dock)
 
 Finding check_link_width(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
@@ -84,7 +84,7 @@ Finding check_link_width(const Facts &facts)
 
 Finding check_external_gpu(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
@@ -104,7 +104,7 @@ Finding check_external_gpu(const Facts &facts)
 
 Finding check_nvlink(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     int links = 0;
     const bool fault = facts.log.value_or("").find("): 74,") != std::string::npos;
@@ -133,7 +133,7 @@ Finding check_nvlink(const Facts &facts)
 
 Finding check_dock_power(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     bool any = false;
     for (const int i : working_gpus(facts)) {
@@ -213,7 +213,7 @@ Finding check_thunderbolt_cable(const Facts &facts)
 
 Finding check_peer_memory(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     std::string port;
     for (const NetworkCard &network : facts.machine.networks)
         if (network.info.active == 1 && port.empty()) port = network.info.name;
@@ -221,7 +221,7 @@ Finding check_peer_memory(const Facts &facts)
     if (facts.modules.count("nvidia_peermem") || facts.modules.count("nv_peer_mem"))
         return ok("nvidia_peermem is loaded");
     // The open module and a kernel from 5.12 on do it over dma-buf.
-    if (facts.machine.fact("driver_flavor") == "open" &&
+    if (facts.machine.driver_flavor == DriverFlavor::kOpen &&
         compare_versions(facts.kernel, "5.12") >= 0)
         return ok("the open driver gives GPU memory to " + port + " over dma-buf");
     if (facts.in_container())

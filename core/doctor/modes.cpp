@@ -46,7 +46,7 @@ std::string stop_command(const Card &card)
 
 Finding check_compute_mode(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
@@ -63,7 +63,7 @@ Finding check_compute_mode(const Facts &facts)
 
 Finding check_mig_instances(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     bool partitioned = false;
     for (const int i : working_gpus(facts)) {
@@ -81,7 +81,7 @@ Finding check_mig_instances(const Facts &facts)
 
 Finding check_free_memory(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts)) {
         const Card &each = facts.machine.cards[static_cast<size_t>(i)];
@@ -98,7 +98,7 @@ Finding check_free_memory(const Facts &facts)
 
 Finding check_persistence(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts))
         if (card(facts, i).persistence == 0)
@@ -113,7 +113,7 @@ Finding check_persistence(const Facts &facts)
 
 Finding check_profiler(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     const auto only = facts.driver_parameters.find("RmProfilingAdminOnly");
     if (only == facts.driver_parameters.end())
         return skip("/proc/driver/nvidia/params does not say who may profile");
@@ -129,7 +129,7 @@ Finding check_profiler(const Facts &facts)
 
 Finding check_vgpu_licence(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     bool any = false;
     for (const int i : working_gpus(facts)) {

@@ -30,18 +30,17 @@ static_assert(in_order(), "checks.def: numbers run from 1 without a gap");
 
 Facts gather(Root &root, const Options &options)
 {
-    std::string problem;
+    std::optional<ConfigProblem> problem;
     Machine machine;
     try {
         machine = take_inventory();
     } catch (const Error &error) {
         if (error.status() != YOKE_E_VALUE) throw;
-        problem =
-            error
-                .what();  // a variable that cannot be read: the other checks still tell what they can
+        // A variable that cannot be read: the other checks still tell what they can.
+        problem = {"", error.what()};
     }
     Facts facts = read_facts(root, std::move(machine));
-    if (facts.config_problems.empty() && !problem.empty()) facts.config_problems = {problem};
+    if (facts.config_problems.empty() && problem) facts.config_problems = {*problem};
     facts.no_probes = "probes were not asked for";
     if (Root::is_foreign())
         read_probes(root, facts);

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
+#include "core/machine/facts.h"
 
 #include <nlohmann/json.hpp>
 
@@ -33,17 +34,20 @@ void put_measure(ordered_json &to, const char *key, double value, double scale)
 
 ordered_json driver_of(const Facts &facts)
 {
-    const std::string module = facts.machine.fact("driver"), nvml = facts.machine.fact("nvml");
+    const std::string module = facts.machine.driver, nvml = facts.machine.nvml.version;
     ordered_json driver;
     driver["loaded"] = !module.empty();
     const size_t dot = nvml.find('.');
     if (!module.empty()) driver["module_version"] = module;
     const std::string library = dot != nvml.npos && dot <= 2 ? nvml.substr(dot + 1) : nvml;
     driver["version"] = library.empty() ? (module.empty() ? "0" : module) : library;
-    if (!facts.machine.fact("driver_flavor").empty())
-        driver["flavor"] = facts.machine.fact("driver_flavor");
-    if (!facts.machine.fact("cuda_driver").empty())
-        driver["cuda"] = facts.machine.fact("cuda_driver");
+    for (const NamedFact &fact : named_facts()) {
+        const std::string_view key = fact.key;
+        const std::string text = fact.text(facts.machine);
+        if (text.empty()) continue;
+        if (key == "driver_flavor") driver["flavor"] = text;
+        if (key == "cuda_driver") driver["cuda"] = text;
+    }
     for (const auto &[name, value] : facts.driver_parameters)
         if (!value.empty() && value.find_first_not_of("0123456789") == value.npos)
             driver["params"][name] = atoll(value.c_str());
@@ -53,15 +57,13 @@ ordered_json driver_of(const Facts &facts)
 ordered_json nvml_of(const Facts &facts)
 {
     ordered_json nvml;
-    nvml["present"] = !facts.machine.fact("nvml").empty() || facts.machine.fact("nvml_path") != "";
-    if (!facts.machine.fact("nvml").empty()) nvml["version"] = facts.machine.fact("nvml");
+    nvml["present"] = !facts.machine.nvml.version.empty() || facts.machine.nvml.path != "";
+    if (!facts.machine.nvml.version.empty()) nvml["version"] = facts.machine.nvml.version;
     if (nvml_code(facts) > 0) nvml["init_error"] = nvml_code(facts);
-    // "nvmlDeviceGetName for 0000:65:00.0 did not answer within 5 s: …": longer than any deadline.
-    const std::string problem = facts.machine.fact("nvml_problem");
-    if (const size_t start = problem.find("nvml");
-        start != problem.npos && problem.find("did not answer") != problem.npos)
-        nvml["hang"] = {{"call", problem.substr(start, problem.find(' ', start) - start)},
-                        {"seconds", 60}};
+    const NvmlFailure &failure = facts.machine.nvml.failure;
+    // Of the library's own functions, and for longer than any deadline.
+    if (failure.kind == NvmlFailure::Kind::kHung && failure.call.starts_with("nvml"))
+        nvml["hang"] = {{"call", failure.call}, {"seconds", 60}};
     return nvml;
 }
 

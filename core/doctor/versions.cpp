@@ -66,14 +66,14 @@ const char *const kNewContainer =
 Finding check_container_devices(const Facts &facts)
 {
     if (!facts.in_container()) return skip("this is not a container");
-    const std::string problem = facts.machine.fact("nvml_problem");
+    const NvmlFailure &failure = facts.machine.nvml.failure;
     constexpr int kRefusedByKernel = 17, kUnknownError = 999;
     const int code = nvml_code(facts);
     const bool taken = code == kRefusedByKernel || code == kUnknownError;
     if (taken)
         return found(
             kFail,
-            "the driver's library says: " + problem +
+            "the driver's library says: " + text_of(failure, facts.machine) +
                 "; the host's systemd has taken the device files from this container's cgroup",
             kNewContainer);
     const std::vector<std::string> missing = missing_nodes(facts);
@@ -83,7 +83,8 @@ Finding check_container_devices(const Facts &facts)
                          " of this container's GPUs is gone: it was removed, or the "
                          "card's number changed on the host",
                      kNewContainer);
-    return gpus(facts).empty() ? skip(no_gpus(facts)) : ok("the driver answers");
+    if (const auto none = no_gpus(facts)) return skip(*none);
+    return ok("the driver answers");
 }
 
 Finding check_container_gpus(const Facts &facts)
@@ -91,13 +92,13 @@ Finding check_container_gpus(const Facts &facts)
     if (!facts.in_container()) return skip("this is not a container");
     for (const auto &[path, node] : facts.nodes)
         if (path.find("/dev/nvidia") == 0) return ok("it has " + path);
-    const bool host_driver = !facts.machine.fact("driver").empty();
+    const bool host_driver = !facts.machine.driver.empty();
     if (!host_driver && gpus(facts).empty()) return skip("the host shows no NVIDIA GPU either");
     const std::string wish = facts.variable("NVIDIA_VISIBLE_DEVICES");
     const bool asked_for_none = wish == "none" || wish == "void";
     return found(kFail,
                  "the host has " +
-                     (host_driver ? "NVIDIA's driver " + facts.machine.fact("driver")
+                     (host_driver ? "NVIDIA's driver " + facts.machine.driver
                                   : label(facts, gpus(facts)[0])) +
                      ", the container no /dev/nvidia*" +
                      (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + wish + "'" : ""),
@@ -111,9 +112,9 @@ Finding check_container_gpus(const Facts &facts)
 
 Finding check_driver_floor(const Facts &facts)
 {
-    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     if (!facts.build.present) return skip("this Yoke was built without its CUDA module");
-    const std::string driver = facts.machine.fact("driver");
+    const std::string &driver = facts.machine.driver;
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     const int major = facts.build.cuda / 1000;
     const std::string floor = first_driver_of(major);
@@ -136,10 +137,10 @@ Finding check_driver_floor(const Facts &facts)
 
 Finding check_forward_compatibility(const Facts &facts)
 {
-    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     const LibraryCopy *cuda = facts.library("cuda");
     if (!cuda) return skip("there is no libcuda.so.1 (check 5)");
-    const std::string driver = facts.machine.fact("driver");
+    const std::string &driver = facts.machine.driver;
     if (cuda->folder().find("/compat") == std::string::npos) return ok("it is " + cuda->path);
     const std::string barred = barred_from_newer(facts);
     const bool older = !driver.empty() && compare_versions(cuda->version, driver) < 0;
@@ -160,10 +161,10 @@ Finding check_forward_compatibility(const Facts &facts)
 
 Finding check_nccl_floor(const Facts &facts)
 {
-    if (no_gpus(facts) != "") return skip(no_gpus(facts));
+    if (const auto none = no_gpus(facts)) return skip(*none);
     const LibraryCopy *nccl = facts.library("nccl");
     if (!nccl) return skip("there is no NCCL");
-    const std::string driver = facts.machine.fact("driver");
+    const std::string &driver = facts.machine.driver;
     const int major = atoi(facts.nccl_cuda.c_str());
     const std::string floor = floor_of(major);
     if (driver.empty()) return skip("no driver is loaded (check 3)");

@@ -49,7 +49,7 @@ std::string uuids_of(const Facts &facts, const std::vector<int> &cards)
 
 Finding check_visible_devices(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     if (!facts.is_set("CUDA_VISIBLE_DEVICES")) return ok("CUDA_VISIBLE_DEVICES is not set");
     const std::string value = facts.variable("CUDA_VISIBLE_DEVICES");
     if (facts.visible.problem.empty())
@@ -85,7 +85,7 @@ Finding check_late_variable(const Facts &facts)
 
 Finding check_device_order(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     const std::vector<int> cards = working_gpus(facts);
     if (facts.variable("CUDA_DEVICE_ORDER") == "PCI_BUS_ID")
         return ok("CUDA_DEVICE_ORDER is PCI_BUS_ID");
@@ -100,7 +100,7 @@ Finding check_device_order(const Facts &facts)
 
 Finding check_homogeneous(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     std::vector<int> cards;
     for (const int i : facts.visible.cards)
         if (card(facts, i).kind == YOKE_CARD_GPU) cards.push_back(i);
@@ -119,8 +119,8 @@ Finding check_homogeneous(const Facts &facts)
 Finding check_variables(const Facts &facts)
 {
     Findings all;
-    for (const std::string &problem : facts.config_problems)
-        all.add(kFail, problem, "unset " + problem.substr(0, problem.find(' ')));
+    for (const ConfigProblem &problem : facts.config_problems)
+        all.add(kFail, problem.text, problem.key.empty() ? "" : "unset " + problem.key);
     for (const auto &[name, meant] : facts.misspelt)
         all.add(kWarn, "there is no setting " + name + "; probably " + meant + " is meant",
                 "export " + meant + "=\"$" + name + "\" && unset " + name);
@@ -129,7 +129,7 @@ Finding check_variables(const Facts &facts)
 
 Finding check_all_hidden(const Facts &facts)
 {
-    if (no_working_gpus(facts) != "") return skip(no_working_gpus(facts));
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
     if (!facts.visible.cards.empty())
         return ok(format("%zu of %zu GPUs are visible", facts.visible.cards.size(),
                          working_gpus(facts).size()));

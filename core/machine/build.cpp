@@ -185,37 +185,35 @@ int cuda_version_of(const std::string &text)
     return atoi(text.c_str()) * 1000 + minor * 10;
 }
 
-Objection against_driver(const Root &root, const Machine &machine)
+Rejection reject_driver(const Root &root, const Machine &machine)
 {
     const Build build = build_of(root);
-    const std::string driver = machine.fact("driver");
+    const std::string &driver = machine.driver;
     if (!build.present) {
         if (!driver.empty() && compare_versions(driver, kOldestDriver) < 0)
-            return {format("the driver is %s, and no Yoke serves one below %s: install a newer one",
-                           driver.c_str(), kOldestDriver),
-                    "driver-floor"};
+            return {Reason::kOldDriver,
+                    format("the driver is %s, and no Yoke serves one below %s: install a newer one",
+                           driver.c_str(), kOldestDriver)};
         if (!root.prefix.empty()) return {};  // nobody tells what looked at that machine
-        return {
-            "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install "
-            "Yoke with it",
-            "compute-capability"};
+        return {Reason::kNoModule,
+                "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install "
+                "Yoke with it"};
     }
     const std::string library = driver_library(root);
     if (library.empty())
-        return {
-            "there is no libcuda.so.1, the driver's CUDA library: install it, or in a container "
-            "ask for NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-            "cuda-library"};
+        return {Reason::kNoCudaLibrary,
+                "there is no libcuda.so.1, the driver's CUDA library: install it, or in a "
+                "container ask for NVIDIA_DRIVER_CAPABILITIES=compute,utility"};
     const char *floor = first_driver_of(build.major());
     // A compatibility library takes the driver's place.
     const bool is_old = !driver.empty() && *floor && compare_versions(driver, floor) < 0 &&
                         library.find("/compat") == library.npos;
     if (!is_old) return {};
     return {
+        Reason::kOldDriver,
         format("the driver is %s, and this build's CUDA %d needs %s or newer: install that, or a "
                "Yoke that was built for this one",
-               driver.c_str(), build.major(), floor),
-        "driver-floor"};
+               driver.c_str(), build.major(), floor)};
 }
 
 bool serves(const Root &root, const yoke_card_info &info)
@@ -223,19 +221,19 @@ bool serves(const Root &root, const yoke_card_info &info)
     return info.cc_major > 0 && served(build_of(root), info) != Served::kNo;
 }
 
-Objection against_card(const Root &root, const Machine &machine, const yoke_card_info &info)
+Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_info &info)
 {
     const Build build = build_of(root);
     if (!build.present || info.cc_major < 0) return {};
-    const int driver = cuda_version_of(machine.fact("cuda_driver"));
+    const int driver = machine.cuda_driver;
     const Served by = served(build, info);
     const bool cannot_compile = by == Served::kCompiled && driver > 0 && driver < build.cuda;
     if (by != Served::kNo && !cannot_compile) return {};
-    return {format("its compute capability is %d.%d, and this build has code for %s%s; yoke doctor "
+    return {cannot_compile ? Reason::kCannotCompile : Reason::kNoCode,
+            format("its compute capability is %d.%d, and this build has code for %s%s; yoke doctor "
                    "names the build that serves it",
                    info.cc_major, info.cc_minor, join(build.archs).c_str(),
-                   cannot_compile ? " alone, which this driver is too old to compile for it" : ""),
-            cannot_compile ? "ptx-version" : "compute-capability"};
+                   cannot_compile ? " alone, which this driver is too old to compile for it" : "")};
 }
 
 }  // namespace yoke

@@ -53,13 +53,9 @@ int cuda_version_of(const std::string &text);
 
 // Why this build cannot use cards of a machine, whatever the card; "" for nothing, or where it is not known: of a recorded
 // machine that does not tell its build.
-struct Objection {
-    std::string text;
-    const char *check = "";  // of the doctor's
-};
-Objection against_driver(const Root &root, const Machine &machine);
+Rejection reject_driver(const Root &root, const Machine &machine);
 // The same of one card that the driver serves.
 bool serves(const Root &root, const yoke_card_info &info);
-Objection against_card(const Root &root, const Machine &machine, const yoke_card_info &info);
+Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_info &info);
 
 }  // namespace yoke

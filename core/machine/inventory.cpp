@@ -2,17 +2,14 @@
 
 #include "core/base/config.h"
 #include "core/machine/network.h"
-#include "core/machine/nvml.h"
 #include "core/machine/proc.h"
-#include "core/machine/reasons.h"
 #include "core/machine/sysfs.h"
 #include "core/machine/topology.h"
-#include "core/machine/visibility.h"
+#include "core/machine/vendor.h"
 
 #include <strings.h>
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 namespace yoke {
 
@@ -22,20 +19,6 @@ namespace {
 bool is_equal(std::string_view a, std::string_view b)
 {
     return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-void mark_visible(Machine &machine)
-{
-    const CudaVariables variables = cuda_variables();
-    const Visible visible = visible_cards(machine, variables.visible, variables.order);
-    int32_t number = 0;
-    for (const int each : visible.cards) {
-        Card &card = machine.cards[static_cast<size_t>(each)];
-        // The CUDA module passes over a card that it has no code for, and the next one has its number.
-        if (card.check == "compute-capability" || card.check == "ptx-version") continue;
-        card.info.visible = number++;
-    }
-    if (!visible.problem.empty()) machine.facts["visible_devices"] = visible.problem;
 }
 
 // An instance stands behind the card it is a part of.
@@ -52,80 +35,37 @@ void number_cards(Machine &machine)
     }
 }
 
-// A daemon that listens serves every card of its machine that a client asks for.
-void mark_mps(const Root &root, Machine &machine)
-{
-    const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    const std::string folder = given && *given ? given : "/tmp/nvidia-mps";
-    const int64_t pid = root.folder(folder).number("nvidia-cuda-mps-control.pid");
-    if (pid <= 0 || !root.has("/proc/" + std::to_string(pid))) return;
-    for (Card &card : machine.cards)
-        if (std::string_view(card.info.driver) == "nvidia") card.info.mps = 1;
-}
-
 // What stands on no bus, and what the bus lost.
 void add_cards(const Root &root, Machine &machine)
 {
-    add_vanished_cards(root, machine);
+    for (const Vendor *each : vendors()) each->add_vanished_cards(root, machine);
     std::sort(machine.cards.begin(), machine.cards.end(), [](const Card &a, const Card &b) {
         return std::string_view(a.info.pci) < std::string_view(b.info.pci);
     });
-    add_integrated_card(root, machine);
-}
-
-// In a container the bus shows all cards of the host. Those of the container are the ones that NVML tells of; where it is
-// silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
-void mark_granted(const Root &root, Machine &machine)
-{
-    if (machine.fact("container").empty()) return;
-    const bool told = !machine.fact("nvml").empty() && machine.fact("nvml_problem").empty();
-    const auto has_file = [&](const Card &card) {
-        return card.info.minor >= 0 && root.has("/dev/nvidia" + std::to_string(card.info.minor));
-    };
-    bool is_filtered = false, any_file = false;
-    for (const Card &card : machine.cards) {
-        if (std::string_view(card.info.driver) != "nvidia") continue;
-        is_filtered |= card.info.minor < 0;
-        any_file |= has_file(card);
-    }
-    for (Card &card : machine.cards) {
-        const yoke_card_info &info = card.info;
-        if (std::string_view(info.driver) != "nvidia" || info.kind == YOKE_CARD_MIG) continue;
-        if (told)
-            card.granted =
-                info.nvml_index >= 0 || info.asleep == 1 || info.present == 0 || *info.reason;
-        else if (is_filtered)
-            card.granted = info.minor >= 0;
-        else if (any_file)
-            card.granted = has_file(card);
-    }
+    for (const Vendor *each : vendors()) each->add_integrated_cards(root, machine);
 }
 
 void finish(const Root &root, Machine &machine)
 {
-    for (Card &card : machine.cards)
-        if (!card.info.uuid[0]) read_module_card(root, card);
-    mark_granted(root, machine);
+    for (const Vendor *each : vendors()) each->complete_cards(root, machine);
     read_processes(root, machine);
-    mark_mps(root, machine);
     number_cards(machine);
-    explain_cards(root, machine);
-    mark_visible(machine);
+    reject_cards(root, machine);
+    for (const Vendor *each : vendors()) each->number_devices(machine);
 }
 
 Machine look(const Root &root, const std::string &only)
 {
     Machine machine;
-    read_driver(root, machine);
+    for (const Vendor *each : vendors()) each->read_driver(root, machine);
     machine.cards = read_pci_cards(root, only);
     if (only.empty()) {
         read_place(root, machine);
         add_cards(root, machine);
     }
     read_enclosures(root, machine.cards);
-    if (const std::string docks = unauthorized_docks(root); !docks.empty())
-        machine.facts["docks"] = docks;
-    ask_nvml(root, machine, only.empty());
+    machine.docks = unauthorized_docks(root);
+    for (const Vendor *each : vendors()) each->ask_driver(root, machine, only.empty());
     finish(root, machine);
     if (!only.empty()) return machine;
     machine.networks = read_networks(root);
@@ -186,10 +126,10 @@ Card unknown_card()
     return card;
 }
 
-void speak_against(Card &card, std::string_view reason, std::string_view check)
+void reject(Card &card, const Rejection &rejection)
 {
-    put(card.info.reason, reason);
-    card.check = reason.empty() ? "" : check;
+    card.rejected = rejection.reason;
+    put(card.info.reason, rejection.text);
 }
 
 std::string_view bare_uuid(std::string_view uuid)

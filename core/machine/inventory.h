@@ -7,6 +7,8 @@
 #pragma once
 
 #include "core/base/refcount.h"
+#include "core/machine/nvml_failure.h"
+#include "core/machine/rejection.h"
 #include "yoke/inventory.h"
 
 #include <array>
@@ -26,8 +28,8 @@ struct Card {
     int32_t gpu_instance = -1, compute_instance = -1;
     // Whether this process may have it: in a container cards of the host show on the bus that are not the container's.
     bool granted = true;
-    // The doctor's check that looks into info.reason, "driver-bound"; "" without a reason.
-    std::string check;
+    // Why it cannot be used; info.reason is its text.
+    Reason rejected = Reason::kNone;
 };
 
 struct NetworkCard {
@@ -35,22 +37,39 @@ struct NetworkCard {
     std::vector<std::string> bridges;
 };
 
+// A dock that the system has not let in: what is behind it is on no bus.
+struct UnauthorizedDock {
+    std::string name, uuid;  // uuid: "" where it tells none
+};
+
+enum class DriverFlavor : uint8_t { kUnknown, kOpen, kProprietary };
+
+// The driver's management library.
+struct Nvml {
+    std::string version, path;  // "" for what is not known
+    NvmlFailure failure;
+
+    bool answered() const { return !version.empty() && !failure; }
+};
+
+// What is not known is "", 0 or empty; facts.h puts it in words.
 struct Machine {
     std::vector<Card> cards;
     std::vector<NetworkCard> networks;
     std::vector<yoke_card_link> links;  // row-major, cards.size() squared
-    std::string nvml_check;             // the doctor's check that looks into the fact nvml_problem
-    std::map<std::string, std::string>
-        facts;  // the keys of yoke_inventory_fact; a key that is absent has no text
+
+    std::string driver;  // the version of the loaded kernel module
+    DriverFlavor driver_flavor = DriverFlavor::kUnknown;
+    Nvml nvml;
+    int cuda_driver = 0;          // the newest CUDA that the driver serves, 13000
+    std::string visible_problem;  // what cut CUDA_VISIBLE_DEVICES off, in words
+    std::vector<UnauthorizedDock> docks;
+    std::string container;        // its engine, "docker"
+    std::string virtual_machine;  // its maker, "wsl"
 
     const yoke_card_link &link(int a, int b) const
     {
         return links[static_cast<size_t>(a) * cards.size() + static_cast<size_t>(b)];
-    }
-    std::string fact(const std::string &key) const
-    {
-        const auto found = facts.find(key);
-        return found == facts.end() ? "" : found->second;
     }
 };
 
@@ -66,8 +85,8 @@ Machine look_at_card(const std::string &address);
 // The matrix as `nvidia-smi topo -m` prints it.
 std::string topology_text(const Machine &machine);
 
-// Says why a card cannot be used, and which of the doctor's checks (core/doctor/checks.def) looks into that.
-void speak_against(Card &card, std::string_view reason, std::string_view check);
+// Says why a card cannot be used, or with an empty rejection that it can.
+void reject(Card &card, const Rejection &rejection);
 
 // A UUID without "GPU-" or "MIG-": some sources write the first one for instances too, and users leave it out.
 std::string_view bare_uuid(std::string_view uuid);
@@ -94,6 +113,7 @@ void put(char (&field)[size], std::string_view text)
 struct yoke_inventory final : yoke::RefCounted {
     yoke::Machine machine;
     std::string topology;
+    std::map<std::string, std::string> facts;  // in words, by their keys
 
 protected:
     void destroy() noexcept override { delete this; }

@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/machine/nvidia.h"
 #include "core/machine/nvml_session.h"
 
 #include <dlfcn.h>
@@ -26,19 +27,13 @@ using Seconds = std::chrono::duration<double>;
 // A whole snapshot may take so many deadlines: without the persistence daemon the driver starts each card for it.
 constexpr int kDeadlinesOfAll = 12;
 
-// Why the library is not asked any more.
-struct Hang {
-    std::string text;  // which call
-    std::string card;  // for which address, "" for the library itself
-};
-
 // One at a time: NVML's own locks have had faults. A forked child gets a gate of its own, because the thread
 // that holds the parent's may not exist there.
 struct Gate {
     explicit Gate(pid_t owner) : process(owner) {}
     const pid_t process;
     std::mutex mutex;
-    std::atomic<const Hang *> hang{nullptr};
+    std::atomic<const NvmlFailure *> hang{nullptr};  // why it is not asked any more
     std::atomic<bool> in_use{false};  // a fork now copies a library in the midst of its work
     bool inherited_in_use = false;
 };
@@ -113,19 +108,26 @@ bool is_no_file(const std::string &path)
     return is_path && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-// "" or why there is no library.
-std::string load(Session &session, const std::vector<std::string> &paths)
+NvmlFailure failure(NvmlFailure::Kind kind, std::string detail)
+{
+    NvmlFailure made;
+    made.kind = kind;
+    made.detail = std::move(detail);
+    return made;
+}
+
+// Why there is no library, if there is none.
+NvmlFailure load(Session &session, const std::vector<std::string> &paths)
 {
     if (const Loaded *known = loaded.load()) {
         session.api = known->api;
-        session.machine.facts["nvml_path"] = known->path;
-        return "";
+        session.machine.nvml.path = known->path;
+        return {};
     }
-    if (paths.empty())
-        return "another root is looked at (YOKE_SYSROOT), and YOKE_NVML_PATH names no library";
+    if (paths.empty()) return failure(NvmlFailure::Kind::kOtherRoot, "");
     std::string problem;
     for (const std::string &path : paths) {
-        if (is_no_file(path)) return path + " is no management library: it is no regular file";
+        if (is_no_file(path)) return failure(NvmlFailure::Kind::kNoFile, path);
         session.begin("dlopen of the management library");
         const Library library = Library::open(path);
         session.end();
@@ -133,64 +135,17 @@ std::string load(Session &session, const std::vector<std::string> &paths)
         if (!library.loaded()) continue;
         auto made = std::make_unique<Loaded>();
         bind(library, made->api);
-        if (!made->api.init.call) return path + " is no management library: it has no nvmlInit";
+        if (!made->api.init.call) return failure(NvmlFailure::Kind::kNoInit, path);
         made->path = file_of(made->api, path);
         session.api = made->api;
-        session.machine.facts["nvml_path"] = made->path;
+        session.machine.nvml.path = made->path;
         loaded.store(made.release());
-        return "";
+        return {};
     }
-    return problem +
-           "; it comes with the NVIDIA driver (in a container: NVIDIA_DRIVER_CAPABILITIES with "
-           "'utility')";
+    return failure(NvmlFailure::Kind::kNoLibrary, problem);
 }
 
 // ---- The worker -----------------------------------------------------------------------------------------------------
-
-std::string explain_start(const Session &session, int code)
-{
-    const std::string text = "NVML does not start: " + nvml::describe(code);
-    const std::string module = session.machine.fact("driver"),
-                      library = session.machine.fact("nvml");
-    switch (code) {
-        case nvml::kDriverNotLoaded:
-            return text + "; modprobe nvidia, or install the NVIDIA driver";
-        case nvml::kVersionMismatch:
-            return text +
-                   format(
-                       " (kernel module %s, library %s); restart the machine, or unload and load "
-                       "the module",
-                       module.empty() ? "unknown" : module.c_str(),
-                       library.empty() ? "unknown" : library.c_str());
-        case nvml::kNoPermission:
-            return text + "; give this user access to /dev/nvidiactl and /dev/nvidia*";
-        case nvml::kOperatingSystem:
-            return text +
-                   "; in a container, make it anew (its devices were taken away), or use CDI";
-        case nvml::kLost:
-            return text + "; restart the machine, and see dmesg for Xid 79";
-        default:
-            return text + "; see dmesg | grep -i nvrm";
-    }
-}
-
-const char *check_of_start(int code)
-{
-    switch (code) {
-        case nvml::kDriverNotLoaded:
-            return "module-loaded";
-        case nvml::kVersionMismatch:
-            return "driver-library-match";
-        case nvml::kNoPermission:
-            return "device-nodes";
-        case nvml::kOperatingSystem:
-            return "container-devices";
-        case nvml::kLost:
-            return "card-lost";
-        default:
-            return "xid";
-    }
-}
 
 int start(Session &session)
 {
@@ -202,13 +157,12 @@ int start(Session &session)
 void ask_versions(Session &session)
 {
     char text[nvml::kVersionSize] = "";
-    std::map<std::string, std::string> &facts = session.machine.facts;
     if (session.call(session.api.driver_version, text, nvml::kVersionSize) == nvml::kSuccess &&
-        session.machine.fact("driver").empty())
-        facts["driver"] = text;
+        session.machine.driver.empty())
+        session.machine.driver = text;
     int cuda = 0;
     if (session.call(session.api.cuda_version, &cuda) == nvml::kSuccess && cuda > 0)
-        facts["cuda_driver"] = format("%d.%d", cuda / 1000, cuda % 1000 / 10);
+        session.machine.cuda_driver = cuda / 10 * 10;
 }
 
 void ask_all(Session &session)
@@ -232,29 +186,29 @@ void ask_all(Session &session)
 void note_version(Session &session)
 {
     char version[nvml::kVersionSize] = "";
-    std::string &fact = session.machine.facts["nvml"];
+    Nvml &known = session.machine.nvml;
     if (session.call(session.api.nvml_version, version, nvml::kVersionSize) == nvml::kSuccess)
-        fact = version;
-    const std::string file = session.machine.fact("nvml_path");
+        known.version = version;
+    const std::string &file = known.path;
     const size_t suffix = file.rfind(".so.");
-    if (fact.empty() && suffix != std::string::npos &&
+    if (known.version.empty() && suffix != std::string::npos &&
         file.find('.', suffix + 4) != std::string::npos)
-        fact = file.substr(suffix + 4);
+        known.version = file.substr(suffix + 4);
 }
 
 void work(Session &session, Gate &gate, const std::vector<std::string> &paths)
 {
-    std::string &problem = session.machine.facts["nvml_problem"];
-    problem = load(session, paths);
-    if (!problem.empty()) return;
+    NvmlFailure &failure = session.machine.nvml.failure;
+    failure = load(session, paths);
+    if (failure) return;
     if (gate.inherited_in_use) session.call(session.api.shutdown);
     gate.inherited_in_use = false;
     const int code = start(session);
     note_version(session);
     if (code != nvml::kSuccess) {
         if (code == nvml::kGpuNotFound) return;
-        problem = explain_start(session, code);
-        session.machine.nvml_check = check_of_start(code);
+        failure.kind = NvmlFailure::Kind::kNotStarted;
+        failure.code = code;
         return;
     }
     ask_versions(session);
@@ -272,7 +226,7 @@ void run_worker(const std::shared_ptr<Session> &session, Gate &gate,
     } catch (const nvml::Abandoned &) {
         return;
     } catch (const std::exception &error) {
-        session->machine.facts["nvml_problem"] = error.what();
+        session->machine.nvml.failure = failure(NvmlFailure::Kind::kRaised, error.what());
     }
     session->finished = true;
     session->changed.notify_all();
@@ -293,8 +247,7 @@ std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
         return worker;
     } catch (const std::exception &error) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        session->machine.facts["nvml_problem"] = format(
-            "no thread could be started to ask NVML: %s; see ulimit -u and pids.max", error.what());
+        session->machine.nvml.failure = failure(NvmlFailure::Kind::kNoThread, error.what());
         session->finished = true;
         return {};
     }
@@ -307,7 +260,7 @@ double deadline()
 }
 
 // Waits for the worker; nullptr when it came back, else what it hangs in.
-const Hang *watch(Session &session, double limit)
+const NvmlFailure *watch(Session &session, double limit)
 {
     std::unique_lock lock(session.mutex);
     const auto span = std::chrono::duration_cast<Session::Clock::duration>(Seconds(limit));
@@ -320,13 +273,12 @@ const Hang *watch(Session &session, double limit)
         const bool late = session.call_name && now >= session.call_start + span;
         if (session.finished || (!late && now < last)) continue;
         session.abandoned = true;
-        const std::string what = session.call_name ? session.call_name : "the management library";
-        const std::string card = session.call_card.empty() ? "" : " for " + session.call_card;
-        return new Hang{
-            format("%s%s did not answer within %g s: the driver hangs; look for tasks in "
-                   "state D and for Xid in dmesg, and restart the machine",
-                   what.c_str(), card.c_str(), late ? limit : limit * kDeadlinesOfAll),
-            session.call_card};
+        auto hang = std::make_unique<NvmlFailure>();
+        hang->kind = NvmlFailure::Kind::kHung;
+        hang->call = session.call_name ? session.call_name : "";
+        hang->card = session.call_card;
+        hang->seconds = late ? limit : limit * kDeadlinesOfAll;
+        return hang.release();
     }
     return nullptr;
 }
@@ -335,20 +287,20 @@ const Hang *watch(Session &session, double limit)
 bool is_unanswered(const Card &card)
 {
     const yoke_card_info &info = card.info;
-    const std::string_view driver = info.driver;
-    return std::string_view(info.vendor) == "nvidia" && info.kind != YOKE_CARD_INTEGRATED &&
-           info.present != 0 && info.nvml_index < 0 && (driver == "nvidia" || driver.empty());
+    return is_nvidia(info) && info.kind != YOKE_CARD_INTEGRATED && info.present != 0 &&
+           info.nvml_index < 0 && may_be_held_by_nvidia(info);
 }
 
-void note_hang(Machine &machine, const Hang &hang, const char *since)
+void note_hang(Machine &machine, const NvmlFailure &hang, bool is_earlier)
 {
-    machine.facts["nvml_problem"] = hang.text + since;
-    machine.nvml_check = "driver-answers";
+    const std::string text = text_of(hang, machine);
+    machine.nvml.failure = hang;
+    machine.nvml.failure.is_earlier = is_earlier;
     for (Card &card : machine.cards) {
         if (!hang.card.empty() && hang.card == card.info.pci)
-            speak_against(card, "the driver hangs on this card: " + hang.text, "driver-answers");
+            reject(card, {Reason::kHangs, "the driver hangs on this card: " + text});
         if (hang.card.empty() && is_unanswered(card))
-            speak_against(card, "the driver does not answer: " + hang.text, "driver-answers");
+            reject(card, {Reason::kHangs, "the driver does not answer: " + text});
     }
 }
 
@@ -360,8 +312,8 @@ void ask_nvml(const Root &root, Machine &machine, bool links)
     const std::vector<std::string> paths = candidate_paths(root);
     Gate &mine = gate();
     const std::lock_guard lock(mine.mutex);
-    if (const Hang *hang = mine.hang.load()) {
-        note_hang(machine, *hang, "; NVML is not asked again by this process");
+    if (const NvmlFailure *hang = mine.hang.load()) {
+        note_hang(machine, *hang, true);
         return;
     }
     auto session = std::make_shared<Session>();
@@ -370,7 +322,7 @@ void ask_nvml(const Root &root, Machine &machine, bool links)
     session->links = links;
     mine.in_use.store(true);
     std::thread worker = start_worker(session, mine, paths);
-    const Hang *hang = watch(*session, limit);
+    const NvmlFailure *hang = watch(*session, limit);
     if (!hang) {
         if (worker.joinable()) worker.join();
         mine.in_use.store(false);
@@ -382,7 +334,7 @@ void ask_nvml(const Root &root, Machine &machine, bool links)
     // The session is the worker's to the end, should its call ever return.
     const std::lock_guard session_lock(session->mutex);
     machine = session->machine;
-    note_hang(machine, *hang, "");
+    note_hang(machine, *hang, false);
 }
 
 }  // namespace yoke

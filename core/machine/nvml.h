@@ -17,7 +17,7 @@ namespace yoke {
 constexpr double kNvmlDeadline = 5;
 
 // Fills in what NVML knows of the machine's cards, adds MIG instances behind them and cards that only NVML shows, and the
-// links between them. Facts: "nvml", "nvml_path", "nvml_problem", "cuda_driver". Never raises for what is wrong with the library.
+// links between them; and Machine::nvml and Machine::cuda_driver. Never raises for what is wrong with the library.
 // With `links` false (one card is looked at) no pairs are asked for.
 void ask_nvml(const Root &root, Machine &machine, bool links);
 

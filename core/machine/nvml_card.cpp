@@ -1,4 +1,5 @@
 // What NVML tells of one card. Each question may go unanswered (code 3): its field then stays unknown.
+#include "core/machine/nvidia.h"
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
@@ -56,8 +57,7 @@ int32_t number_by_place(const Session &session, size_t card)
     for (size_t i = 0; i < card; ++i) {
         const yoke_card_info &other = session.machine.cards[i].info;
         const bool counts = session.known[i].handle || other.asleep == 1;
-        number +=
-            counts && other.kind != YOKE_CARD_MIG && std::string_view(other.vendor) == "nvidia";
+        number += counts && other.kind != YOKE_CARD_MIG && is_nvidia(other);
     }
     return number;
 }
@@ -259,11 +259,11 @@ void ask_card(Session &session, size_t card)
     ask_nvlinks(asker);
     ask_processes(asker);
     if (asker.needs_reset())
-        speak_against(asker.card(),
-                      format("the driver asks for a reset of the card: stop its programs, then "
-                             "nvidia-smi --gpu-reset -i %s; where that fails, restart the machine",
-                             asker.info().uuid),
-                      "xid");
+        reject(asker.card(),
+               {Reason::kNeedsReset,
+                format("the driver asks for a reset of the card: stop its programs, then "
+                       "nvidia-smi --gpu-reset -i %s; where that fails, restart the machine",
+                       asker.info().uuid)});
 }
 
 }  // namespace yoke::nvml

@@ -2,6 +2,7 @@
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
+#include "core/machine/nvidia.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>
@@ -13,11 +14,9 @@ namespace {
 
 bool is_candidate(const Card &card)
 {
-    const std::string_view driver = card.info.driver;
     // Taking the handle of a card that sleeps would wake it.
-    return card.info.pci[0] && std::string_view(card.info.vendor) == "nvidia" &&
-           card.info.kind == YOKE_CARD_GPU && card.info.present == 1 && card.info.asleep != 1 &&
-           (driver == "nvidia" || driver.empty());
+    return card.info.pci[0] && is_nvidia(card.info) && card.info.kind == YOKE_CARD_GPU &&
+           card.info.present == 1 && card.info.asleep != 1 && may_be_held_by_nvidia(card.info);
 }
 
 // What a refused handle says of the card.
@@ -27,20 +26,17 @@ void note_refusal(Card &card, int code)
     if (code == kLost || code == kGpuNotFound)
         info.present = 0;
     else if (code == kNoPermission)
-        speak_against(card,
+        reject(card, {Reason::kClosedFile,
                       "this user may not use the card: the files /dev/nvidia* are closed to it "
-                      "(chmod or a udev rule, or the group that owns them)",
-                      "device-nodes");
+                      "(chmod or a udev rule, or the group that owns them)"});
     else if (code == kNotFound)
-        speak_against(card,
+        reject(card, {Reason::kNotShown,
                       "the driver does not show this card to this process; in a container, start "
-                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all",
-                      "container-gpus");
+                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all"});
     else if (code != kNoFunction)
-        speak_against(card,
+        reject(card, {Reason::kCannotOpen,
                       format("the driver cannot open the card: %s; see dmesg | grep -i nvrm",
-                             describe(code).c_str()),
-                      "xid");
+                             describe(code).c_str())});
 }
 
 // Returns how many of the library's cards that accounts for; -1 where it cannot be asked by address.
@@ -89,8 +85,7 @@ size_t place_for(Session &session, const std::string &address)
     Card card = unknown_card();
     card.info.kind = YOKE_CARD_GPU;
     put(card.info.pci, address);
-    put(card.info.vendor, "nvidia");
-    put(card.info.driver, "nvidia");
+    put_nvidia(card.info);
     const auto place = std::find_if(cards.begin(), cards.end(), [&](const Card &other) {
         return std::string_view(other.info.pci) > address;
     });
@@ -130,38 +125,6 @@ std::string address_of(const PciInfo &info)
     const std::string address = pci_address(std::string(info.address, strnlen(info.address, 32)));
     if (!address.empty()) return address;
     return pci_address(std::string(info.address_short, strnlen(info.address_short, 16)));
-}
-
-std::string describe(int code)
-{
-    constexpr struct {
-        int code;
-        const char *text;
-    } kCodes[] = {
-        {1, "the library is not started"},
-        {2, "an argument is refused"},
-        {3, "not supported"},
-        {4, "no permission"},
-        {6, "not found"},
-        {8, "the card's power cables are not connected"},
-        {9, "the driver is not loaded"},
-        {10, "the driver ran into a timeout"},
-        {11, "the kernel found a fault with the card's interrupts"},
-        {12, "a library of the driver is missing"},
-        {14, "the card's configuration store is damaged"},
-        {15, "the card has fallen off the bus"},
-        {16, "the card needs a reset"},
-        {17, "the operating system refused a call"},
-        {18, "kernel module and driver library have different versions"},
-        {19, "the card is in use"},
-        {20, "out of memory"},
-        {25, "a struct's version is refused"},
-        {28, "no GPU was found"},
-        {999, "an error of the driver's own"},
-    };
-    for (const auto &known : kCodes)
-        if (known.code == code) return format("%s (code %d)", known.text, code);
-    return format("code %d", code);
 }
 
 }  // namespace yoke::nvml

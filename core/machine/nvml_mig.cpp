@@ -37,7 +37,7 @@ struct ProcessCalls {
 bool has_wide_entries(const Machine &machine)
 {
     int major = 0, minor = 0;
-    return sscanf(machine.fact("driver").c_str(), "%d.%d", &major, &minor) == 2 && major == 535 &&
+    return sscanf(machine.driver.c_str(), "%d.%d", &major, &minor) == 2 && major == 535 &&
            minor >= 43 && minor < 98;
 }
 

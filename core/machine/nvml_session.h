@@ -139,9 +139,6 @@ void ask_multiprocessors(Asker &asker);
 // Asks how the cards are joined (nvml_links.cpp); fills machine.links.
 void ask_links(Session &session);
 
-// A code in words: "the driver is not loaded (9)".
-std::string describe(int code);
-
 // The address in `info` as sysfs writes it.
 std::string address_of(const PciInfo &info);
 

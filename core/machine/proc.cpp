@@ -1,6 +1,7 @@
 #include "core/machine/proc.h"
 
 #include "core/base/error.h"
+#include "core/machine/nvidia.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>
@@ -155,17 +156,16 @@ void read_driver(const Root &root, Machine &machine)
     std::string version = version_in(line);
     if (version.empty()) version = root.text("/sys/module/nvidia/version", 64);
     if (version.empty()) return;
-    machine.facts["driver"] = version;
+    machine.driver = version;
     if (line.empty()) return;
     const bool open = line.find("Open Kernel Module") != std::string::npos;
-    machine.facts["driver_flavor"] = open ? "open" : "proprietary";
+    machine.driver_flavor = open ? DriverFlavor::kOpen : DriverFlavor::kProprietary;
 }
 
 void read_place(const Root &root, Machine &machine)
 {
-    const std::string engine = engine_of(root), hypervisor = hypervisor_of(root);
-    if (!engine.empty()) machine.facts["container"] = engine;
-    if (!hypervisor.empty()) machine.facts["virtual_machine"] = hypervisor;
+    machine.container = engine_of(root);
+    machine.virtual_machine = hypervisor_of(root);
 }
 
 void read_module_card(const Root &root, Card &card)
@@ -193,8 +193,7 @@ void add_vanished_cards(const Root &root, Machine &machine)
         card.info.kind = YOKE_CARD_GPU;
         card.info.present = 0;
         put(card.info.pci, address);
-        put(card.info.vendor, "nvidia");
-        put(card.info.driver, "nvidia");
+        put_nvidia(card.info);
         read_module_card(root, card);
         machine.cards.push_back(card);
     }
@@ -227,7 +226,7 @@ void add_integrated_card(const Root &root, Machine &machine)
     info.present = 1;
     info.is_egpu = 0;
     put(info.name, model);
-    put(info.vendor, "nvidia");
+    put_nvidia(info, false);
     put(info.driver, root.has("/sys/module/nvgpu") ? "nvgpu" : "");
     const std::string chip = root.text("/proc/device-tree/compatible", 256);
     constexpr struct {

@@ -8,10 +8,10 @@
 
 namespace yoke {
 
-// Facts of the loaded kernel module: "driver", "driver_flavor".
+// Of the loaded kernel module: its version and flavor.
 void read_driver(const Root &root, Machine &machine);
 
-// Facts of the place: "container", "virtual_machine"; absent where there is none.
+// Of the place: the container's engine and the virtual machine's maker.
 void read_place(const Root &root, Machine &machine);
 
 // What the kernel module keeps of a card that NVML did not tell of: name, UUID, minor number. Wakes no card.

@@ -1,6 +1,7 @@
 #include "core/machine/sysfs.h"
 
 #include "core/base/error.h"
+#include "core/machine/vendor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,6 @@
 namespace yoke {
 
 namespace {
-
-constexpr int64_t kNvidia = 0x10de, kAmd = 0x1002, kIntel = 0x8086;
 
 // Display controllers, and accelerators without one (class 0x12).
 bool is_card(int64_t device_class)
@@ -49,46 +48,25 @@ void read_link(const Folder &device, yoke_card_info &info)
     if (info.link_width_max <= 0 || info.link_width_max > 64) info.link_width_max = -1;
 }
 
-// What the drivers of other makers tell of a card, so that it is at least shown.
-void read_other(const Folder &device, yoke_card_info &info)
+void name_card(yoke_card_info &info, const Vendor *vendor, int64_t vendor_id, int64_t id)
 {
-    const std::string product = device.text("product_name", sizeof info.name);
-    if (!product.empty()) put(info.name, product);
-    const int64_t total = device.number("mem_info_vram_total");
-    const int64_t used = device.number("mem_info_vram_used");
-    if (total <= 0) return;
-    info.memory_total = total;
-    // A processor's own graphics have a window of the processor's memory; no card is that small.
-    constexpr int64_t kLeastOfACard = int64_t{1} << 30;
-    if (std::string_view(info.vendor) == "amd" && total < kLeastOfACard)
-        info.kind = YOKE_CARD_INTEGRATED;
-    if (used < 0) return;
-    info.memory_used = used;
-    info.memory_free = total - used;
-}
-
-void name_card(yoke_card_info &info, int64_t vendor, int64_t id)
-{
-    const char *maker = vendor == kNvidia  ? "NVIDIA"
-                        : vendor == kAmd   ? "AMD"
-                        : vendor == kIntel ? "Intel"
-                                           : "PCI";
-    put(info.name,
-        format("%s %04x:%04x", maker, static_cast<unsigned>(vendor), static_cast<unsigned>(id)));
+    put(info.name, format("%s %04x:%04x", vendor ? vendor->brand() : "PCI",
+                          static_cast<unsigned>(vendor_id), static_cast<unsigned>(id)));
 }
 
 Card read_card(const Folder &bus, const std::string &address, const Folder &device)
 {
     Card card = unknown_card();
     yoke_card_info &info = card.info;
-    const int64_t vendor = device.number("vendor", 0), id = device.number("device", 0);
-    info.pci_id = static_cast<int32_t>((vendor & 0xffff) << 16 | (id & 0xffff));
-    info.kind = vendor == kIntel && address.rfind("0000:00:", 0) == 0 ? YOKE_CARD_INTEGRATED
-                                                                      : YOKE_CARD_GPU;
+    const int64_t vendor_id = device.number("vendor", 0), id = device.number("device", 0);
+    const Vendor *vendor = find_vendor(vendor_id);
+    info.pci_id = static_cast<int32_t>((vendor_id & 0xffff) << 16 | (id & 0xffff));
+    info.kind = YOKE_CARD_GPU;
     put(info.pci, address);
-    put(info.vendor, vendor_name(vendor));
+    put(info.vendor, vendor_name(vendor_id));
+    if (vendor) vendor->place_card(info);
     put(info.driver, base_name(device.link("driver")));
-    name_card(info, vendor, id);
+    name_card(info, vendor, vendor_id, id);
     info.present = 1;
     info.numa_node = static_cast<int32_t>(device.number("numa_node"));
     const std::string power = device.text("power/runtime_status", 64);
@@ -98,7 +76,7 @@ Card read_card(const Folder &bus, const std::string &address, const Folder &devi
     if (info.asleep == 1) return card;
     read_link(device, info);
     info.display = read_display(device);
-    if (vendor != kNvidia) read_other(device, info);
+    if (vendor) vendor->read_card(device, info);
     return card;
 }
 
@@ -220,26 +198,20 @@ void read_enclosures(const Root &root, std::vector<Card> &cards)
     }
 }
 
-std::string unauthorized_docks(const Root &root)
+std::vector<UnauthorizedDock> unauthorized_docks(const Root &root)
 {
     const Folder bus = root.folder("/sys/bus/thunderbolt/devices");
-    std::string text;
+    std::vector<UnauthorizedDock> docks;
     for (const std::string &name : bus.names()) {
         unsigned domain = 0, route = 0;
         char rest = 0;
         if (sscanf(name.c_str(), "%u-%x%c", &domain, &route, &rest) != 2 || route == 0) continue;
         const Folder device(bus, name);
         if (device.number("authorized", 1) != 0) continue;
-        const std::string box =
-            trimmed(device.text("vendor_name") + " " + device.text("device_name"));
-        const std::string uuid = device.text("unique_id");
-        text += format(
-            "%sthe dock %s is not authorized, so nothing in it is on the bus: boltctl "
-            "enroll --policy auto %s",
-            text.empty() ? "" : "; ", box.c_str(),
-            uuid.empty() ? "UUID (boltctl list names it)" : uuid.c_str());
+        docks.push_back({trimmed(device.text("vendor_name") + " " + device.text("device_name")),
+                         device.text("unique_id")});
     }
-    return text;
+    return docks;
 }
 
 int32_t pcie_generation(std::string_view speed)
@@ -253,10 +225,8 @@ int32_t pcie_generation(std::string_view speed)
 
 std::string vendor_name(int64_t id)
 {
-    if (id == kNvidia) return "nvidia";
-    if (id == kAmd) return "amd";
-    if (id == kIntel) return "intel";
-    return format("%04x", static_cast<unsigned>(id & 0xffff));
+    const Vendor *vendor = find_vendor(id);
+    return vendor ? vendor->name() : format("%04x", static_cast<unsigned>(id & 0xffff));
 }
 
 }  // namespace yoke

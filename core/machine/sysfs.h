@@ -20,8 +20,8 @@ std::vector<std::string> bridges_of(const std::string &link, const std::string &
 // "0000:65:00.0", from any way in which an address is written (NVML gives eight digits for the domain); "" for no address.
 std::string pci_address(std::string_view text);
 
-// Sentences on docks that the system has not let in, "" for none: what is behind them is on no bus.
-std::string unauthorized_docks(const Root &root);
+// Docks that the system has not let in.
+std::vector<UnauthorizedDock> unauthorized_docks(const Root &root);
 
 // Marks cards behind Thunderbolt, USB4 or a removable slot, and names their enclosures.
 void read_enclosures(const Root &root, std::vector<Card> &cards);

@@ -1,6 +1,7 @@
 #include "core/machine/visibility.h"
 
 #include "core/base/error.h"
+#include "core/machine/nvidia.h"
 
 #include <algorithm>
 #include <cctype>
@@ -17,19 +18,15 @@ namespace {
 bool is_counted(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
-    const std::string_view driver = info.driver;
-    if (std::string_view(info.vendor) != "nvidia" || info.kind == YOKE_CARD_MIG ||
-        info.present == 0)
-        return false;
+    if (!is_nvidia(info) || info.kind == YOKE_CARD_MIG || info.present == 0) return false;
     if (info.kind == YOKE_CARD_INTEGRATED) return true;
     if (info.mig == 1 && info.mig_instances == 0) return false;
     if (info.nvml_index >= 0) return true;
     if (!card.granted) return false;
-    if (!driver.empty() && driver != "nvidia") return false;
-    if (driver.empty() && info.reason[0]) return false;
+    if (!may_be_held_by_nvidia(info)) return false;
+    if (!info.driver[0] && card.rejected != Reason::kNone) return false;
     // NVML shows all that this process may use, but those that sleep are not asked for.
-    const bool told = !machine.fact("nvml").empty() && machine.fact("nvml_problem").empty();
-    return !told || info.asleep == 1;
+    return !machine.nvml.answered() || info.asleep == 1;
 }
 
 // CUDA does not say what its FASTEST_FIRST goes by; compute capability, then multiprocessors times clock, gives its order for
@@ -219,7 +216,7 @@ private:
     {
         const int card = find(entry, false, why);
         const int64_t number = leading_number(entry);
-        if (card >= 0 || number < 0 || machine_.fact("container").empty()) return card;
+        if (card >= 0 || number < 0 || machine_.container.empty()) return card;
         for (const int each : counted_)
             if (machine_.cards[static_cast<size_t>(each)].info.minor == number) return each;
         return -1;

@@ -1,6 +1,7 @@
 #include "core/ops/autocast.h"
 
 #include "core/autograd/node.h"
+#include "core/backend/traits.h"
 #include "core/base/fork.h"
 #include "core/ops/graph.h"
 #include "core/ops/ops.h"
@@ -116,7 +117,7 @@ Ref<Autocast> Autocast::make(bool enabled, yoke_dtype dtype, bool cache_enabled)
 
 yoke_dtype default_autocast_dtype(const Device &device)
 {
-    return std::string_view(device.kind()) == "cuda" ? YOKE_F16 : YOKE_BF16;
+    return traits_of(device.kind()).autocast;
 }
 
 yoke_dtype Autocast::dtype_on(const Device &device) const

@@ -1,4 +1,4 @@
-// The search for the best set of devices: behind selection.h.
+// The search for the best set of devices: behind choice.h.
 #include "core/select/choice.h"
 
 #include <algorithm>

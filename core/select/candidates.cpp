@@ -1,14 +1,18 @@
 #include "core/select/candidates.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/log.h"
+#include "core/device/availability.h"
 #include "core/device/kinds.h"
-#include "core/select/lease.h"
 #include "core/device/room.h"
+#include "core/machine/vendor.h"
 #include "core/machine/visibility.h"
+#include "core/select/lease.h"
 
 #include <unistd.h>
 #include <algorithm>
+#include <optional>
 
 namespace yoke {
 
@@ -23,18 +27,15 @@ bool is_card_of(const Card &card, const Device &device)
            normal_pci(device.info.pci) == normal_pci(info.pci);
 }
 
-// Whether a reason against a card is refuted by its having been opened, which makes no context: one that the bus alone gave
-// for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
+// Whether a card's rejection is refuted by its having been opened, which makes no context: one that the bus alone gave for
+// want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
 bool is_refuted(const Card &card, const Device &device)
 {
     const yoke_card_info &info = card.info;
     if (info.present == 0) return false;
-    // What this build lacks for the card, it would have lacked for opening it.
-    for (const char *check : {"compute-capability", "ptx-version", "driver-floor", "cuda-library"})
-        if (card.check == check) return true;
-    const bool by_bus = info.nvml_index < 0 && std::string_view(info.driver) != "nvidia";
-    const bool by_library = std::string_view(info.reason).rfind("NVML does not start", 0) == 0;
-    return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus || by_library;
+    if (is_refuted_by_opening(card.rejected)) return true;
+    const bool by_bus = info.nvml_index < 0 && !is_held_by_own_driver(info);
+    return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus;
 }
 
 // What nobody has told of a card so far, from its backend.
@@ -50,22 +51,23 @@ void complete(Card &card, Device &device)
     if (info.multiprocessors < 0) info.multiprocessors = told.multiprocessors;
     if (info.memory_total < 0) info.memory_total = static_cast<int64_t>(told.total_memory);
     info.visible = device.index;
-    if (is_refuted(card, device)) info.reason[0] = '\0';
+    if (is_refuted(card, device)) reject(card, {});
 }
 
 // How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if its
-// answer is needed or it is in use anyway. What the backend says in place of an answer speaks against the card.
-void ask_free_memory(Card &card, Seat &seat, Device &device, bool needed)
+// answer is needed or it is in use anyway. What the backend says in place of an answer is a reason to reject the card.
+void ask_free_memory(Card &card, CardState &state, Device &device, bool needed)
 {
     yoke_card_info &info = card.info;
-    if (info.memory_free >= 0 || *info.reason || device.disabled.load()) return;
+    if (info.memory_free >= 0 || card.rejected != Reason::kNone || device.disabled.load()) return;
     if (!needed && !device.memory.load()) return;
     Room room;
     const yoke_status status = room_on(device, &room);
     if (status == YOKE_OK)
         info.memory_free = static_cast<int64_t>(room.free);
     else
-        seat.problem = "it does not tell its memory: " + take_backend_error(status, "mem_info");
+        state.rejection = {Reason::kNoMemoryTold, "it does not tell its memory: " +
+                                                      take_backend_error(status, "mem_info")};
 }
 
 // A card that the inventory did not know of: nothing is known of its links either.
@@ -92,30 +94,33 @@ void add_card(Candidates &all, Device &device)
     card.info.index = static_cast<int32_t>(count);
     card.info.kind = YOKE_CARD_GPU;
     card.info.present = 1;
-    if (std::string_view(device.kind()) == "cuda") put(card.info.vendor, "nvidia");
+    put(card.info.vendor, traits_of(device.kind()).vendor);
     machine.cards.push_back(card);
-    all.situation.seats.emplace_back();
+    all.situation.states.emplace_back();
     all.devices.push_back(nullptr);
 }
 
 // Why CUDA would give a card no number.
-std::string hidden_text(const Machine &machine, const Card &card)
+Rejection hidden(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
     if (!card.granted)
-        return "it is the host's and was not given to this container; NVIDIA_VISIBLE_DEVICES or "
-               "--gpus of its start decides";
-    const std::string why = machine.fact("visible_devices");
+        return {Reason::kHostsCard,
+                "it is the host's and was not given to this container; NVIDIA_VISIBLE_DEVICES or "
+                "--gpus of its start decides"};
+    const std::string &why = machine.visible_problem;
     const bool shows_instance = std::any_of(
         machine.cards.begin(), machine.cards.end(),
         [](const Card &each) { return each.info.kind == YOKE_CARD_MIG && each.info.visible >= 0; });
     if (cuda_variables().visible)
-        return "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why);
+        return {Reason::kHidden, "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why)};
     if (shows_instance)
-        return std::string("CUDA shows a process one MIG instance and nothing beside it, here ") +
-               (info.kind == YOKE_CARD_MIG ? "another one" : "an instance") +
-               (*info.uuid ? format("; CUDA_VISIBLE_DEVICES=%s chooses this one", info.uuid) : "");
-    return "the driver does not show it to this process; run `yoke doctor`";
+        return {Reason::kBesideInstance,
+                std::string("CUDA shows a process one MIG instance and nothing beside it, here ") +
+                    (info.kind == YOKE_CARD_MIG ? "another one" : "an instance") +
+                    (*info.uuid ? format("; CUDA_VISIBLE_DEVICES=%s chooses this one", info.uuid)
+                                : "")};
+    return {Reason::kUnseen, "the driver does not show it to this process; run `yoke doctor`"};
 }
 
 // Whether who looks may still choose, by the variable of a process yet to be started, what CUDA shows it.
@@ -123,86 +128,92 @@ bool is_to_choose(const Spec &spec, bool open)
 {
     const bool any_form = spec.form == Spec::Form::kAuto || spec.form == Spec::Form::kUuid ||
                           spec.form == Spec::Form::kPci;
-    return !open && any_form && !cuda_variables().visible && opened_devices_of("cuda").empty();
+    const std::vector<Device *> opened = opened_devices();
+    return !open && any_form && !cuda_variables().visible &&
+           std::none_of(opened.begin(), opened.end(),
+                        [](const Device *device) { return *traits_of(device->kind()).vendor; });
 }
 
 // Beside an instance CUDA shows a process nothing, so that without the variable most cards of such a machine have no number.
 // Who only looks may have each of them: as the first device of a process that is started with the variable that names it.
-void seat_beside_instances(Candidates &all, bool several)
+void offer_beside_instances(Candidates &all, bool several)
 {
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
         const yoke_card_info &info = card.info;
-        Seat &seat = all.situation.seats[i];
+        CardState &state = all.situation.states[i];
         const bool is_instance = info.kind == YOKE_CARD_MIG;
-        if (std::string_view(info.vendor) != "nvidia" || info.present == 0 || !card.granted ||
-            !*info.uuid || (info.mig == 1 && !is_instance))
+        if (!is_of_served_vendor(info) || info.present == 0 || !card.granted || !*info.uuid ||
+            (info.mig == 1 && !is_instance))
             continue;
         if (several && is_instance) {
-            seat.problem = "a process gets one MIG instance and nothing beside it";
+            state.rejection = {Reason::kBesideInstance,
+                               "a process gets one MIG instance and nothing beside it"};
         } else if (info.visible < 0) {
-            seat.device = "cuda:0";
-            seat.note = hidden_text(all.machine, card);
-            seat.problem.clear();
+            state.device = std::string(kind_serving(info.vendor)) + ":0";
+            state.note = hidden(all.machine, card).text;
+            state.rejection = {};
         }
     }
 }
 
 // Cards without a number.
-void seat_hidden(Candidates &all, const Spec &spec, bool open)
+void reject_hidden(Candidates &all, const Spec &spec, bool open)
 {
     bool shows_instance = false;
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
         shows_instance |= card.info.kind == YOKE_CARD_MIG && card.info.visible >= 0;
-        if (std::string_view(card.info.vendor) != "nvidia" || card.info.visible >= 0) continue;
-        all.situation.seats[i].problem = hidden_text(all.machine, card);
+        if (!is_of_served_vendor(card.info) || card.info.visible >= 0) continue;
+        all.situation.states[i].rejection = hidden(all.machine, card);
     }
-    if (shows_instance && is_to_choose(spec, open)) seat_beside_instances(all, spec.count > 1);
+    if (shows_instance && is_to_choose(spec, open)) offer_beside_instances(all, spec.count > 1);
 }
 
-void seat_cards(Candidates &all)
+void number_cards(Candidates &all)
 {
     const size_t count = all.machine.cards.size();
-    all.situation.seats.resize(count);
+    all.situation.states.resize(count);
     all.devices.resize(count, nullptr);
     for (size_t i = 0; i < count; ++i) {
         const yoke_card_info &info = all.machine.cards[i].info;
-        if (std::string_view(info.vendor) == "nvidia" && info.visible >= 0)
-            all.situation.seats[i].device = "cuda:" + std::to_string(info.visible);
+        if (is_of_served_vendor(info) && info.visible >= 0)
+            all.situation.states[i].device =
+                std::string(kind_serving(info.vendor)) + ":" + std::to_string(info.visible);
     }
 }
 
-// What stands against every card of a kind.
-void bar_kind(Candidates &all, const std::string &kind, const std::string &problem)
+// Every card of a kind that may not be used.
+void reject_kind(Candidates &all, const std::string &kind, const Availability &availability)
 {
     for (size_t i = 0; i < all.devices.size(); ++i) {
-        Seat &seat = all.situation.seats[i];
-        if (!all.devices[i] && kind_of(all.machine.cards[i], seat) == kind) seat.problem = problem;
+        CardState &state = all.situation.states[i];
+        if (!all.devices[i] && kind_of(all.machine.cards[i], state) == kind)
+            state.rejection = {Reason::kKindUnavailable, availability.text()};
     }
-    if (kind != "cuda") return;
-    all.situation.gpu_problem = problem;
+    if (*traits_of(kind).vendor) all.situation.gpu_problem = availability.text();
 }
 
 void join_kind(Candidates &all, const std::string &kind, bool open, bool needs_free)
 {
-    const char *problem = open ? why_unavailable(kind) : known_problem(kind);
-    if (*problem) return bar_kind(all, kind, problem);
+    const Availability availability = open ? Availability::of(kind) : Availability::known(kind);
+    if (!availability) return reject_kind(all, kind, availability);
     const std::vector<Device *> devices = open ? devices_of(kind) : opened_devices_of(kind);
     if (devices.empty()) return;
     detail::join_devices(devices, all);
     for (size_t i = 0; i < all.devices.size(); ++i)
         if (all.devices[i] && all.devices[i]->kind() == kind)
-            ask_free_memory(all.machine.cards[i], all.situation.seats[i], *all.devices[i],
+            ask_free_memory(all.machine.cards[i], all.situation.states[i], *all.devices[i],
                             needs_free);
     // A number that CUDA did not give is no number of a device.
     for (size_t i = 0; i < all.devices.size(); ++i) {
-        Seat &seat = all.situation.seats[i];
+        CardState &state = all.situation.states[i];
         const Card &card = all.machine.cards[i];
-        if (all.devices[i] || kind_of(card, seat) != kind) continue;
+        if (all.devices[i] || kind_of(card, state) != kind) continue;
         if (card.info.visible >= 0)
-            seat.problem = "CUDA does not show it, though nothing hides it; run `yoke doctor`";
-        seat.device.clear();
+            state.rejection = {Reason::kUnseen,
+                               "CUDA does not show it, though nothing hides it; run `yoke doctor`"};
+        state.device.clear();
     }
 }
 
@@ -214,7 +225,7 @@ void look_up_leases(Candidates &all, const Spec &spec)
         if (key.empty()) continue;
         try {
             const int32_t holder = lease_holder(key);
-            all.situation.seats[i].holder = holder == getpid() ? 0 : holder;
+            all.situation.states[i].holder = holder == getpid() ? 0 : holder;
         } catch (const Error &error) {
             if (must) throw;
             log(LogLevel::kDebug, "leases are not looked at: %s", error.what());
@@ -228,50 +239,54 @@ bool serves(const Candidates &all, const std::string &kind)
 {
     for (size_t i = 0; i < all.devices.size(); ++i) {
         const Card &card = all.machine.cards[i];
-        const Seat &seat = all.situation.seats[i];
+        const CardState &state = all.situation.states[i];
         if (all.devices[i] && all.devices[i]->kind() == kind) return true;
-        if (kind_of(card, seat) == kind && !seat.device.empty() && seat.problem.empty() &&
-            !*card.info.reason && card.info.present != 0)
+        if (kind_of(card, state) == kind && !state.device.empty() && !state.rejection &&
+            card.rejected == Reason::kNone && card.info.present != 0)
             return true;
     }
     return false;
 }
 
-// Why a kind that YOKE_PLATFORMS names serves nobody. Of CUDA's cards the inventory tells without opening it.
-std::string why_it_fails(const Candidates &all, const std::string &kind)
+// Why a kind that YOKE_PLATFORMS names serves nobody, if that is known. Of CUDA's cards the inventory tells without
+// opening it.
+std::optional<std::string> why_it_fails(const Candidates &all, const std::string &kind)
 {
-    if (const char *known = known_problem(kind); *known) return known;
-    if (kind != "cuda") return "";
+    if (const Availability known = Availability::known(kind); !known) return known.text();
+    if (!*traits_of(kind).vendor) return std::nullopt;
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
-        const Seat &seat = all.situation.seats[i];
-        if (kind_of(card, seat) == kind && (*card.info.reason || !seat.problem.empty()))
-            return *card.info.reason ? card.info.reason : seat.problem;
+        const CardState &state = all.situation.states[i];
+        if (kind_of(card, state) != kind) continue;
+        if (card.rejected != Reason::kNone) return card.info.reason;
+        if (state.rejection) return state.rejection.text;
     }
     return "this machine shows no GPU for it";
 }
 
 // A platform that the user named must work: nothing else is used in its place, the CPU neither.
-std::string platform_problem(const Candidates &all)
+std::optional<std::string> platform_problem(const Candidates &all)
 {
     const Platforms chosen = platforms();
-    if (!chosen.named) return "";
+    if (!chosen.named) return std::nullopt;
     for (const std::string &kind : chosen.kinds) {
         if (kind == kHostKind || is_disabled(kind) || serves(all, kind)) continue;
-        if (const std::string why = why_it_fails(all, kind); !why.empty())
+        if (const auto why = why_it_fails(all, kind))
             return format("YOKE_PLATFORMS names '%s', which cannot be used: %s", kind.c_str(),
-                          why.c_str());
+                          why->c_str());
     }
-    return "";
+    return std::nullopt;
 }
 
 void look_at_cpu(Candidates &all)
 {
     Situation &situation = all.situation;
-    situation.cpu_problem = why_unavailable(kHostKind);
-    if (situation.cpu_problem.empty()) situation.cpu_problem = platform_problem(all);
+    if (const Availability host = Availability::of(kHostKind); !host)
+        situation.cpu_problem = host.text();
+    else
+        situation.cpu_problem = platform_problem(all);
     situation.cpu_first = platforms().kinds.front() == kHostKind;
-    if (!situation.cpu_problem.empty()) return;
+    if (situation.cpu_problem) return;
     for (Device *cpu : opened_devices_of(kHostKind)) {
         Room room;
         if (room_on(*cpu, &room) != YOKE_OK) continue;
@@ -291,8 +306,8 @@ void detail::join_devices(const std::vector<Device *> &devices, Candidates &all)
             ++i;
         if (i == all.machine.cards.size()) add_card(all, *device);
         complete(all.machine.cards[i], *device);
-        all.situation.seats[i].device = device->name;
-        all.situation.seats[i].problem.clear();  // CUDA shows it, whatever the variables said
+        all.situation.states[i].device = device->name;
+        all.situation.states[i].rejection = {};  // CUDA shows it, whatever the variables said
         all.devices[i] = device;
     }
 }
@@ -301,8 +316,8 @@ Candidates find_candidates(const Spec &spec, bool open)
 {
     Candidates all;
     all.machine = take_inventory();
-    seat_cards(all);
-    seat_hidden(all, spec, open);
+    number_cards(all);
+    reject_hidden(all, spec, open);
     const bool opens = open && spec.kind != kHostKind;
     const bool needs_free = opens && spec.min_free >= 0;
     for (const std::string &kind : known_kinds())
@@ -325,28 +340,32 @@ std::string lease_key(const Device &device)
 
 bool has_usable_gpu(const Candidates &all)
 {
-    return serves(all, "cuda");
+    for (const std::string &kind : known_kinds())
+        if (*traits_of(kind).vendor && serves(all, kind)) return true;
+    return false;
 }
 
 std::string doctor_check(const Machine &machine)
 {
     bool is_there = false, is_sound = false, is_hidden = true;
-    // The first check of a card that NVIDIA's driver holds, and of one that it does not.
-    std::string ours, others;
+    // The first reason against a card that its vendor's driver holds, and against one that it does not.
+    Reason ours = Reason::kNone, others = Reason::kNone;
     for (const Card &card : machine.cards) {
         const yoke_card_info &info = card.info;
-        if (std::string_view(info.vendor) != "nvidia") continue;
+        if (!is_of_served_vendor(info)) continue;
         is_there = true;
-        std::string &first = std::string_view(info.driver) == "nvidia" ? ours : others;
-        if (*info.reason && first.empty()) first = card.check;
-        if (*info.reason) continue;
+        Reason &first = is_held_by_own_driver(info) ? ours : others;
+        if (first == Reason::kNone) first = card.rejected;
+        if (card.rejected != Reason::kNone) continue;
         is_sound = true;
         is_hidden &= info.visible < 0;
     }
     if (!is_there) return "";
     // A card that somebody else holds has no part in what ails those that are the driver's.
-    if (!is_sound && !(ours + others).empty()) return ours.empty() ? others : ours;
-    if (!machine.nvml_check.empty()) return machine.nvml_check;
+    const Reason worst = ours == Reason::kNone ? others : ours;
+    if (!is_sound && *check_of(worst)) return check_of(worst);
+    if (const Reason failed = reason_of(machine.nvml.failure); failed != Reason::kNone)
+        return check_of(failed);
     if (is_hidden && cuda_variables().visible) return "all-hidden";
     return "cuda-library";
 }

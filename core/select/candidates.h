@@ -33,7 +33,7 @@ std::string lease_key_of(std::string_view name);
 // The doctor's check that looks into why no NVIDIA GPU can be used, "driver-bound"; "" where the machine shows none.
 std::string doctor_check(const Machine &machine);
 
-// Whether a card of NVIDIA's can be used, whatever is wished of it.
+// Whether a GPU can be used, whatever a spec asks of it.
 bool has_usable_gpu(const Candidates &all);
 
 namespace detail {

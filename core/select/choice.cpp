@@ -1,6 +1,7 @@
 #include "core/select/choice.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/error.h"
 #include "core/select/constraints.h"
 
@@ -11,65 +12,69 @@ namespace yoke {
 
 namespace {
 
-using detail::Against, detail::capability, detail::check_wishes, detail::kUnusable,
-    detail::lease_text;
 using detail::Contender;
+using detail::Rejections, detail::capability, detail::check_constraints, detail::kUnusable,
+    detail::lease_text;
 
 const yoke_card_info &info_of(const Machine &machine, int card)
 {
     return machine.cards[static_cast<size_t>(card)].info;
 }
 
-// Why a card serves nobody here, whatever the spec; "" for nothing.
-std::string unusable(const Card &card, const Seat &seat)
+// Why a card serves nobody here, whatever the spec.
+Rejection unusable(const Card &card, const CardState &state)
 {
     const yoke_card_info &info = card.info;
-    if (*info.reason) return info.reason;
-    if (info.present == 0) return "it was there and no longer answers; run `yoke doctor`";
-    if (kind_of(card, seat).empty())
-        return "Yoke has no backend for devices of " +
-               (*info.vendor ? std::string(info.vendor) : std::string("an unknown vendor"));
-    if (info.kind == YOKE_CARD_GPU && info.mig == 1 && seat.device.empty())
-        return "it is partitioned: its MIG instances are devices, the card itself is not";
-    if (!seat.problem.empty()) return seat.problem;
-    if (!seat.device.empty()) return "";
-    return "it has no number among CUDA's devices";
+    if (card.rejected != Reason::kNone) return {card.rejected, info.reason};
+    if (info.present == 0)
+        return {Reason::kGone, "it was there and no longer answers; run `yoke doctor`"};
+    if (kind_of(card, state).empty())
+        return {Reason::kNoBackend,
+                "Yoke has no backend for devices of " +
+                    (*info.vendor ? std::string(info.vendor) : std::string("an unknown vendor"))};
+    if (info.kind == YOKE_CARD_GPU && info.mig == 1 && state.device.empty())
+        return {Reason::kPartitioned,
+                "it is partitioned: its MIG instances are devices, the card itself is not"};
+    if (state.rejection) return state.rejection;
+    if (!state.device.empty()) return {};
+    return {Reason::kNoNumber, "it has no number among CUDA's devices"};
 }
 
 // Whether it is a card that the spec means at all.
-void check_identity(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+void check_identity(const Card &card, const CardState &state, const Spec &spec,
+                    Rejections &rejections)
 {
-    if (!detail::is_named(card, seat, spec))
-        against.add("the spec names another device", kUnusable / 2);
-    if (!spec.kind.empty() && kind_of(card, seat) != spec.kind)
-        against.add("it is of kind " + kind_of(card, seat) + ", and the spec wants " + spec.kind,
-                    kUnusable / 2);
+    if (!detail::is_named(card, state, spec))
+        rejections.add("the spec names another device", kUnusable / 2);
+    if (!spec.kind.empty() && kind_of(card, state) != spec.kind)
+        rejections.add(
+            "it is of kind " + kind_of(card, state) + ", and the spec wants " + spec.kind,
+            kUnusable / 2);
     if (!spec.name_holds.empty() &&
         detail::lower_case(card.info.name).find(detail::lower_case(spec.name_holds)) ==
             std::string::npos)
-        against.add("its name does not hold '" + spec.name_holds + "'");
+        rejections.add("its name does not hold '" + spec.name_holds + "'");
 }
 
-Against against_card(const Machine &machine, int index, const Situation &situation,
-                     const Spec &spec)
+Rejections judge_card(const Machine &machine, int index, const Situation &situation,
+                      const Spec &spec)
 {
     const Card &card = machine.cards[static_cast<size_t>(index)];
-    const Seat &seat = situation.seats[static_cast<size_t>(index)];
-    Against wishes;
-    check_identity(card, seat, spec, wishes);
-    check_wishes(card, seat, spec, wishes);
-    const std::string why = unusable(card, seat);
-    if (why.empty()) return wishes;
-    Against against;
+    const CardState &state = situation.states[static_cast<size_t>(index)];
+    Rejections lacking;
+    check_identity(card, state, spec, lacking);
+    check_constraints(card, state, spec, lacking);
+    const Rejection why = unusable(card, state);
+    if (!why) return lacking;
+    Rejections rejections;
     // Who has it alone may end; that helps if the card would do then.
-    const bool is_taken = info_of(machine, index).compute_mode == YOKE_COMPUTE_EXCLUSIVE &&
-                          why == card.info.reason && !seat.device.empty();
-    against.add(why, kUnusable, is_taken && wishes.passing == wishes.count);
-    return against;
+    const bool is_taken = why.reason == Reason::kHeldAlone && !state.device.empty();
+    rejections.add(why.text, kUnusable, is_taken && lacking.passing == lacking.count);
+    return rejections;
 }
 
 // What an accepted card has.
-std::string merits(const Card &card, const Seat &seat)
+std::string merits(const Card &card, const CardState &state)
 {
     const yoke_card_info &info = card.info;
     std::string text = *info.name ? info.name : "a device";
@@ -81,8 +86,8 @@ std::string merits(const Card &card, const Seat &seat)
     if (info.nvlinks_active > 0) text += format(", %d NVLinks", info.nvlinks_active);
     if (info.is_egpu == 1) text += ", external";
     if (info.asleep == 1) text += ", asleep";
-    if (seat.holder) text += ", " + lease_text(seat.holder);
-    if (!seat.note.empty()) text += "; " + seat.note;
+    if (state.holder) text += ", " + lease_text(state.holder);
+    if (!state.note.empty()) text += "; " + state.note;
     return text;
 }
 
@@ -92,7 +97,7 @@ Contender contender(const Machine &machine, const Situation &situation, int card
     const yoke_card_info &info = info_of(machine, card);
     Contender made;
     made.card = card;
-    made.leased = situation.seats[static_cast<size_t>(card)].holder != 0;
+    made.leased = situation.states[static_cast<size_t>(card)].holder != 0;
     made.link = detail::link_rate(info);
     made.free_memory = info.memory_free < 0 ? -1 : info.memory_free / kStep;
     made.load = std::isnan(info.utilization) ? 0 : static_cast<int>(100 * info.utilization + 0.5);
@@ -103,16 +108,16 @@ void judge_cards(const Machine &machine, const Situation &situation, const Spec 
                  Choice &choice, std::vector<Contender> &fitting)
 {
     for (int i = 0; i < static_cast<int>(machine.cards.size()); ++i) {
-        const Seat &seat = situation.seats[static_cast<size_t>(i)];
-        const Against against = against_card(machine, i, situation, spec);
+        const CardState &state = situation.states[static_cast<size_t>(i)];
+        const Rejections rejections = judge_card(machine, i, situation, spec);
         Verdict verdict;
         verdict.card = i;
-        verdict.accepted = against.count == 0;
-        verdict.broken = against.count;
-        verdict.may_pass = against.may_pass();
-        verdict.device = seat.device;
-        verdict.reason =
-            verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], seat) : against.text;
+        verdict.accepted = rejections.count == 0;
+        verdict.broken = rejections.count;
+        verdict.may_pass = rejections.may_pass();
+        verdict.device = state.device;
+        verdict.reason = verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], state)
+                                          : rejections.text;
         choice.verdicts.push_back(verdict);
         if (verdict.accepted) fitting.push_back(contender(machine, situation, i));
     }
@@ -137,7 +142,7 @@ void take_best(const Machine &machine, const Situation &situation, const Spec &s
     }
     if (count == 1 && spec.form == Spec::Form::kKind)
         for (const Contender &each : fitting)
-            if (situation.seats[static_cast<size_t>(each.card)].device == spec.kind + ":0") {
+            if (situation.states[static_cast<size_t>(each.card)].device == spec.kind + ":0") {
                 choice.chosen.push_back(each.card);
                 return;
             }
@@ -151,25 +156,25 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
 {
     Verdict verdict;
     verdict.device = kHostKind;
-    Against against;
+    Rejections rejections;
     const int64_t has[] = {situation.cpu_free, situation.cpu_total};
     const int64_t wanted[] = {spec.min_free, spec.min_memory};
-    if (!situation.cpu_problem.empty()) against.add(situation.cpu_problem, kUnusable);
+    if (situation.cpu_problem) rejections.add(*situation.cpu_problem, kUnusable);
     if (!spec.needs_gpu_for().empty())
-        against.add("no CPU can meet " + spec.needs_gpu_for());
+        rejections.add("no CPU can meet " + spec.needs_gpu_for());
     else if (!spec.kind.empty() && spec.kind != kHostKind)
-        against.add("the spec wants kind " + spec.kind, kUnusable / 2);
+        rejections.add("the spec wants kind " + spec.kind, kUnusable / 2);
     else if (!spec.allows_cpu() && !takes_cpu_first(situation, spec))
-        against.add("fallback=error");
+        rejections.add("fallback=error");
     for (int i = 0; i < 2; ++i)
         if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
-            against.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
-                            bytes_text(wanted[i]) + " was asked for",
-                        1, i == 0 && wanted[i] <= situation.cpu_total);
-    verdict.accepted = against.count == 0;
-    verdict.may_pass = against.may_pass();
-    verdict.broken = against.count;
-    verdict.reason = !verdict.accepted        ? against.text
+            rejections.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
+                               bytes_text(wanted[i]) + " was asked for",
+                           1, i == 0 && wanted[i] <= situation.cpu_total);
+    verdict.accepted = rejections.count == 0;
+    verdict.may_pass = rejections.may_pass();
+    verdict.broken = rejections.count;
+    verdict.reason = !verdict.accepted        ? rejections.text
                      : spec.kind == kHostKind ? "the host's processor"
                      : takes_cpu_first(situation, spec)
                          ? "the host's processor, which YOKE_PLATFORMS names first"
@@ -189,7 +194,8 @@ bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
     return (passing > 0 && fitting + passing >= count) || (cpu.may_pass && count == 1);
 }
 
-void put_in_order(const Situation &situation, Choice &choice, const std::vector<Contender> &fitting)
+void put_in_order(const Machine &machine, const Situation &situation, Choice &choice,
+                  const std::vector<Contender> &fitting)
 {
     for (size_t i = 0; i < choice.chosen.size(); ++i)
         for (Verdict &verdict : choice.verdicts)
@@ -197,8 +203,10 @@ void put_in_order(const Situation &situation, Choice &choice, const std::vector<
     // A process that is started with the variable that names the chosen ones counts them anew.
     for (Verdict &verdict : choice.verdicts)
         if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
-            !situation.seats[static_cast<size_t>(verdict.card)].note.empty())
-            verdict.device = "cuda:" + std::to_string(verdict.place);
+            !situation.states[static_cast<size_t>(verdict.card)].note.empty())
+            verdict.device = kind_of(machine.cards[static_cast<size_t>(verdict.card)],
+                                     situation.states[static_cast<size_t>(verdict.card)]) +
+                             ":" + std::to_string(verdict.place);
     const auto rank = [&](const Verdict &v) {
         size_t place = 0;
         while (place < fitting.size() && fitting[place].card != v.card) ++place;
@@ -215,10 +223,10 @@ void put_in_order(const Situation &situation, Choice &choice, const std::vector<
 
 }  // namespace
 
-std::string kind_of(const Card &card, const Seat &seat)
+std::string kind_of(const Card &card, const CardState &state)
 {
-    if (!seat.device.empty()) return seat.device.substr(0, seat.device.find(':'));
-    return std::string_view(card.info.vendor) == "nvidia" ? "cuda" : "";
+    if (!state.device.empty()) return state.device.substr(0, state.device.find(':'));
+    return kind_serving(card.info.vendor);
 }
 
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count)
@@ -237,13 +245,14 @@ Choice choose(const Machine &machine, const Situation &situation, const Spec &sp
                                                             choice.verdicts, fitting.size(), count);
         if (cpu.accepted && count == 1) {
             choice.chosen.push_back(kCpuCandidate);
-            if (spec.kind != kHostKind) choice.passed_over = why;
+            choice.is_fallback = spec.kind != kHostKind;
+            choice.passed_over = choice.is_fallback ? why : "";
         } else {
             choice.problem = why;
         }
     }
     choice.may_change = may_change(choice, cpu, static_cast<size_t>(count));
-    put_in_order(situation, choice, fitting);
+    put_in_order(machine, situation, choice, fitting);
     return choice;
 }
 

@@ -1,4 +1,4 @@
-// selection.h: which devices serve a spec best, decided from what is known of them.
+// choice.h: which devices serve a spec best, decided from what is known of them.
 //
 // Nothing is read and nothing is opened here: a snapshot of the machine and a spec go in, a verdict for every device comes
 // out. Equal input gives equal output. Sets of at most kExactCards fitting devices are searched in full; of more, a set is
@@ -8,6 +8,7 @@
 #include "core/machine/inventory.h"
 #include "core/select/spec.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,19 +17,18 @@ namespace yoke {
 inline constexpr size_t kExactCards = 16;
 
 // What is known of a card beside the inventory.
-struct Seat {
+struct CardState {
     std::string
         device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
-    std::string
-        problem;       // why it cannot be used here, beyond what the inventory says; "" for nothing
-    std::string note;  // what must be done before it can be used; "" for nothing
-    int32_t holder = 0;  // the other process that holds its lease; -1: it cannot be named; 0: none
+    Rejection rejection;  // why it cannot be used here, beyond what the inventory says
+    std::string note;     // what must be done before it can be used; "" for nothing
+    int32_t holder = 0;   // the other process that holds its lease; -1: it cannot be named; 0: none
 };
 
 struct Situation {
-    std::vector<Seat> seats;  // of each card of the machine
-    std::string gpu_problem;  // why CUDA cannot be used; "" for nothing, or when it is not known
-    std::string cpu_problem;  // why the CPU may not be used; "" for nothing
+    std::vector<CardState> states;  // of each card of the machine
+    // Why CUDA cannot be used, as far as it is known, and why the CPU may not be.
+    std::optional<std::string> gpu_problem, cpu_problem;
     int64_t cpu_free = -1, cpu_total = -1;  // bytes, -1: not known
     bool cpu_first = false;                 // YOKE_PLATFORMS names it before any other kind
 };
@@ -39,18 +39,20 @@ struct Verdict {
     int card = kCpuCandidate;  // index into Machine::cards
     bool accepted = false;
     int place = -1;         // among the chosen; -1: not one of them
-    int broken = 0;         // wishes that it does not meet
+    int broken = 0;         // constraints that it does not meet
     bool may_pass = false;  // all that is in its way may pass while one waits
     std::string device;
     std::string reason;  // why it was rejected, or what it has
 };
 
 struct Choice {
-    std::vector<Verdict> verdicts;  // the chosen first, then what else fits, then by broken wishes
-    std::vector<int> chosen;        // cards in order, kCpuCandidate for the CPU
-    std::string problem;            // why nothing, or not enough, fits; "" if it does
-    std::string passed_over;        // why no GPU fits where the CPU was chosen in its place
-    bool may_change = false;        // enough may fit later: memory, load, leases, who has it alone
+    std::vector<Verdict>
+        verdicts;              // the chosen first, then what else fits, then by broken constraints
+    std::vector<int> chosen;   // cards in order, kCpuCandidate for the CPU
+    std::string problem;       // why nothing, or not enough, fits: where nothing is chosen
+    bool is_fallback = false;  // the CPU was chosen in the place of a GPU
+    std::string passed_over;   // why no GPU fits then
+    bool may_change = false;   // enough may fit later: memory, load, leases, who has it alone
 };
 
 // The best `count` devices. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for more
@@ -58,7 +60,7 @@ struct Choice {
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count);
 
 // "cuda", or "" for a card that no backend serves.
-std::string kind_of(const Card &card, const Seat &seat);
+std::string kind_of(const Card &card, const CardState &state);
 
 // "0–3,5" of numbers in any order.
 std::string ranges_text(std::vector<int> numbers);
@@ -93,7 +95,7 @@ std::vector<Contender> best_set(const Machine &machine, const Spec &spec,
 std::string lower_case(std::string_view text);
 
 // Whether a card is one that the spec means by number, UUID or address; true for a spec that names none.
-bool is_named(const Card &card, const Seat &seat, const Spec &spec);
+bool is_named(const Card &card, const CardState &state, const Spec &spec);
 
 // Raises YOKE_E_VALUE for a spec that names one device and means several, or of which `count` were asked for.
 void check_one(const Machine &machine, const Situation &situation, const Spec &spec, int count);

@@ -7,7 +7,7 @@
 
 namespace yoke {
 
-using detail::Against;
+using detail::Rejections;
 
 std::string detail::lease_text(int32_t holder)
 {
@@ -25,36 +25,37 @@ namespace {
 using detail::capability, detail::lease_text;
 
 void check_memory(const yoke_card_info &info, const char *what, int64_t has, int64_t wanted,
-                  bool passes, Against &against)
+                  bool passes, Rejections &rejections)
 {
     if (wanted < 0 || has >= wanted) return;
     const std::string asked = ", " + bytes_text(wanted) + " was asked for";
     const std::string reason = has < 0 ? std::string("its ") + what + " memory is not known" +
                                              (info.asleep == 1 ? " while it is asleep" : "") + asked
                                        : bytes_text(has) + " of " + what + " memory" + asked;
-    against.add(reason, 1, passes);
+    rejections.add(reason, 1, passes);
 }
 
-void check_capability(const yoke_card_info &info, const Spec &spec, Against &against)
+void check_capability(const yoke_card_info &info, const Spec &spec, Rejections &rejections)
 {
     if (spec.min_cc < 0 || 10 * info.cc_major + info.cc_minor >= spec.min_cc) return;
     const std::string wanted = format("%d.%d", spec.min_cc / 10, spec.min_cc % 10);
     if (info.cc_major < 0)
-        against.add("its compute capability is not known, at least " + wanted + " was asked for");
+        rejections.add("its compute capability is not known, at least " + wanted +
+                       " was asked for");
     else
-        against.add("compute capability " + capability(info) + ", at least " + wanted +
-                    " was asked for");
+        rejections.add("compute capability " + capability(info) + ", at least " + wanted +
+                       " was asked for");
 }
 
-void check_load(const yoke_card_info &info, const Spec &spec, Against &against)
+void check_load(const yoke_card_info &info, const Spec &spec, Rejections &rejections)
 {
     if (spec.max_util < 0 || info.utilization <= spec.max_util) return;
     const std::string wanted = format("at most %g %% was asked for", 100 * spec.max_util);
     if (std::isnan(info.utilization)) {
         // Nobody can work on a card that is asleep.
-        if (info.asleep != 1) against.add("its utilization is not known, " + wanted);
+        if (info.asleep != 1) rejections.add("its utilization is not known, " + wanted);
     } else {
-        against.add_passing(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
+        rejections.add_passing(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
     }
 }
 
@@ -65,39 +66,41 @@ int computing_processes(const Card &card)
     return std::max(count, std::max(0, card.info.hidden_processes));
 }
 
-void check_excluded(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+void check_excluded(const Card &card, const CardState &state, const Spec &spec,
+                    Rejections &rejections)
 {
     const yoke_card_info &info = card.info;
     const auto excluded = [&](Spec::Exclude what) { return (spec.exclude & what) != 0; };
     if (excluded(Spec::kEgpu) && info.is_egpu == 1)
-        against.add("it is an external GPU, and exclude=egpu");
+        rejections.add("it is an external GPU, and exclude=egpu");
     if (excluded(Spec::kDisplay) && info.display == 1)
-        against.add("a display is attached to it, and exclude=display");
+        rejections.add("a display is attached to it, and exclude=display");
     if (excluded(Spec::kMig) && info.kind == YOKE_CARD_MIG)
-        against.add("it is a MIG instance, and exclude=mig");
+        rejections.add("it is a MIG instance, and exclude=mig");
     if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
-        against.add("it is part of the processor's chip, and exclude=integrated");
+        rejections.add("it is part of the processor's chip, and exclude=integrated");
     if (excluded(Spec::kBusy) && computing_processes(card) > 0)
-        against.add_passing(
+        rejections.add_passing(
             format("%d processes compute on it, and exclude=busy", computing_processes(card)));
-    if ((excluded(Spec::kLeased) || spec.lease) && seat.holder)
-        against.add_passing(lease_text(seat.holder) +
-                            (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
+    if ((excluded(Spec::kLeased) || spec.lease) && state.holder)
+        rejections.add_passing(lease_text(state.holder) +
+                               (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
 }
 
 }  // namespace
 
-void detail::check_wishes(const Card &card, const Seat &seat, const Spec &spec, Against &against)
+void detail::check_constraints(const Card &card, const CardState &state, const Spec &spec,
+                               Rejections &rejections)
 {
     const yoke_card_info &info = card.info;
     // Others may free some, and a card may wake up; more than there is in all will never be free.
     const bool could_have = info.memory_total < 0 || spec.min_free <= info.memory_total;
     const bool passes = info.memory_free < 0 ? info.asleep == 1 : could_have;
-    check_memory(info, "free", info.memory_free, spec.min_free, passes, against);
-    check_memory(info, "total", info.memory_total, spec.min_memory, false, against);
-    check_capability(card.info, spec, against);
-    check_load(card.info, spec, against);
-    check_excluded(card, seat, spec, against);
+    check_memory(info, "free", info.memory_free, spec.min_free, passes, rejections);
+    check_memory(info, "total", info.memory_total, spec.min_memory, false, rejections);
+    check_capability(card.info, spec, rejections);
+    check_load(card.info, spec, rejections);
+    check_excluded(card, state, spec, rejections);
 }
 
 }  // namespace yoke

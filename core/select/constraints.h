@@ -1,4 +1,4 @@
-// wishes.h: what a spec asks of a card beyond which one it is, held against what the card has.
+// constraints.h: what a spec asks of a card beyond which one it is, held against what the card has.
 #pragma once
 
 #include "core/select/choice.h"
@@ -7,10 +7,10 @@
 
 namespace yoke::detail {
 
-inline constexpr int kUnusable = 1000;  // broken wishes of a card that no wish could save
+inline constexpr int kUnusable = 1000;  // broken constraints of a card that meeting none could save
 
-// The reasons against a card, gathered.
-struct Against {
+// What a card lacks, gathered.
+struct Rejections {
     std::string text;
     int count = 0;
     int passing = 0;  // of these, what may pass while one waits
@@ -25,7 +25,8 @@ struct Against {
 };
 
 // Adds what the card lacks.
-void check_wishes(const Card &card, const Seat &seat, const Spec &spec, Against &against);
+void check_constraints(const Card &card, const CardState &state, const Spec &spec,
+                       Rejections &rejections);
 
 // "process 77 holds its lease".
 std::string lease_text(int32_t holder);

@@ -57,10 +57,10 @@ std::string lower_case(std::string_view text)
     return low;
 }
 
-bool is_named(const Card &card, const Seat &seat, const Spec &spec)
+bool is_named(const Card &card, const CardState &state, const Spec &spec)
 {
     if (spec.form == Form::kIndex)
-        return seat.device == spec.kind + ":" + std::to_string(spec.index);
+        return state.device == spec.kind + ":" + std::to_string(spec.index);
     if (spec.form != Form::kUuid && spec.form != Form::kPci) return true;
     const std::string mark = mark_of(card, spec);
     if (starts_with(mark, spec.prefix)) return true;
@@ -71,7 +71,7 @@ std::string name_of(const Machine &machine, const Situation &situation, const Sp
 {
     if (card == kCpuCandidate) return "cpu";
     const yoke_card_info &info = machine.cards[static_cast<size_t>(card)].info;
-    const std::string &device = situation.seats[static_cast<size_t>(card)].device;
+    const std::string &device = situation.states[static_cast<size_t>(card)].device;
     std::string mark = !device.empty() ? device : *info.uuid ? info.uuid : info.pci;
     if (spec.form == Form::kUuid && *info.uuid) mark = info.uuid;
     if (spec.form == Form::kPci && *info.pci) mark = info.pci;
@@ -86,7 +86,7 @@ std::string nearest_card(const Machine &machine, const Situation &situation, con
     std::vector<int> cards;
     for (size_t i = 0; i < machine.cards.size(); ++i) {
         const Card &card = machine.cards[i];
-        if (is_named(card, situation.seats[i], spec)) return "";
+        if (is_named(card, situation.states[i], spec)) return "";
         std::string mark = mark_of(card, spec);
         if (spec.form == Form::kUuid && bare_uuid(spec.prefix) == spec.prefix)
             mark = bare_uuid(mark);
@@ -120,7 +120,7 @@ void check_one(const Machine &machine, const Situation &situation, const Spec &s
     for (size_t i = 0; i < machine.cards.size(); ++i) {
         const Card &card = machine.cards[i];
         if (spec.form == Form::kPci && is_partitioned(card)) continue;
-        if (is_named(card, situation.seats[i], spec)) meant.push_back(&card);
+        if (is_named(card, situation.states[i], spec)) meant.push_back(&card);
     }
     if (meant.size() > 1) fail_many(spec, meant);
 }

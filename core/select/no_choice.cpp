@@ -1,9 +1,10 @@
-// Why nothing fits a spec, in words: behind selection.h.
+// Why nothing fits a spec, in words: behind choice.h.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/select/choice.h"
 
 #include <algorithm>
+#include <map>
 
 namespace yoke {
 
@@ -41,7 +42,7 @@ std::string names_of(const Machine &machine, const Situation &situation, const S
             is_range = false;
             continue;
         }
-        const std::string &device = situation.seats[static_cast<size_t>(card)].device;
+        const std::string &device = situation.states[static_cast<size_t>(card)].device;
         numbers.push_back(number_of_device(device));
         is_range &= numbers.back() >= 0 &&
                     std::string_view(machine.cards[static_cast<size_t>(card)].info.name) ==
@@ -59,15 +60,12 @@ std::string rejections(const Machine &machine, const Situation &situation, const
                        const std::vector<Verdict> &verdicts)
 {
     std::vector<std::pair<std::string, std::vector<int>>> groups;
+    std::map<std::string, size_t> places;
     for (const Verdict &verdict : verdicts) {
         if (verdict.accepted) continue;
-        const auto known = std::find_if(groups.begin(), groups.end(), [&](const auto &group) {
-            return group.first == verdict.reason;
-        });
-        if (known == groups.end())
-            groups.push_back({verdict.reason, {verdict.card}});
-        else
-            known->second.push_back(verdict.card);
+        const auto [place, is_new] = places.try_emplace(verdict.reason, groups.size());
+        if (is_new) groups.push_back({verdict.reason, {}});
+        groups[place->second].second.push_back(verdict.card);
     }
     std::vector<std::string> all;
     for (const auto &[reason, cards] : groups)
@@ -103,12 +101,11 @@ std::string detail::too_few(const Machine &machine, const Situation &situation, 
                            ? (count == 1 ? "no device fits" : "none of them fits")
                            : format("only %zu of the %d that are wanted fit", fitting, count);
     if (no_cards) text += "; this machine shows no GPU";
-    if (no_cards && !situation.gpu_problem.empty())
-        text += ", and CUDA says: " + situation.gpu_problem;
+    if (no_cards && situation.gpu_problem) text += ", and CUDA says: " + *situation.gpu_problem;
     text += detail::nearest_card(machine, situation, spec);
     text += rejected.empty() ? "" : ": " + rejected;
-    const bool cpu_would_do = no_cards && situation.cpu_problem.empty() &&
-                              spec.form == Spec::Form::kAuto && spec.kind.empty();
+    const bool cpu_would_do =
+        no_cards && !situation.cpu_problem && spec.form == Spec::Form::kAuto && spec.kind.empty();
     return text + (cpu_would_do ? "; the spec 'cpu', without constraints, would do" : "");
 }
 

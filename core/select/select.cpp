@@ -1,11 +1,11 @@
 #include "core/select/select.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/config.h"
-#include "core/base/config_readers.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
-#include "core/base/thread_state.h"
+#include "core/device/availability.h"
 #include "core/device/kinds.h"
 #include "core/machine/visibility.h"
 #include "core/select/candidates.h"
@@ -20,34 +20,6 @@ namespace yoke {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::atomic<Device *> process_default{nullptr};
-Once default_once;
-
-// What stands in for the default while a kind is switched off: chosen once, not for each tensor.
-struct StandIn {
-    Mutex mutex{LockRank::kOther};
-    Device *device = nullptr;
-    const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
-    uint64_t changes = 0;        // disabled_changes() before it was chosen
-};
-StandIn &now = immortal<StandIn>();
-
-// The one that was chosen under the same conditions, or nullptr.
-Device *stand_in_for(const char *spec, uint64_t changes)
-{
-    const std::lock_guard lock(now.mutex);
-    return now.spec == spec && now.changes == changes ? now.device : nullptr;
-}
-
-Device &stand_in(Device &device, const char *spec, uint64_t changes)
-{
-    const std::lock_guard lock(now.mutex);
-    now.device = &device;
-    now.spec = spec;
-    now.changes = changes;
-    return device;
-}
 
 struct Told {
     Mutex mutex{LockRank::kOther};
@@ -83,17 +55,32 @@ std::string look_for_check()
     }
 }
 
+// A failure to find a device, which may name the doctor's check itself.
+class SelectionError : public Error {
+public:
+    SelectionError(yoke_status status, const std::string &text, bool names)
+        : Error(status, text), names_doctor(names)
+    {
+    }
+    const bool names_doctor;
+};
+
+// A kind that is passed over, and why.
+struct Skipped {
+    std::string text;
+    bool names_doctor = false;  // the text does
+};
+
 // Says once for each kind why it is not used: aloud where a device of it was to be expected.
-void tell_skipped(const std::string &kind, const std::string &reason)
+void tell_skipped(const std::string &kind, const Skipped &skipped)
 {
-    if (!is_new("kind " + kind + ": " + reason)) return;
+    if (!is_new("kind " + kind + ": " + skipped.text)) return;
     const std::string check =
-        kind == "cuda" && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
-    const bool has_devices = why_unavailable(kind)[0] == '\0';
-    const bool expected = has_devices || is_defect(kind) || !check.empty();
-    const bool names_check = reason.find("yoke doctor") != std::string::npos;
+        *traits_of(kind).vendor && !is_disabled(kind) && !is_forked_child() ? look_for_check() : "";
+    const Availability availability = Availability::of(kind);
+    const bool expected = availability || availability.is_defect() || !check.empty();
     log(expected ? LogLevel::kWarn : LogLevel::kInfo, "device 'auto' does not use %s: %s%s",
-        kind.c_str(), reason.c_str(), names_check ? "" : doctor_text(check).c_str());
+        kind.c_str(), skipped.text.c_str(), skipped.names_doctor ? "" : doctor_text(check).c_str());
 }
 
 Device &cpu_device()
@@ -101,7 +88,7 @@ Device &cpu_device()
     return *devices_of(kHostKind).front();
 }
 
-// The same for what a spec found: a wish that nothing meets is no fault of a machine whose cards serve.
+// The same for what a spec found: a constraint that nothing meets is no fault of a machine whose cards serve.
 std::string doctor_text(const Candidates &all)
 {
     return has_usable_gpu(all) ? "" : doctor_text(doctor_check(all.machine));
@@ -118,7 +105,7 @@ void tell_fallback(const Spec &spec, const Candidates &all, const std::string &w
 std::string card_name(const Candidates &all, int card)
 {
     const yoke_card_info &info = all.machine.cards[static_cast<size_t>(card)].info;
-    const std::string &device = all.situation.seats[static_cast<size_t>(card)].device;
+    const std::string &device = all.situation.states[static_cast<size_t>(card)].device;
     return device + " (" + info.name + (*info.uuid ? ", " : "") + info.uuid + ")";
 }
 
@@ -131,10 +118,12 @@ void check_present(const Spec &spec, const Candidates &all, int card, Device &de
                                    : YOKE_OK;
     if (status == YOKE_OK) return;
     const std::string why = take_backend_error(status, "mem_info");
-    fail(status == YOKE_E_DEVICE_LOST ? status : YOKE_E_UNAVAILABLE,
-         "device spec '%s': %s was chosen and no longer answers: %s; choose again, or run `yoke "
-         "doctor`",
-         spec.text.c_str(), card_name(all, card).c_str(), why.c_str());
+    throw SelectionError(
+        status == YOKE_E_DEVICE_LOST ? status : YOKE_E_UNAVAILABLE,
+        format("device spec '%s': %s was chosen and no longer answers: %s; choose again, or run "
+               "`yoke doctor`",
+               spec.text.c_str(), card_name(all, card).c_str(), why.c_str()),
+        true);
 }
 
 // Leases that this call has taken, given up again unless they are kept.
@@ -166,7 +155,7 @@ private:
 void mark_held(Candidates &all, const std::string &key)
 {
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
-        int32_t &holder = all.situation.seats[i].holder;
+        int32_t &holder = all.situation.states[i].holder;
         if (lease_key(all.machine.cards[i].info) == key && !holder) holder = -1;
     }
 }
@@ -186,7 +175,7 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
         keys.push_back(lease_key(all.machine.cards[static_cast<size_t>(card)].info));
     }
     if (spec.lease) {
-        warn_of_private_leases(all.machine.fact("container"));
+        warn_of_private_leases(all.machine.container);
         if (const std::string taken = leases.take(keys); !taken.empty()) {
             mark_held(all, taken);
             return {};
@@ -195,7 +184,7 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
     for (size_t i = 0; i < devices.size(); ++i)
         if (choice.chosen[i] != kCpuCandidate)
             check_present(spec, all, choice.chosen[i], *devices[i]);
-    if (!choice.passed_over.empty()) tell_fallback(spec, all, choice.passed_over);
+    if (choice.is_fallback) tell_fallback(spec, all, choice.passed_over);
     leases.keep();
     return devices;
 }
@@ -208,8 +197,11 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
     if (spec.wait > 0 && choice.may_change)
         fail(YOKE_E_TIMEOUT, "device spec '%s': nothing fitted within %g s: %s%s",
              spec.text.c_str(), spec.wait, choice.problem.c_str(), doctor.c_str());
-    fail(YOKE_E_UNAVAILABLE, "device spec '%s': %s%s%s", spec.text.c_str(), choice.problem.c_str(),
-         spec.wait > 0 ? "; no waiting changes that" : "", doctor.c_str());
+    throw SelectionError(
+        YOKE_E_UNAVAILABLE,
+        format("device spec '%s': %s%s%s", spec.text.c_str(), choice.problem.c_str(),
+               spec.wait > 0 ? "; no waiting changes that" : "", doctor.c_str()),
+        !has_usable_gpu(all));
 }
 
 // Between two looks: seldom enough to cost nothing, in steps that a signal or the end of the wait cuts short.
@@ -232,7 +224,7 @@ std::vector<Device *> select(const Spec &spec, int count)
         const bool in_time = Clock::now() < end;
         const auto waits = [&] { return in_time && choice.may_change; };
         // Each time that another process was faster one card fewer fits.
-        while (choice.problem.empty() && (choice.passed_over.empty() || !waits())) {
+        while (!choice.chosen.empty() && (!choice.is_fallback || !waits())) {
             const std::vector<Device *> devices = settle(spec, all, choice);
             if (!devices.empty()) return devices;
             choice = choose(all.machine, all.situation, spec, count);
@@ -243,20 +235,26 @@ std::vector<Device *> select(const Spec &spec, int count)
 }
 
 // The best device of a kind, or nullptr and why there is none. A kind that the user named must serve.
-Device *best_of_kind(const Spec &spec, const std::string &kind, std::string &reason)
+Device *best_of_kind(const Spec &spec, const std::string &kind, Skipped &skipped)
 {
-    reason = why_unavailable(kind);
-    if (!reason.empty()) return nullptr;
+    if (const Availability availability = Availability::of(kind); !availability) {
+        skipped = {availability.text(), false};
+        return nullptr;
+    }
     if (kind == kHostKind) return &cpu_device();
     Spec of_kind = spec;
     of_kind.kind = kind;
     try {
         return select(of_kind, 1).front();
+    } catch (const SelectionError &error) {
+        if (platforms().named) throw;
+        skipped = {error.what(), error.names_doctor};
+        return nullptr;
     } catch (const Error &error) {
         const bool is_state =
             error.status() == YOKE_E_UNAVAILABLE || error.status() == YOKE_E_DEVICE_LOST;
         if (!is_state || platforms().named) throw;
-        reason = error.what();
+        skipped = {error.what(), false};
         return nullptr;
     }
 }
@@ -264,11 +262,12 @@ Device *best_of_kind(const Spec &spec, const std::string &kind, std::string &rea
 // The first kind that works, and of its devices the best one.
 Device &open_auto(const Spec &spec)
 {
-    std::string reasons, reason;
+    std::string reasons;
+    Skipped skipped;
     for (const std::string &kind : platforms().kinds) {
-        if (Device *device = best_of_kind(spec, kind, reason)) return *device;
-        tell_skipped(kind, reason);
-        reasons += (reasons.empty() ? "" : "; ") + kind + ": " + reason;
+        if (Device *device = best_of_kind(spec, kind, skipped)) return *device;
+        tell_skipped(kind, skipped);
+        reasons += (reasons.empty() ? "" : "; ") + kind + ": " + skipped.text;
     }
     fail(YOKE_E_UNAVAILABLE, "device spec 'auto': no device can be used: %s", reasons.c_str());
 }
@@ -280,15 +279,6 @@ Device &open_indexed(const Spec &spec)
         fail(YOKE_E_UNAVAILABLE, "device spec '%s': there is no such device; the last one is %s",
              spec.text.c_str(), devices.back()->name.c_str());
     return *devices[static_cast<size_t>(spec.index)];
-}
-
-// A platform that the user named must work before anything is chosen.
-void check_named_platforms()
-{
-    const Platforms chosen = platforms();
-    if (!chosen.named) return;
-    for (const std::string &kind : chosen.kinds)
-        if (!is_disabled(kind)) return static_cast<void>(devices_of(kind));
 }
 
 }  // namespace
@@ -306,7 +296,7 @@ Device &open_device(std::string_view text)
         default:
             break;
     }
-    check_named_platforms();
+    Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
     return is_plain ? open_auto(spec) : *select(spec, 1).front();
 }
@@ -321,79 +311,12 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
              "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
              spec.text.c_str(), spec.count, count);
     const int wanted = std::max({count, spec.count, 1});
-    check_named_platforms();
+    Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
     if (is_plain && wanted == 1) return {&open_auto(spec)};
-    // Whoever opens "cuda" gets the first one, and means the same here.
+    // Whoever opens a kind gets the first one, and means the same here.
     if (spec.form == Spec::Form::kKind && wanted == 1) return {devices_of(spec.kind).front()};
     return select(spec, wanted);
-}
-
-static Error of_variable(const Error &error, std::string_view spec)
-{
-    return Error(error.status(),
-                 format("YOKE_DEVICE is '%s': %s", std::string(spec).c_str(), error.what()),
-                 error.native_code());
-}
-
-static const bool is_read = [] {
-    set_config_reader("YOKE_DEVICE", [](std::string_view text) {
-        try {
-            parse_spec_of_one(text);
-        } catch (const Error &error) {
-            throw of_variable(error, text);
-        }
-    });
-    return true;
-}();
-
-// What the configuration says now. Only looked at, so that a host may still choose another after a failure.
-static Device &open_configured()
-{
-    const char *spec = peek_config("YOKE_DEVICE");
-    try {
-        return open_device(spec ? spec : "auto");
-    } catch (const Error &error) {
-        if (!spec) throw;
-        // What reads all of the configuration names the variable itself.
-        if (std::string_view(error.what()).rfind("YOKE_DEVICE is ", 0) == 0) throw;
-        throw of_variable(error, spec);
-    }
-}
-
-// Whether a kind that could be used is switched off, so that what is found now is no default for the time after.
-static bool lacks_kind()
-{
-    const std::vector<std::string> kinds = platforms().kinds;
-    return std::any_of(kinds.begin(), kinds.end(),
-                       [](const std::string &kind) { return is_disabled(kind); });
-}
-
-Device &current_device()
-{
-    if (Device *device = thread_state().device) return *device;
-    Device *known = process_default.load(std::memory_order_acquire);
-    if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
-    const uint64_t changes = disabled_changes();
-    if (changes > 0) {
-        const char *spec = peek_config("YOKE_DEVICE");
-        if (Device *device = stand_in_for(spec, changes)) return *device;
-        // For as long as the default's kind is switched off, or one that might have given the default.
-        if (known || lacks_kind()) return stand_in(open_configured(), spec, changes);
-    }
-    // By one thread: of two that lease different devices one would keep a lease that nobody uses.
-    default_once.run("the default device", [] {
-        Device &found = open_configured();
-        config("YOKE_DEVICE");
-        process_default.store(&found, std::memory_order_release);
-    });
-    return *process_default.load(std::memory_order_acquire);
-}
-
-void set_current_device(Device &device)
-{
-    check_usable(device);
-    thread_state().device = &device;
 }
 
 }  // namespace yoke

@@ -1,6 +1,7 @@
 #include "core/select/spec.h"
 
 #include "core/backend/registry.h"
+#include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -39,11 +40,9 @@ struct Item {
 // What users of other programs call a kind: by its letters "gpu" is next to "cpu", which is the one thing that it is not.
 const char *meant_kind(const std::string &word, const std::vector<const char *> &words)
 {
-    constexpr const char *kOthers[][2] = {
-        {"gpu", "cuda"}, {"gpus", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
-    for (const auto &[other, kind] : kOthers)
+    if (const char *kind = kind_called(lower(word)))
         for (const char *known : words)
-            if (lower(word) == other && std::string_view(known) == kind) return known;
+            if (std::string_view(known) == kind) return known;
     return nearest_word(word, words);
 }
 

@@ -1,5 +1,7 @@
 #include "core/tensor/dlpack.h"
 
+#include "core/backend/traits.h"
+
 #include <string_view>
 
 namespace yoke {
@@ -52,9 +54,7 @@ const char *name_in(const char *const (&names)[N], int64_t number)
 
 DLDevice dl_device(const yoke_tensor &x)
 {
-    const std::string_view kind = x.device->kind();
-    if (kind == "cpu") return {kDLCPU, 0};
-    if (kind == "cuda") return {kDLCUDA, x.device->index};
+    if (const int32_t type = traits_of(x.device->kind()).dlpack) return {type, x.device->index};
     fail(YOKE_E_UNSUPPORTED,
          "%s: DLPack has no name for the device of the tensor %s; copy it to the cpu first",
          kToCall, describe(x).c_str());
@@ -122,7 +122,7 @@ Device &our_device(const DLDevice &device)
         case kDLCUDAHost:
             return *devices_of("cpu").front();
         case kDLCUDA: {
-            const std::vector<Device *> &devices = devices_of("cuda");
+            const std::vector<Device *> &devices = devices_of(find_dlpack_kind(kDLCUDA)->kind);
             for (Device *candidate : devices)
                 if (candidate->index == device.device_id) return *candidate;
             fail(YOKE_E_UNAVAILABLE,

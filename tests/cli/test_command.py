@@ -82,7 +82,7 @@ def test_the_version_is_that_of_the_library():
 def test_a_machine_without_a_gpu_that_serves_says_so(scenario):
     variables = scenario("none")  # a server's management controller draws its screen
     told = yoke("devices", variables=variables).stdout
-    assert "unusable" in told and "no backend for PCI vendor 1a03" in told
+    assert "unusable" in told and "no backend of this build serves it" in told
     cards = json.loads(yoke("devices", "--json", variables=variables).stdout)["cards"]
     assert [card["usable"] for card in cards] == [False]
     assert yoke("select", "cuda", variables=variables).returncode == 1

@@ -64,10 +64,10 @@ inline void join_cards(Machine &machine, size_t a, size_t b, int path, int nvlin
 inline Situation situation_of(const Machine &machine)
 {
     Situation made;
-    made.seats.resize(machine.cards.size());
+    made.states.resize(machine.cards.size());
     for (size_t i = 0; i < machine.cards.size(); ++i)
         if (machine.cards[i].info.visible >= 0)
-            made.seats[i].device = "cuda:" + std::to_string(machine.cards[i].info.visible);
+            made.states[i].device = "cuda:" + std::to_string(machine.cards[i].info.visible);
     made.cpu_free = 32 * kGiB;
     made.cpu_total = 64 * kGiB;
     return made;

@@ -41,7 +41,7 @@ class Checks(unittest.TestCase):
                        "capi/include/yoke/f.h", "capi/src/guard.h"]:
             self.write(header)
         self.write(path, text)
-        status, output = run("check_includes.py", self.root)
+        status, output = run("check_floors.py", self.root)
         return output if status else ""
 
     def test_includes_that_the_plan_allows_pass(self):
@@ -74,6 +74,46 @@ class Checks(unittest.TestCase):
                 self.assertIn(f"{path}:2 ", output)
                 self.assertIn("1 broken", output)
                 self.write(path)
+
+    def floors(self, path, text):
+        """Output of the check of floors for one file beside those that stand; "" when it passes."""
+        self.write("core/base/a.cpp", "#include <string>\n")
+        self.write(path, text)
+        status, output = run("check_floors.py", self.root)
+        (self.root / path).unlink()
+        return output if status else ""
+
+    def test_files_that_include_one_another_are_a_circle(self):
+        self.write("core/ops/b.h", '#include "core/ops/c.h"\n')
+        self.write("core/ops/c.h", '#include "core/ops/d.h"\n')
+        self.assertEqual(self.floors("core/ops/d.h", ""), "")
+        output = self.floors("core/ops/d.h", '#include "core/ops/b.h"\n')
+        self.assertIn("circle: core/ops/b.h -> core/ops/c.h -> core/ops/d.h -> core/ops/b.h", output)
+        self.assertIn("1 broken", output)
+
+    def test_names_of_kinds_and_vendors_decide_in_their_places_alone(self):
+        for line in ['if (kind == "cuda") f();', 'if (std::string_view(info.vendor) != "nvidia") f();', 'f("cuda" == kind);',
+                     'if (strcmp(device.kind(),\n "cuda") != 0) f();', 'f(name.compare(0, 4, "cuda"));', 'f(name.starts_with("cuda:"));']:
+            with self.subTest(line=line):
+                for path in ["core/select/x.cpp", "kernels/cpu/x.cpp", "capi/src/x.cpp"]:
+                    output = self.floors(path, "\n" + line + "\n")
+                    self.assertIn(f"{path}:2 compares", output)
+                    self.assertIn("1 broken", output)
+                for place in ["core/backend/traits.cpp", "core/machine/nvidia.cpp", "core/doctor/x.cpp"]:
+                    self.assertEqual(self.floors(place, line + "\n"), "")
+        self.assertEqual(self.floors("core/select/x.cpp", '// kind == "cuda"\nput(info.vendor, "nvidia"); f(kind == host);\n'), "")
+
+    def test_no_text_of_a_message_decides(self):
+        for line in ['if (problem.find("code ") != npos) f();', 'f(std::string_view(error.what()).rfind("YOKE", 0));',
+                     'if (info.reason == why) f();', 'f(strstr(record.message, "gone"));', 'if (nvml_problem == "") f();',
+                     'f(std::string_view(info.reason) == "x");', 'if ("gone" == card.reason) f();',
+                     'f(problem.substr(0, 3));', 'f(rejection.reason_text.starts_with("no"));', 'if (why != finding.evidence) f();']:
+            with self.subTest(line=line):
+                output = self.floors("core/select/x.cpp", "\n" + line + "\n")
+                self.assertIn("core/select/x.cpp:2 lets the text", output)
+                self.assertIn("1 broken", output)
+        good = 'if (why.reason == Reason::kGone) f(why.text);\nif (problem != nullptr) f(text.find(":"));\nlog(error.what());\n'
+        self.assertEqual(self.floors("core/select/x.cpp", good), "")
 
     def test_a_file_of_401_lines_is_too_long_unless_it_is_generated(self):
         self.write("core/base/long.cpp", "\n" * 401)

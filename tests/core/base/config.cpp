@@ -105,10 +105,10 @@ TEST(Config, EveryProblemIsNamedAndEverySlip)
     in_fresh_process([] {
         setenv("YOKE_NO_CACHING", "maybe", 1);
         setenv("YOKE_NUM_THREADS", "many", 1);
-        const std::vector<std::string> problems = config_problems();
+        const std::vector<ConfigProblem> problems = config_problems();
         ASSERT_EQ(problems.size(), 2u);
-        EXPECT_NE(problems[0].find("YOKE_NO_CACHING"), std::string::npos) << problems[0];
-        EXPECT_NE(problems[1].find("YOKE_NUM_THREADS"), std::string::npos) << problems[1];
+        EXPECT_NE(problems[0].text.find("YOKE_NO_CACHING"), std::string::npos) << problems[0].text;
+        EXPECT_NE(problems[1].text.find("YOKE_NUM_THREADS"), std::string::npos) << problems[1].text;
         setenv("YOKE_DEVCE", "cpu", 1);
         setenv("YOKE_PLATFORM", "cpu", 1);
         setenv("YOKE_LOG_LEVL", "debug", 1);

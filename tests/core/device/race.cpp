@@ -28,7 +28,7 @@ int lease_one(const Machine &machine)
     for (;;) {
         Situation situation = situation_of(machine);
         for (size_t i = 0; i < machine.cards.size(); ++i)
-            situation.seats[i].holder = lease_holder(machine.cards[i].info.uuid);
+            situation.states[i].holder = lease_holder(machine.cards[i].info.uuid);
         const Choice choice = choose(machine, situation, spec, 1);
         if (choice.chosen.empty()) return -1;
         const int card = choice.chosen.front();

@@ -1,9 +1,10 @@
 // What /proc and /dev tell: the driver, the machine's kind, processes, Jetsons; and the reasons that follow.
+#include "core/machine/facts.h"
 #include "core/machine/proc.h"
-#include "core/machine/reasons.h"
 #include "core/machine/sysfs.h"
-#include "tests/core/tree.h"
+#include "core/machine/vendor.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/tree.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,9 @@ protected:
     {
         Machine machine;
         read(root, machine);
-        return machine.fact(key);
+        for (const NamedFact &fact : named_facts())
+            if (std::string_view(fact.key) == key) return fact.text(machine);
+        return "there is no such fact";
     }
 };
 
@@ -205,7 +208,7 @@ TEST_F(Proc, ACardThatTheBusLostIsToldAsGone)
     EXPECT_STREQ(machine.cards[1].info.name, "NVIDIA H100");
     EXPECT_STREQ(machine.cards[1].info.uuid, "");
     EXPECT_EQ(machine.cards[1].info.present, 0);
-    explain_cards(root, machine);
+    reject_cards(root, machine);
     EXPECT_NE(std::string(machine.cards[1].info.reason).find("no longer answers"),
               std::string::npos);
 }
@@ -228,7 +231,7 @@ TEST_F(Proc, AJetsonIsAnIntegratedCardWithTheProcessorsMemory)
     EXPECT_EQ(info.cc_minor, 7);
     EXPECT_EQ(info.memory_total, 1000 * 1024);
     EXPECT_EQ(info.memory_free, 400 * 1024);
-    explain_cards(root, machine);
+    reject_cards(root, machine);
     EXPECT_NE(std::string(info.reason).find("Jetson"), std::string::npos);
 }
 
@@ -244,9 +247,9 @@ TEST_F(Proc, EveryReasonNamesWhatToDo)
     for (const Case &c : {
              Case{"", [](Machine &, yoke_card_info &) {}},
              Case{"", [](Machine &, yoke_card_info &info) { info.asleep = 1; }},
-             Case{"no backend for amd cards",
+             Case{"no backend of this build serves it",
                   [](Machine &, yoke_card_info &info) { put(info.vendor, "amd"); }},
-             Case{"no backend for PCI vendor 1a03",
+             Case{"no backend of this build serves it",
                   [](Machine &, yoke_card_info &info) { put(info.vendor, "1a03"); }},
              Case{"no reset mends: restart the machine",
                   [](Machine &, yoke_card_info &info) { info.present = 0; }},
@@ -264,14 +267,17 @@ TEST_F(Proc, EveryReasonNamesWhatToDo)
                   [](Machine &machine, yoke_card_info &info) {
                       put(info.driver, "");
                       info.nvml_index = -1;
-                      machine.facts["driver"] = "580.82.07";
+                      machine.driver = "580.82.07";
                   }},
-             Case{"NVML does not start: x",
+             Case{"NVML does not start: out of memory (code 20)",
                   [](Machine &machine, yoke_card_info &) {
-                      machine.facts["nvml_problem"] = "NVML does not start: x";
+                      machine.nvml.failure.kind = NvmlFailure::Kind::kNotStarted;
+                      machine.nvml.failure.code = 20;
                   }},
-             Case{"", [](Machine &machine,
-                         yoke_card_info &) { machine.facts["nvml_problem"] = "cannot load it"; }},
+             Case{"",
+                  [](Machine &machine, yoke_card_info &) {
+                      machine.nvml.failure.kind = NvmlFailure::Kind::kNoLibrary;
+                  }},
              Case{"nvidia-smi -i GPU-1 -c 0",
                   [](Machine &, yoke_card_info &info) {
                       info.compute_mode = YOKE_COMPUTE_PROHIBITED;
@@ -297,7 +303,7 @@ TEST_F(Proc, EveryReasonNamesWhatToDo)
         Machine machine;
         machine.cards = {nvidia_card()};
         c.change(machine, machine.cards[0].info);
-        explain_cards(root, machine);
+        reject_cards(root, machine);
         const std::string reason = machine.cards[0].info.reason;
         if (*c.part)
             EXPECT_NE(reason.find(c.part), std::string::npos) << c.part << " is not in: " << reason;
@@ -316,7 +322,7 @@ TEST_F(Proc, AClosedFileOfTheCardIsAReason)
     const auto reason = [&] {
         Machine machine;
         machine.cards = {nvidia_card()};
-        explain_cards(root, machine);
+        reject_cards(root, machine);
         return std::string(machine.cards[0].info.reason);
     };
     EXPECT_EQ(reason(), "");
@@ -332,10 +338,10 @@ TEST_F(Proc, ACardWhoseFileAContainerLacksIsNotItsOwn)
     write("/dev/nvidiactl", "");
     Machine machine;
     machine.cards = {nvidia_card()};
-    explain_cards(root, machine);
+    reject_cards(root, machine);
     EXPECT_STREQ(machine.cards[0].info.reason, "");  // made at first use
-    machine.facts["container"] = "docker";
-    explain_cards(root, machine);
+    machine.container = "docker";
+    reject_cards(root, machine);
     EXPECT_NE(std::string(machine.cards[0].info.reason).find("--gpus all"), std::string::npos);
 }
 

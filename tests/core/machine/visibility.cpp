@@ -228,19 +228,19 @@ TEST(Visibility, CardsThatCudaCannotReachAreNotCounted)
     hold(machine, Vector{"GPU-aa", {}, "no UUID"});
     Machine undriven = four();
     put(undriven.cards[0].info.driver, "");
-    put(undriven.cards[0].info.reason, "no driver holds the card");
+    reject(undriven.cards[0], {Reason::kNoDriver, "no driver holds the card"});
     hold(undriven, Vector{nullptr, {1, 2, 3}});
 }
 
 TEST(Visibility, ACardThatNvmlDoesNotShowCountsOnlyWhileItSleeps)
 {
     Machine machine = four();
-    machine.facts["nvml"] = "13.580.82.07";
+    machine.nvml.version = "13.580.82.07";
     for (Card &each : machine.cards) each.info.nvml_index = 0;
     machine.cards[1].info.nvml_index = machine.cards[2].info.nvml_index = -1;
     machine.cards[2].info.asleep = 1;
     hold(machine, Vector{nullptr, {0, 2, 3}});
-    machine.facts["nvml_problem"] = "it hangs";
+    machine.nvml.failure.kind = NvmlFailure::Kind::kHung;
     hold(machine, Vector{nullptr, {0, 1, 2, 3}});
 }
 

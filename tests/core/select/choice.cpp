@@ -47,7 +47,7 @@ TEST(DeviceSelection, AKindAloneMeansItsFirstDeviceAsInOpeningIt)
     EXPECT_EQ(choice_for(eight(), "cuda").chosen, Cards{0});
     EXPECT_EQ(choice_for(eight(), "cuda", 2).chosen.size(), 2u);
     Machine machine = eight();
-    put(machine.cards[0].info.reason, "it is on fire");
+    reject(machine.cards[0], {Reason::kNeedsReset, "it is on fire"});
     EXPECT_EQ(choice_for(machine, "cuda").chosen, Cards{7});
 }
 
@@ -59,7 +59,7 @@ TEST(DeviceSelection, WaitingMayHelpIfEnoughCardsFitOnceWhatPassesHasPassed)
         return choose(machine, situation, parse_spec(text), count).may_change;
     };
     EXPECT_FALSE(may_change("auto:min_cc=9.0"));
-    situation.seats[0].holder = situation.seats[1].holder = 77;
+    situation.states[0].holder = situation.states[1].holder = 77;
     machine.cards[2].info.memory_free = 0;
     EXPECT_TRUE(may_change("auto:lease,min_free=1GiB"));
     EXPECT_TRUE(may_change("auto:lease,min_free=1GiB,n=3", 3));
@@ -67,12 +67,14 @@ TEST(DeviceSelection, WaitingMayHelpIfEnoughCardsFitOnceWhatPassesHasPassed)
     EXPECT_FALSE(may_change("auto:lease,min_cc=8.0,n=3", 3));
     EXPECT_FALSE(may_change("auto:kind=cuda,name=H100,exclude=leased"));
     for (Card &each : machine.cards) {
-        put(each.info.reason, "its compute mode is 'exclusive' and process 7 (a) has it");
+        reject(each,
+               {Reason::kHeldAlone, "its compute mode is 'exclusive' and process 7 (a) has it"});
         each.info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
     }
     EXPECT_TRUE(may_change("auto:kind=cuda"));
     EXPECT_FALSE(may_change("auto:kind=cuda,min_cc=9.0"));
-    for (Card &each : machine.cards) each.info.compute_mode = YOKE_COMPUTE_PROHIBITED;
+    for (Card &each : machine.cards)
+        reject(each, {Reason::kProhibited, "its mode is 'prohibited'"});
     EXPECT_FALSE(may_change("auto:kind=cuda"));
     EXPECT_TRUE(may_change("auto:kind=cpu,min_free=33GiB"));
     EXPECT_FALSE(may_change("auto:kind=cpu,min_free=65GiB"));
@@ -109,13 +111,13 @@ TEST(DeviceSelection, LeasesThenLinksThenMemoryThenLoadDecide)
     EXPECT_EQ(best(), 4);  // most memory
     machine.cards[4].info.link_width = 4;
     EXPECT_EQ(best(), 3);  // a narrow link counts before memory
-    situation.seats[3].holder = 77;
+    situation.states[3].holder = 77;
     EXPECT_EQ(best(), 2);  // leased by another process
     machine.cards[2].info.utilization = 0.5;
     EXPECT_EQ(best(), 1);
     machine.cards[1].info.memory_free -= kGiB;
     EXPECT_EQ(best(), 0);
-    for (size_t i : {0, 1, 2, 4}) situation.seats[i].holder = -1;
+    for (size_t i : {0, 1, 2, 4}) situation.states[i].holder = -1;
     EXPECT_EQ(best(), 3);  // leased, all of them: no reason to refuse one who does not ask
 }
 
@@ -142,7 +144,7 @@ TEST(DeviceSelection, EachRejectedCardSaysWhy)
               "8.0 was asked for");
     EXPECT_NE(reason_of(choice, 2).find("yes: NVIDIA A100"), std::string::npos);
     EXPECT_EQ(reason_of(choice, kCpuCandidate), "no: no CPU can meet min_cc");
-    // The chosen first, then by the number of wishes that are not met.
+    // The chosen first, then by the number of constraints that are not met.
     EXPECT_EQ(choice.verdicts[0].card, 2);
     EXPECT_EQ(choice.verdicts[0].place, 0);
     EXPECT_EQ(choice.verdicts.size(), 4u);
@@ -190,7 +192,7 @@ TEST(DeviceSelection, ACardThatCannotBeUsedIsRejectedBeforeAnyWish)
     put(machine.cards[0].info.vendor, "amd");
     machine.cards[0].info.visible = -1;
     machine.cards[1].info.present = 0;
-    put(machine.cards[2].info.reason, "nouveau holds it");
+    reject(machine.cards[2], {Reason::kOtherDriver, "nouveau holds it"});
     machine.cards[3].info.visible = -1;
     machine.cards[4].info.mig = 1;
     machine.cards[4].info.visible = -1;
@@ -209,7 +211,7 @@ TEST(DeviceSelection, ALeaseOfAnotherProcessRejectsWhoAsksForOne)
 {
     const Machine machine = a100_and_t4();
     Situation situation = situation_of(machine);
-    situation.seats[2].holder = 4711;
+    situation.states[2].holder = 4711;
     EXPECT_EQ(choose(machine, situation, parse_spec("auto:lease"), 1).chosen, Cards{0});
     const Choice choice = choose(machine, situation, parse_spec("auto:exclude=leased"), 3);
     EXPECT_NE(reason_of(choice, 2).find("process 4711 holds its lease"), std::string::npos);

@@ -35,7 +35,7 @@ TEST(DeviceProblems, AReasonThatSeveralCardsShareIsSaidOnce)
     const Choice none = choice_for(four_of("NVIDIA H100"), "auto:name=A100,fallback=error");
     expect_part(none.problem, "4 × NVIDIA H100 (cuda:0–3): its name does not hold 'A100'");
     Machine mixed = four_of("NVIDIA H100");
-    put(mixed.cards[1].info.reason, "it is on fire");
+    reject(mixed.cards[1], {Reason::kNeedsReset, "it is on fire"});
     const Choice some = choice_for(mixed, "auto:min_cc=12.0,fallback=error");
     expect_part(some.problem, "3 × NVIDIA H100 (cuda:0,2,3): compute capability 9.0");
     expect_part(some.problem, "NVIDIA H100 (cuda:1): it is on fire");

@@ -1,8 +1,10 @@
 // From specs to devices, and why there is none. Each piece runs in a fresh process, since devices
 // are opened once for ever.
+#include "core/select/select.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
+#include "core/device/availability.h"
 #include "core/device/device.h"
 #include "core/memory/memory.h"
 #include "core/tensor/tensor.h"
@@ -10,7 +12,6 @@
 #include "tests/core/fake_backend.h"
 #include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
-#include "core/select/select.h"
 
 #include <thread>
 
@@ -35,7 +36,7 @@ TEST(DeviceSelect, TheCpuIsAlwaysThere)
         Device &cpu = open_device("cpu");
         EXPECT_EQ(cpu.name, "cpu");
         EXPECT_TRUE(cpu.host);
-        EXPECT_STREQ(why_unavailable("cpu"), "");
+        EXPECT_STREQ(Availability::of("cpu").text(), "");
         EXPECT_EQ(&open_device("cpu"), &cpu);
         EXPECT_EQ(find_device(cpu.handle), &cpu);
         synchronize(cpu);
@@ -74,10 +75,10 @@ TEST(DeviceSelect, AKindWithoutDevicesSaysWhy)
     in_fresh_process([] {
         prepare();
         fake.devices = 0;
-        EXPECT_STREQ(why_unavailable("fake"), "the fake was told to have none");
+        EXPECT_STREQ(Availability::of("fake").text(), "the fake was told to have none");
         expect_error(YOKE_E_UNAVAILABLE, {"fake", "told to have none"},
                      [] { open_device("fake"); });
-        expect_error(YOKE_E_VALUE, {"'tpu'"}, [] { why_unavailable("tpu"); });
+        expect_error(YOKE_E_VALUE, {"'tpu'"}, [] { Availability::of("tpu").text(); });
     });
 }
 
@@ -86,10 +87,10 @@ TEST(DeviceSelect, ADriverThatFailsIsAReasonAndStaysOne)
     in_fresh_process([] {
         prepare();
         fake.open_status = YOKE_E_UNAVAILABLE;
-        const std::string reason = why_unavailable("fake");
+        const std::string reason = Availability::of("fake").text();
         EXPECT_NE(reason.find("told to fail"), std::string::npos) << reason;
         fake.open_status = YOKE_OK;
-        EXPECT_EQ(why_unavailable("fake"), reason);
+        EXPECT_EQ(Availability::of("fake").text(), reason);
     });
 }
 
@@ -142,7 +143,7 @@ TEST(DeviceSelect, ANamedPlatformThatFailsIsAnError)
         for (const char *spec : {"auto", "cpu", "fake"})
             expect_error(YOKE_E_UNAVAILABLE, {"YOKE_PLATFORMS", "fake", "told to have none"},
                          [&] { open_device(spec); });
-        EXPECT_STREQ(why_unavailable("cpu"), "");
+        EXPECT_STREQ(Availability::of("cpu").text(), "");
     });
 }
 
@@ -151,8 +152,8 @@ TEST(DeviceSelect, AKindThatPlatformsLeaveOutIsNotUsed)
     in_fresh_process([] {
         setenv("YOKE_PLATFORMS", "cpu", 1);
         prepare();
-        const char *reason = why_unavailable("fake");
-        EXPECT_EQ(reason, why_unavailable("fake"));
+        const char *reason = Availability::of("fake").text();
+        EXPECT_EQ(reason, Availability::of("fake").text());
         EXPECT_EQ(fake.gets, 0);
         expect_error(YOKE_E_UNAVAILABLE, {"YOKE_PLATFORMS is 'cpu'", "fake"},
                      [] { open_device("fake:0"); });
@@ -285,15 +286,16 @@ TEST(DeviceSelect, AKindThatIsDisabledIsNeverOpened)
         EXPECT_EQ(open_device("auto").name, "cpu");
         EXPECT_EQ(open_device("auto:max_util=50").name, "cpu");
         EXPECT_EQ(fake.gets, 0);
-        EXPECT_NE(std::string(why_unavailable("fake")).find("disabled by yoke.disable('fake')"),
-                  std::string::npos);
+        EXPECT_NE(
+            std::string(Availability::of("fake").text()).find("disabled by yoke.disable('fake')"),
+            std::string::npos);
         expect_error(YOKE_E_UNAVAILABLE, {"disabled by yoke.disable('fake')"},
                      [] { open_device("fake"); });
         disable("fake");
         enable("fake");
-        EXPECT_STRNE(why_unavailable("fake"), "");
+        EXPECT_STRNE(Availability::of("fake").text(), "");
         enable("fake");
-        EXPECT_STREQ(why_unavailable("fake"), "");
+        EXPECT_STREQ(Availability::of("fake").text(), "");
         EXPECT_EQ(open_device("auto").name, "fake:0");
         enable("fake");  // once too often: nothing happens
         expect_error(YOKE_E_VALUE, {"cpu"}, [] { disable("cpu"); });
@@ -316,7 +318,7 @@ TEST(DeviceSelect, WhatLivesOnADeviceKeepsItsKindFromBeingDisabled)
                          [] { disable("fake"); });
         }
         expect_error(YOKE_E_STATE, {"[3] float32 on fake:0;"}, [] { disable("fake"); });
-        EXPECT_STREQ(why_unavailable("fake"), "");
+        EXPECT_STREQ(Availability::of("fake").text(), "");
         three = nullptr;
         void *block = raw_alloc(device, 100, nullptr);
         expect_error(YOKE_E_STATE, {"of fake:0"}, [] { disable("fake"); });
@@ -357,7 +359,8 @@ TEST(DeviceSelect, AForkedChildKeepsTheCpuAndLosesTheRest)
             synchronize(cpu);
             EXPECT_EQ(open_device("cpu").name, "cpu");
             EXPECT_EQ(open_device("auto").name, "cpu");
-            EXPECT_NE(std::string(why_unavailable("fake")).find("forked"), std::string::npos);
+            EXPECT_NE(std::string(Availability::of("fake").text()).find("forked"),
+                      std::string::npos);
             expect_error(YOKE_E_FORKED, {"fake:0", "forked"}, [&] { synchronize(device); });
             expect_error(YOKE_E_FORKED, {"fake"}, [] { open_device("fake"); });
             expect_error(YOKE_E_FORKED, {"cuda"}, [] { open_device("cuda"); });

@@ -1,0 +1,116 @@
+// The default device of threads that have chosen none: from the configuration, once.
+#include "core/backend/registry.h"
+#include "core/base/config.h"
+#include "core/base/config_readers.h"
+#include "core/base/immortal.h"
+#include "core/base/thread_state.h"
+#include "core/device/kinds.h"
+#include "core/select/select.h"
+#include "core/select/spec.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+std::atomic<Device *> process_default{nullptr};
+Once default_once;
+
+// What stands in for the default while a kind is switched off: chosen once, not for each tensor.
+struct StandIn {
+    Mutex mutex{LockRank::kOther};
+    Device *device = nullptr;
+    const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
+    uint64_t changes = 0;        // disabled_changes() before it was chosen
+};
+StandIn &now = immortal<StandIn>();
+
+// The one that was chosen under the same conditions, or nullptr.
+Device *stand_in_for(const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    return now.spec == spec && now.changes == changes ? now.device : nullptr;
+}
+
+Device &stand_in(Device &device, const char *spec, uint64_t changes)
+{
+    const std::lock_guard lock(now.mutex);
+    now.device = &device;
+    now.spec = spec;
+    now.changes = changes;
+    return device;
+}
+
+// A failure over what YOKE_DEVICE says, which its message names.
+class VariableError : public Error {
+public:
+    VariableError(const Error &error, std::string_view spec)
+        : Error(error.status(),
+                format("YOKE_DEVICE is '%s': %s", std::string(spec).c_str(), error.what()),
+                error.native_code())
+    {
+    }
+};
+
+const bool is_read = [] {
+    set_config_reader("YOKE_DEVICE", [](std::string_view text) {
+        try {
+            parse_spec_of_one(text);
+        } catch (const Error &error) {
+            throw VariableError(error, text);
+        }
+    });
+    return true;
+}();
+
+// What the configuration says now. Only looked at, so that a host may still choose another after a failure.
+Device &open_configured()
+{
+    const char *spec = peek_config("YOKE_DEVICE");
+    try {
+        return open_device(spec ? spec : "auto");
+    } catch (const Error &error) {
+        if (!spec) throw;
+        throw VariableError(error, spec);
+    }
+}
+
+// Whether a kind that could be used is switched off, so that what is found now is no default for the time after.
+bool lacks_kind()
+{
+    const std::vector<std::string> kinds = platforms().kinds;
+    return std::any_of(kinds.begin(), kinds.end(),
+                       [](const std::string &kind) { return is_disabled(kind); });
+}
+
+}  // namespace
+
+Device &current_device()
+{
+    if (Device *device = thread_state().device) return *device;
+    Device *known = process_default.load(std::memory_order_acquire);
+    if (known && !known->disabled.load(std::memory_order_relaxed)) return *known;
+    const uint64_t changes = disabled_changes();
+    if (changes > 0) {
+        const char *spec = peek_config("YOKE_DEVICE");
+        if (Device *device = stand_in_for(spec, changes)) return *device;
+        // For as long as the default's kind is switched off, or one that might have given the default.
+        if (known || lacks_kind()) return stand_in(open_configured(), spec, changes);
+    }
+    // By one thread: of two that lease different devices one would keep a lease that nobody uses.
+    default_once.run("the default device", [] {
+        Device &found = open_configured();
+        config("YOKE_DEVICE");
+        process_default.store(&found, std::memory_order_release);
+    });
+    return *process_default.load(std::memory_order_acquire);
+}
+
+void set_current_device(Device &device)
+{
+    check_usable(device);
+    thread_state().device = &device;
+}
+
+}  // namespace yoke

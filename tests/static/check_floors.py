@@ -1,0 +1,161 @@
+"""Holds the tree to its floors: `check_floors.py SOURCE_DIR [BUILD_DIR]`.
+
+A file may include what the first rule that matches its path allows, and files include one another in no circle. System
+headers are free, except that the core and the public headers name no engine of a backend.
+
+Outside the places named here nothing is compared with "cuda" or "nvidia": what a kind of device is like stands in
+core/backend/traits.cpp, what a vendor's cards are like in the vendor's file. And no message decides anything: what failed
+travels as a type. Backends tell a failure as text alone, so that core/base and core/ops, which hear it from them, are
+outside that rule.
+"""
+import pathlib
+import re
+import sys
+
+import tree
+
+TYPES = "capi/include/yoke/types.h"
+PUBLIC = "capi/include/"
+# What the inventory, selection and the doctor fill in are the structs of the C API themselves.
+STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
+           for floor in ("machine", "device", "select", "doctor")}
+FLOORS = ["base", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
+          "comm", "monitor"]
+ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
+
+# (whose, what it may include, whether it may name an engine). The first whose pattern matches the
+# start of a file's path counts; {own} is what the pattern matched.
+RULES = [
+    (PUBLIC, [PUBLIC], False),
+    (r"core/lent\.cpp", ["core/"], False),
+    (r"core/backend/backend\.h", [TYPES, "core/backend/ops.inc"], False),
+    *((f"core/{floor}/", [TYPES, *STRUCTS.get(floor, [])] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
+      for height, floor in enumerate(FLOORS)),
+    (r"capi/src/", ["core/", "capi/"], False),
+    (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/ops.inc",
+                       TYPES], True),
+    (r"bindings/common/", [PUBLIC], False),
+    (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
+    (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
+    (r"tests/\w+/", ["{own}", PUBLIC], True),
+    (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),
+]
+
+
+# Where the include graph must have no circle, and where names and texts decide nothing.
+PARTS = re.compile(r"(core|kernels|capi|bindings/lua)/")
+NO_NAMES = re.compile(r"(core|kernels|capi)/")
+NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia\.cpp|core/doctor/")
+NO_TEXTS = re.compile(r"(core/(?!base/|ops/)|capi/)")
+
+NAME = r'"(?:cuda|nvidia)(?::[^"]*)?"'
+CALLS = r"\b(?:str\w*cmp|strstr|memcmp|compare|r?find|starts_with|ends_with|contains|count)\("
+COMPARISON = re.compile(rf"[=!]=\s*{NAME}|{NAME}\s*[=!]=|{CALLS}[^;{{}}]*?{NAME}")
+# A variable or member that holds words for people, or a failure's what().
+TEXT = r"(?:what\(\)|\b(?:\w*_)?(?:message|reason|problem|evidence|remedy)(?:_text)?(?:\.c_str\(\)|\.text)?)\)?"
+# A reason may be a value of an enum, a problem a number: these are no texts.
+NO_TEXT = r"\s*(?:(?:\w+::)*k[A-Z]|nullptr|\d|std::errc|=)"
+TEXT_DECIDES = re.compile(
+    rf"{TEXT}\s*\.(?:r?find\w*|compare|starts_with|ends_with|contains|substr)\("
+    rf"|\b(?:str\w*cmp|strstr|memcmp)\([^;{{}}]*?{TEXT}"
+    rf"|{TEXT}\s*[=!]=(?!{NO_TEXT})|[=!]=\s*[\w:.>(-]*?{TEXT}(?![\w:(])")
+
+
+def rule_for(path):
+    """(allowed prefixes, may name engines) for a file, or None."""
+    for pattern, allowed, engines in RULES:
+        own = re.match(pattern, path)
+        if own:
+            return [prefix.replace("{own}", own[0]) for prefix in allowed], engines
+    return None
+
+
+def resolve(root, source, name):
+    """The tree's file that `#include "name"` means, or None for a header from outside."""
+    for base in [source.parent, root, root / "capi" / "include"]:
+        path = (base / name).resolve()
+        if path.is_file() and path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return None
+
+
+def check_line(root, source, name, quoted):
+    """What is wrong with one include, or None."""
+    path = source.relative_to(root).as_posix()
+    rule = rule_for(path)
+    if rule is None:
+        return "stands in a folder that the floor plan does not have"
+    allowed, engines = rule
+    target = resolve(root, source, name)
+    if target is None:
+        if quoted:
+            return f'includes "{name}", which is no file of this tree; write <{name}> if it is from outside'
+        if not engines and ENGINES.match(name):
+            return f"includes <{name}>: only kernels and bindings may name an engine"
+        return None
+    if any(target == one or (one.endswith("/") and target.startswith(one)) for one in allowed):
+        return None
+    return f"includes {target}; it may include {', '.join(allowed) or 'nothing'}"
+
+
+def code_of(text):
+    """The text with comments blanked out, so that places stay where they are."""
+    blank = lambda found: re.sub(r"[^\n]", " ", found[0]) if found[0][0] == "/" else found[0]
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+
+
+def decisions(path, text):
+    """What decides by a name or a text that must not, each with its line."""
+    rules = []
+    if NO_NAMES.match(path) and not NAMED_PLACES.match(path):
+        rules.append((COMPARISON, "compares with a kind's or a vendor's name; ask its traits, or the vendor"))
+    if NO_TEXTS.match(path):
+        rules.append((TEXT_DECIDES, "lets the text of a message decide; give the failure a type"))
+    code = code_of(text) if rules else ""
+    for pattern, wrong in rules:
+        for found in pattern.finditer(code):
+            yield f"{path}:{code.count(chr(10), 0, found.start()) + 1} {wrong}: {' '.join(found[0].split())}"
+
+
+def circles(graph):
+    """The circles of a graph {file: files that it includes}, each as the way around."""
+    state, way = {}, []
+
+    def walk(file):
+        state[file] = "open"
+        way.append(file)
+        for other in sorted(graph.get(file, ())):
+            if other not in state:
+                yield from walk(other)
+            elif state[other] == "open":
+                yield " -> ".join([*way[way.index(other):], other])
+        way.pop()
+        state[file] = "done"
+
+    for file in sorted(graph):
+        if file not in state:
+            yield from walk(file)
+
+
+def main(root):
+    root = pathlib.Path(root).resolve()
+    broken, looked_at, graph = [], 0, {}
+    for source in tree.files(root, tree.CODE):
+        path, text = source.relative_to(root).as_posix(), source.read_text(encoding="utf-8")
+        for number, line in enumerate(text.splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
+            if found:
+                looked_at += 1
+                wrong = check_line(root, source, found[2], found[1] == '"')
+                if wrong:
+                    broken.append(f"{path}:{number} {wrong}")
+                target = resolve(root, source, found[2])
+                if PARTS.match(path) and target and target != path:
+                    graph.setdefault(path, set()).add(target)
+        broken += decisions(path, text)
+    broken += [f"files include one another in a circle: {circle}" for circle in circles(graph)]
+    tree.report("includes", looked_at, broken)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
