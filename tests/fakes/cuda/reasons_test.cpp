@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/device/availability.h"
 #include "core/device/device.h"
 #include "core/device/kinds.h"
 #include "core/select/select.h"
@@ -43,8 +44,9 @@ void expect_reason(const Case &one)
         set("FAKE_CUDA_FAIL", one.fail);
         set("FAKE_CUDA_VERSION", one.version);
         set("FAKE_CUDA_DEVICES", one.devices);
-        const std::string why = why_unavailable("cuda");
-        EXPECT_EQ(is_defect("cuda"), one.defect) << why;
+        const Availability cuda = Availability::of("cuda");
+        const std::string why = cuda.text();
+        EXPECT_EQ(cuda.is_defect(), one.defect) << why;
         for (const char *text : one.says)
             EXPECT_NE(why.find(text), std::string::npos) << "'" << text << "' is not in: " << why;
     });
@@ -154,7 +156,7 @@ TEST(Reasons, AVariableThatHidesEveryGpuIsQuoted)
         setenv("YOKE_CUDA_LIB_PATH", kDriver, 1);
         setenv("FAKE_CUDA_DEVICES", "", 1);
         setenv("CUDA_VISIBLE_DEVICES", "7,nonsense", 1);
-        const std::string why = why_unavailable("cuda");
+        const std::string why = Availability::of("cuda").text();
         EXPECT_NE(why.find("CUDA_VISIBLE_DEVICES is '7,nonsense'"), std::string::npos) << why;
     });
 }
