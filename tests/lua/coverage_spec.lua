@@ -30,7 +30,7 @@ end
 
 local function sources()
     local parts = {}
-    local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*.h")
+    local pipe = assert(io.popen "ls bindings/lua/src/*.[ch] bindings/lua/src/*/*.[ch]")
     for path in pipe:lines() do parts[#parts + 1] = read(path) end
     pipe:close()
     return table.concat(parts)
@@ -106,7 +106,7 @@ describe("the rockspec", function()
         for _, name in ipairs { "meta", "api", "api_streams", "api_devices", "api_habits" } do
             named["bindings/lua/yoke/" .. name .. ".lua"] = true
         end
-        local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")
+        local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")
         for path in pipe:lines() do assert.is_true(named[path], path) end
         pipe:close()
     end)

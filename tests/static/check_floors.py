@@ -21,6 +21,7 @@ STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "sele
            for floor in ("machine", "device", "select", "doctor")}
 FLOORS = ["base", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "monitor"]
+LUA = "bindings/lua/src/"  # where the leaves stand, which know each other by no header
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 
 # (whose, what it may include, whether it may name an engine). The first whose pattern matches the
@@ -35,6 +36,9 @@ RULES = [
     (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/ops.inc",
                        TYPES], True),
     (r"bindings/common/", [PUBLIC], False),
+    (r"bindings/lua/src/runtime/", ["{own}", PUBLIC], True),
+    (r"bindings/lua/src/values/", ["{own}", LUA + "runtime/", PUBLIC], True),
+    (LUA, [LUA + "runtime/", LUA + "values/", LUA + "leaves.h", LUA + "ops.inc", "bindings/common/", PUBLIC], True),
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
     (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),

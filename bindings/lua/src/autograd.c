@@ -1,7 +1,9 @@
 /* Gradients: x:backward(), yoke.grad, and what a leaf remembers. */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/values/convert.h"
 
 /* The arguments of a gradient call as two places: `first` (a weight) and retain_graph, by place or in a
  * table of keywords at `index`, where the weight is called `name`. Leaves them at index and index + 1. */
@@ -180,7 +182,5 @@ void yl_open_autograd(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {
         {"grad", grad}, {"saved_tensors", saved_tensors}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    lua_getfield(L, -1, "tensor_methods");
-    yl_set_functions(L, b, methods);
-    lua_pop(L, 1);
+    yl_set_tensor_methods(L, b, methods);
 }

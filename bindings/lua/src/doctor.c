@@ -1,22 +1,21 @@
 /* What is wrong with this machine's GPUs: yoke.doctor and yoke.doctor_record. */
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/fields.h"
 
 #include "yoke/doctor.h"
 
 #include <string.h>
 
-static const char kReportName[] = "yoke.report";
 static const char *const kStatus[] = {"ok", "warn", "fail", "skip"};
 
-/* A report is a userdata while its texts are copied, so that an error cannot leak it. */
-static int report_gc(lua_State *L)
+/* A handle while its texts are copied, so that an error cannot leak it. */
+static void release_report(void *report)
 {
-    yoke_report **box = luaL_checkudata(L, 1, kReportName);
-    yoke_report *report = *box;
-    *box = NULL;
     yoke_report_release(report);
-    return 0;
 }
+
+static const YlClass kReport = {"yoke.report", "a report", NULL, release_report, 0};
 
 /* The options in the table at `index`, which may be absent. Raises for others. */
 static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *call, double *deadline)
@@ -45,29 +44,17 @@ static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *cal
     return flags;
 }
 
-static void set_text(lua_State *L, const char *key, const char *text)
-{
-    lua_pushstring(L, text);
-    lua_setfield(L, -2, key);
-}
-
-static void set_number(lua_State *L, const char *key, lua_Integer number)
-{
-    lua_pushinteger(L, number);
-    lua_setfield(L, -2, key);
-}
-
 static void push_check(lua_State *L, const yoke_check *check)
 {
     lua_createtable(L, 0, 8);
-    set_number(L, "number", check->number);
-    set_number(L, "card", check->card);
-    set_text(L, "id", check->id);
-    set_text(L, "title", check->title);
-    set_text(L, "status", kStatus[check->status]);
-    set_text(L, "evidence", check->evidence);
-    set_text(L, "remedy", check->remedy);
-    set_text(L, "url", check->url);
+    yl_set_integer(L, "number", check->number);
+    yl_set_integer(L, "card", check->card);
+    yl_set_text(L, "id", check->id);
+    yl_set_text(L, "title", check->title);
+    yl_set_text(L, "status", kStatus[check->status]);
+    yl_set_text(L, "evidence", check->evidence);
+    yl_set_text(L, "remedy", check->remedy);
+    yl_set_text(L, "url", check->url);
 }
 
 /* yoke.doctor{probe=, redact=, deadline=} -> {checks = {…}, exit_code = 0} */
@@ -77,9 +64,7 @@ static int doctor(lua_State *L)
     double deadline = 0;
     yl_arg_count(L, b, "doctor", 0, 1);
     const uint32_t flags = options_arg(L, b, 1, "doctor", &deadline);
-    yoke_report **box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = NULL;
-    luaL_setmetatable(L, kReportName);
+    yoke_report **box = yl_push_handle(L, &kReport);
     yl_check(L, b, yoke_doctor(flags, deadline, box));
     const int32_t count = yoke_report_count(*box);
     lua_createtable(L, 0, 2);
@@ -91,7 +76,7 @@ static int doctor(lua_State *L)
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "checks");
-    set_number(L, "exit_code", yoke_report_exit_code(*box));
+    yl_set_integer(L, "exit_code", yoke_report_exit_code(*box));
     return 1;
 }
 
@@ -112,7 +97,6 @@ void yl_open_doctor(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {
         {"doctor", doctor}, {"doctor_record", doctor_record}, {NULL, NULL}};
-    static const luaL_Reg no_methods[] = {{NULL, NULL}};
-    yl_open_class(L, b, kReportName, report_gc, no_methods);
+    yl_open_class(L, b, &kReport, NULL, NULL);
     yl_set_functions(L, b, functions);
 }

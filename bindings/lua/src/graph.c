@@ -1,29 +1,13 @@
 /* Captured steps: yoke.Graph, over yoke/graph.h. */
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/handles.h"
 
-static const char kGraphName[] = "yoke.Graph";
-
-typedef struct GraphBox {
-    yoke_graph *graph; /* NULL when closed */
-} GraphBox;
-
-static yoke_graph *need_graph(lua_State *L, Binding *b, const char *call)
+static void release_graph(void *graph)
 {
-    const GraphBox *box = luaL_testudata(L, 1, kGraphName);
-    const Target target = {b, call, "self"};
-    if (!box) yl_wrong_type(L, target, 1, "a Graph");
-    if (!box->graph) yl_raise(L, b, YOKE_E_CLOSED, call, "argument 'self' is a closed Graph");
-    return box->graph;
-}
-
-static int graph_close(lua_State *L)
-{
-    GraphBox *box = luaL_checkudata(L, 1, kGraphName);
-    yoke_graph *graph = box->graph;
-    box->graph = NULL;
     yoke_graph_release(graph);
-    return 0;
 }
+
+static const YlClass kGraph = {"yoke.Graph", "a Graph", "a closed Graph", release_graph, 0};
 
 /* yoke.Graph([device]) */
 static int make_graph(lua_State *L)
@@ -32,10 +16,8 @@ static int make_graph(lua_State *L)
     const Target target = {b, "Graph", "device"};
     lua_settop(L, 1);
     yoke_device *device = yl_need_device(L, target, 1);
-    GraphBox *box = lua_newuserdatauv(L, sizeof *box, 0);
-    box->graph = NULL;
-    luaL_setmetatable(L, kGraphName);
-    yl_check(L, b, yoke_graph_create(device, &box->graph));
+    yoke_graph **box = yl_push_handle(L, &kGraph);
+    yl_check(L, b, yoke_graph_create(device, box));
     return 1;
 }
 
@@ -44,13 +26,13 @@ static int make_graph(lua_State *L)
 static int graph_capture(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_graph *graph = need_graph(L, b, "capture");
+    yoke_graph *graph = yl_need_self(L, &kGraph, "capture");
     if (lua_type(L, 2) != LUA_TFUNCTION)
         return yl_raise(L, b, YOKE_E_TYPE, "capture",
                         "argument 'fn' is a %s; give a function to capture", luaL_typename(L, 2));
     yl_check(L, b, yoke_graph_begin(graph));
     const int failed = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
-    graph = need_graph(L, b, "capture"); /* which fn may have closed */
+    graph = yl_need_self(L, &kGraph, "capture"); /* which fn may have closed */
     if (failed) {
         yoke_graph_abort(graph);
         return lua_error(L);
@@ -62,7 +44,7 @@ static int graph_capture(lua_State *L)
 static int graph_replay(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yl_check(L, b, yoke_graph_replay(need_graph(L, b, "replay")));
+    yl_check(L, b, yoke_graph_replay(yl_need_self(L, &kGraph, "replay")));
     return 0;
 }
 
@@ -70,7 +52,7 @@ void yl_open_graph(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {{"Graph", make_graph}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
-        {"capture", graph_capture}, {"replay", graph_replay}, {"close", graph_close}, {NULL, NULL}};
+        {"capture", graph_capture}, {"replay", graph_replay}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    yl_open_class(L, b, kGraphName, graph_close, methods);
+    yl_open_class(L, b, &kGraph, methods, NULL);
 }

@@ -1,11 +1,13 @@
 /*
- * Indexing: x[i], x[tensor], x[{…}] and x:index(…), read and, but for the last, assigned. Items are integers,
+ * Indexing: x.name, x[i], x[tensor], x[{…}] and x:index(…), read and, but for the last, assigned. Items are integers,
  * {first, last, step}, "...", yoke.newaxis, integer tensors, masks and booleans; a table between the brackets
  * holds several of them.
  */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/pressure.h"
 
 enum { kMostItems = 2 * YOKE_MAX_NDIM + 1 };
 
@@ -50,7 +52,7 @@ static void perform(lua_State *L, Binding *b, Access *access)
     yl_check(L, b, status);
 }
 
-void yl_push_item(lua_State *L, Binding *b, int tensor, int64_t position)
+static void push_item(lua_State *L, Binding *b, int tensor, int64_t position)
 {
     const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0, NULL};
     yoke_tensor **box = yl_new_tensor(L, b);
@@ -139,14 +141,14 @@ static void read_part(lua_State *L, Binding *b, Access *access)
     yl_count(L, b, *access->out, access->tensor);
 }
 
-void yl_push_part(lua_State *L, Binding *b)
+static void push_part(lua_State *L, Binding *b)
 {
     Access access = {.out = yl_new_tensor(L, b)};
     read_key(L, b, 2, &access);
     read_part(L, b, &access);
 }
 
-void yl_assign_part(lua_State *L, Binding *b)
+static void assign_part(lua_State *L, Binding *b)
 {
     const Target value = {b, "index", "value"};
     Access access = {.out = NULL};
@@ -164,7 +166,7 @@ void yl_assign_part(lua_State *L, Binding *b)
 }
 
 /* x:index(item, …). */
-static int tensor_index(lua_State *L)
+static int index_by_items(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "index", "item"};
@@ -176,12 +178,64 @@ static int tensor_index(lua_State *L)
     return 1;
 }
 
+/* ---- x.name and x[key] ------------------------------------------------------------------------------ */
+
+static int no_such_field(lua_State *L, Binding *b, const char *call)
+{
+    return yl_raise(L, b, YOKE_E_VALUE, call, "a tensor has no field or method '%s'",
+                    yl_show(L, 2));
+}
+
+/* x.name, x:name() and x[i], x[tensor], x[{…}]. Upvalues: the Binding, the table of methods. */
+static int tensor_index(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    if (lua_type(L, 2) == LUA_TSTRING) {
+        lua_pushvalue(L, 2);
+        const int type = lua_rawget(L, lua_upvalueindex(2));
+        if (type == LUA_TFUNCTION) return 1;
+        if (type != LUA_TLIGHTUSERDATA) return no_such_field(L, b, "tensor");
+        const YlField *field = lua_touserdata(L, -1);
+        field->push(L, b, yl_tensor_arg(L, b, 1, field->name, "self"));
+        return 1;
+    }
+    if (lua_isinteger(L, 2)) {
+        push_item(L, b, 1, lua_tointeger(L, 2));
+        return 1;
+    }
+    push_part(L, b);
+    return 1;
+}
+
+/* x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, x.requires_grad = boolean. */
+static int tensor_newindex(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    if (lua_type(L, 2) != LUA_TSTRING) {
+        assign_part(L, b);
+        return 0;
+    }
+    const char *name = yl_key(L, 2);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, name, "self");
+    if (!strcmp(name, "requires_grad")) {
+        yl_check(L, b, yoke_tensor_set_requires_grad(tensor, yl_bool_arg(L, b, 3, name, name)));
+    } else if (!strcmp(name, "grad")) {
+        yoke_tensor *grad = lua_isnil(L, 3) ? NULL : yl_tensor_arg(L, b, 3, name, "grad");
+        yl_check(L, b, yoke_tensor_set_grad(tensor, grad));
+    } else {
+        return yl_raise(L, b, YOKE_E_VALUE, "tensor",
+                        "'%s' cannot be set; grad and requires_grad can", name);
+    }
+    return 0;
+}
+
 void yl_open_index(lua_State *L, Binding *b)
 {
-    static const luaL_Reg methods[] = {{"index", tensor_index}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"index", index_by_items}, {NULL, NULL}};
+    static const luaL_Reg events[] = {
+        {"__index", tensor_index}, {"__newindex", tensor_newindex}, {NULL, NULL}};
     lua_pushliteral(L, "newaxis");
     lua_setfield(L, -2, "newaxis");
-    lua_getfield(L, -1, "tensor_methods");
-    yl_set_functions(L, b, methods);
-    lua_pop(L, 1);
+    yl_set_tensor_methods(L, b, methods);
+    yl_set_tensor_events(L, b, events);
 }

@@ -1,38 +1,10 @@
 /* What is in the machine, as tables: yoke.inventory(), yoke.topology(), yoke.catalog(). What is not known is nil. */
-#include <math.h>
-
 #include "bindings/common/inventory_keys.h"
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/fields.h"
 
-static const char kInventoryName[] = "yoke.Inventory";
 static const char kTopologyName[] = "yoke.Topology";
-
-static void set_text(lua_State *L, const char *key, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, key);
-}
-
-void yl_set_int(lua_State *L, const char *key, int64_t value)
-{
-    if (value < 0) return;
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_yes(lua_State *L, const char *key, int32_t value)
-{
-    if (value < 0) return;
-    lua_pushboolean(L, value);
-    lua_setfield(L, -2, key);
-}
-
-void yl_set_real(lua_State *L, const char *key, double value)
-{
-    if (isnan(value)) return;
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
 
 static void set_throttle(lua_State *L, uint64_t bits)
 {
@@ -45,38 +17,34 @@ static void set_throttle(lua_State *L, uint64_t bits)
     lua_setfield(L, -2, "throttle");
 }
 
-void yl_push_card(lua_State *L, const yoke_card_info *card)
+static void push_card(lua_State *L, const yoke_card_info *card)
 {
     lua_newtable(L);
-    set_text(L, "kind", yoke_card_kind_name(card->kind));
-    set_yes(L, "usable", !*card->reason);
+    yl_set_text(L, "kind", yoke_card_kind_name(card->kind));
+    yl_set_known_bool(L, "usable", !*card->reason);
     if (card->cc_major >= 0) {
         lua_pushfstring(L, "%d.%d", card->cc_major, card->cc_minor);
         lua_setfield(L, -2, "compute_capability");
     }
     set_throttle(L, card->throttle);
-#define CARD_TEXT(field) set_text(L, #field, card->field);
-#define CARD_INT(field) yl_set_int(L, #field, card->field);
-#define CARD_YES(field) set_yes(L, #field, card->field);
-#define CARD_REAL(field) yl_set_real(L, #field, card->field);
+#define CARD_TEXT(field) yl_set_text(L, #field, card->field);
+#define CARD_INT(field) yl_set_known_integer(L, #field, card->field);
+#define CARD_YES(field) yl_set_known_bool(L, #field, card->field);
+#define CARD_REAL(field) yl_set_known_number(L, #field, card->field);
 #include "bindings/common/inventory_fields.def"
 }
 
-/* A snapshot as userdata, so that an error while its tables are made does not lose it. */
-static int inventory_close(lua_State *L)
+/* A snapshot as a handle, so that an error while its tables are made does not lose it. */
+static void release_inventory(void *inventory)
 {
-    yoke_inventory **box = luaL_checkudata(L, 1, kInventoryName);
-    yoke_inventory *inventory = *box;
-    *box = NULL;
     yoke_inventory_release(inventory);
-    return 0;
 }
+
+static const YlClass kInventory = {"yoke.Inventory", "an inventory", NULL, release_inventory, 0};
 
 static yoke_inventory *take(lua_State *L, Binding *b)
 {
-    yoke_inventory **box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = NULL;
-    luaL_setmetatable(L, kInventoryName);
+    yoke_inventory **box = yl_push_handle(L, &kInventory);
     yl_check(L, b, yoke_inventory_take(box));
     return *box;
 }
@@ -89,9 +57,9 @@ static void push_processes(lua_State *L, Binding *b, yoke_inventory *inventory, 
         yoke_card_process process = {.struct_size = sizeof process};
         yl_check(L, b, yoke_inventory_process(inventory, card, i, &process));
         lua_newtable(L);
-#define PROCESS_TEXT(field) set_text(L, #field, process.field);
-#define PROCESS_INT(field) yl_set_int(L, #field, process.field);
-#define PROCESS_YES(field) set_yes(L, #field, process.field);
+#define PROCESS_TEXT(field) yl_set_text(L, #field, process.field);
+#define PROCESS_INT(field) yl_set_known_integer(L, #field, process.field);
+#define PROCESS_YES(field) yl_set_known_bool(L, #field, process.field);
 #include "bindings/common/inventory_fields.def"
         lua_rawseti(L, -2, i + 1);
     }
@@ -104,7 +72,7 @@ static void push_cards(lua_State *L, Binding *b, yoke_inventory *inventory)
     for (int32_t i = 0; i < count; ++i) {
         yoke_card_info card = {.struct_size = sizeof card};
         yl_check(L, b, yoke_inventory_card(inventory, i, &card));
-        yl_push_card(L, &card);
+        push_card(L, &card);
         push_processes(L, b, inventory, i, card.process_count);
         lua_setfield(L, -2, "processes");
         lua_rawseti(L, -2, i + 1);
@@ -119,10 +87,10 @@ static void push_networks(lua_State *L, Binding *b, yoke_inventory *inventory)
         yoke_network_card network = {.struct_size = sizeof network};
         yl_check(L, b, yoke_inventory_network(inventory, i, -1, &network, NULL));
         lua_newtable(L);
-#define NETWORK_TEXT(field) set_text(L, #field, network.field);
-#define NETWORK_INT(field) yl_set_int(L, #field, network.field);
-#define NETWORK_YES(field) set_yes(L, #field, network.field);
-#define NETWORK_REAL(field) yl_set_real(L, #field, network.field);
+#define NETWORK_TEXT(field) yl_set_text(L, #field, network.field);
+#define NETWORK_INT(field) yl_set_known_integer(L, #field, network.field);
+#define NETWORK_YES(field) yl_set_known_bool(L, #field, network.field);
+#define NETWORK_REAL(field) yl_set_known_number(L, #field, network.field);
 #include "bindings/common/inventory_fields.def"
         lua_rawseti(L, -2, i + 1);
     }
@@ -138,9 +106,9 @@ static void push_links(lua_State *L, Binding *b, yoke_inventory *inventory)
             yoke_card_link link = {.struct_size = sizeof link};
             yl_check(L, b, yoke_inventory_link(inventory, from, to, &link));
             lua_newtable(L);
-#define LINK_TEXT(field) set_text(L, #field, link.field);
-#define LINK_INT(field) yl_set_int(L, #field, link.field);
-#define LINK_YES(field) set_yes(L, #field, link.field);
+#define LINK_TEXT(field) yl_set_text(L, #field, link.field);
+#define LINK_INT(field) yl_set_known_integer(L, #field, link.field);
+#define LINK_YES(field) yl_set_known_bool(L, #field, link.field);
 #include "bindings/common/inventory_fields.def"
             lua_rawseti(L, -2, to + 1);
         }
@@ -154,7 +122,7 @@ static void push_topology(lua_State *L, Binding *b, yoke_inventory *inventory)
     lua_createtable(L, 0, 2);
     push_links(L, b, inventory);
     lua_setfield(L, -2, "links");
-    set_text(L, "text", yoke_inventory_topology(inventory));
+    yl_set_text(L, "text", yoke_inventory_topology(inventory));
     luaL_setmetatable(L, kTopologyName);
 }
 
@@ -182,7 +150,7 @@ static int take_inventory(lua_State *L)
     for (const char *const *key = yoke_fact_keys; *key; ++key) {
         const char *text = "";
         yl_check(L, b, yoke_inventory_fact(inventory, *key, &text));
-        set_text(L, *key, text);
+        yl_set_text(L, *key, text);
     }
     lua_setfield(L, -2, "facts");
     return 1;
@@ -199,31 +167,31 @@ static int topology(lua_State *L)
 
 static void set_rates(lua_State *L, const yoke_catalog_card *entry)
 {
-    yl_set_real(L, "f64_rate", entry->f64_rate);
-    yl_set_real(L, "f32_rate", entry->f32_rate);
-    yl_set_real(L, "tf32_rate", entry->tf32_rate);
-    yl_set_real(L, "f16_rate", entry->f16_rate);
-    yl_set_real(L, "bf16_rate", entry->bf16_rate);
-    yl_set_real(L, "f8_rate", entry->f8_rate);
-    yl_set_real(L, "i8_rate", entry->i8_rate);
+    yl_set_known_number(L, "f64_rate", entry->f64_rate);
+    yl_set_known_number(L, "f32_rate", entry->f32_rate);
+    yl_set_known_number(L, "tf32_rate", entry->tf32_rate);
+    yl_set_known_number(L, "f16_rate", entry->f16_rate);
+    yl_set_known_number(L, "bf16_rate", entry->bf16_rate);
+    yl_set_known_number(L, "f8_rate", entry->f8_rate);
+    yl_set_known_number(L, "i8_rate", entry->i8_rate);
 }
 
 static void push_entry(lua_State *L, const yoke_catalog_card *entry)
 {
     lua_newtable(L);
-    set_text(L, "name", entry->name);
-    set_text(L, "match", entry->match);
-    set_text(L, "source", entry->source);
-    yl_set_int(L, "memory", entry->memory);
-    yl_set_real(L, "memory_bandwidth", entry->memory_bandwidth);
-    yl_set_int(L, "multiprocessors", entry->multiprocessors);
+    yl_set_text(L, "name", entry->name);
+    yl_set_text(L, "match", entry->match);
+    yl_set_text(L, "source", entry->source);
+    yl_set_known_integer(L, "memory", entry->memory);
+    yl_set_known_number(L, "memory_bandwidth", entry->memory_bandwidth);
+    yl_set_known_integer(L, "multiprocessors", entry->multiprocessors);
     lua_pushfstring(L, "%d.%d", entry->cc_major, entry->cc_minor);
     lua_setfield(L, -2, "compute_capability");
     set_rates(L, entry);
-    yl_set_real(L, "power", entry->power);
-    yl_set_real(L, "nvlink_bandwidth", entry->nvlink_bandwidth);
-    yl_set_int(L, "link_generation", entry->link_generation);
-    yl_set_int(L, "link_width", entry->link_width);
+    yl_set_known_number(L, "power", entry->power);
+    yl_set_known_number(L, "nvlink_bandwidth", entry->nvlink_bandwidth);
+    yl_set_known_integer(L, "link_generation", entry->link_generation);
+    yl_set_known_integer(L, "link_width", entry->link_width);
 }
 
 /* yoke.catalog(): the models that Yoke knows, with their makers' figures. */
@@ -267,9 +235,8 @@ void yl_open_inventory(lua_State *L, Binding *b)
                                          {"catalog", catalog},
                                          {"catalog_find", catalog_find},
                                          {NULL, NULL}};
-    static const luaL_Reg no_methods[] = {{NULL, NULL}};
     yl_set_functions(L, b, functions);
-    yl_open_class(L, b, kInventoryName, inventory_close, no_methods);
+    yl_open_class(L, b, &kInventory, NULL, NULL);
     luaL_newmetatable(L, kTopologyName);
     lua_pushcfunction(L, topology_text);
     lua_setfield(L, -2, "__tostring");

@@ -1,7 +1,9 @@
 /* Between tensors and Lua's own values: yoke.tensor(nested tables), x:tolist(), and bytes in strings. */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/pressure.h"
 
 /* What the leaves of nested tables are, in rising order: what holds all of them is the highest. */
 enum LeafKind { kNoLeaf, kBoolLeaf, kIntLeaf, kFloatLeaf };
@@ -366,7 +368,5 @@ void yl_open_list(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {
         {"tensor", make_tensor}, {"frombuffer", frombuffer}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    lua_getfield(L, -1, "tensor_methods");
-    yl_set_functions(L, b, methods);
-    lua_pop(L, 1);
+    yl_set_tensor_methods(L, b, methods);
 }

@@ -12,9 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bindings/lua/src/binding.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/arguments.h"
 
 enum { kQueueLimit = 1000 };
+
+static const char kCallback; /* its address names the state's callback in the registry */
 
 typedef struct Message {
     struct Message *next;
@@ -172,7 +175,7 @@ static int set_log_callback(lua_State *L)
         unsubscribe(b);
     else if (!subscribe(b))
         return yl_raise(L, b, YOKE_E_OOM, "set_log_callback", "no memory for a queue");
-    lua_rawseti(L, LUA_REGISTRYINDEX, b->log_callback_ref);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &kCallback);
     return 0;
 }
 
@@ -182,8 +185,7 @@ static int poll(lua_State *L)
     Binding *b = yl_binding(L);
     lua_Integer count = 0;
     lua_settop(L, 0);
-    while (lua_rawgeti(L, LUA_REGISTRYINDEX, b->log_callback_ref) == LUA_TFUNCTION &&
-           push_oldest(L, b)) {
+    while (lua_rawgetp(L, LUA_REGISTRYINDEX, &kCallback) == LUA_TFUNCTION && push_oldest(L, b)) {
         lua_call(L, 2, 0);
         ++count;
     }
@@ -219,8 +221,6 @@ void yl_open_log(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {
         {"set_log_callback", set_log_callback}, {"poll", poll}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    lua_pushboolean(L, 0);
-    b->log_callback_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     static pthread_once_t guarded = PTHREAD_ONCE_INIT;
     pthread_once(&guarded, guard_fork);
     pthread_mutex_lock(&hub.lock);

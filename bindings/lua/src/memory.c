@@ -1,5 +1,6 @@
 /* Statistics of device memory and the cache, under the names of torch.cuda. */
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/handles.h"
 
 typedef yoke_status (*Statistic)(yoke_device *device, int64_t *bytes);
 

@@ -1,54 +1,8 @@
-/* `require "yoke.core"`: makes the state's Binding, opens each room, and holds the small argument readers. */
-#include "bindings/lua/src/convert.h"
-
-void yl_set_functions(lua_State *L, Binding *b, const luaL_Reg *functions)
-{
-    lua_pushlightuserdata(L, b);
-    luaL_setfuncs(L, functions, 1);
-}
-
-void yl_protect(lua_State *L, const char *name)
-{
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "__metatable");
-}
-
-void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most)
-{
-    const int count = lua_gettop(L);
-    if (count < least || count > most)
-        yl_raise(L, b, YOKE_E_VALUE, call, "%d arguments; it takes %d to %d", count, least, most);
-}
-
-const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
-{
-    const Target target = {b, call, name};
-    return yl_need_text(L, target, index);
-}
-
-int64_t yl_int_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
-{
-    const Target target = {b, call, name};
-    int exact = 0;
-    lua_Integer value = 0;
-    if (lua_type(L, index) == LUA_TNUMBER) value = lua_tointegerx(L, index, &exact);
-    if (!exact) yl_wrong_type(L, target, index, "an integer");
-    return value;
-}
-
-double yl_number_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
-{
-    const Target target = {b, call, name};
-    if (lua_type(L, index) != LUA_TNUMBER) yl_wrong_type(L, target, index, "a number");
-    return lua_tonumber(L, index);
-}
-
-int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
-{
-    const Target target = {b, call, name};
-    if (lua_type(L, index) != LUA_TBOOLEAN) yl_wrong_type(L, target, index, "a boolean");
-    return lua_toboolean(L, index);
-}
+/* `require "yoke.core"`: makes the state's Binding and opens each room. */
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/error.h"
+#include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/values/tensor.h"
 
 static const char kBindingName[] = "yoke.Binding";
 
@@ -56,27 +10,38 @@ static const char kBindingName[] = "yoke.Binding";
 static int binding_gc(lua_State *L)
 {
     Binding *b = luaL_checkudata(L, 1, kBindingName);
-    if (b->op_count) {
+    if (b->is_open) {
         yl_close_log(b);
         yl_close_scopes(b); /* of which a script has taken the finalizers */
     }
-    b->op_count = 0;
+    b->is_open = 0;
     return 0;
 }
 
 /* Pushes nothing; the registry keeps the Binding. */
 static Binding *make_binding(lua_State *L)
 {
-    const int32_t op_count = yoke_op_count();
-    Binding *b = lua_newuserdatauv(L, sizeof *b + (size_t)op_count * sizeof *b->ops, 0);
-    *b = (Binding){.op_count = 0};
+    TensorState *state = lua_newuserdatauv(L, sizeof *state, 0);
+    *state = (TensorState){.metatable_ref = LUA_NOREF};
     luaL_newmetatable(L, kBindingName);
     lua_pushcfunction(L, binding_gc);
     lua_setfield(L, -2, "__gc");
     yl_protect(L, kBindingName);
     lua_setmetatable(L, -2);
     luaL_ref(L, LUA_REGISTRYINDEX);
-    return b;
+    return &state->binding;
+}
+
+/* Rooms in the order in which they are opened: methods of tensors need the class, operators the ops. */
+static void open_leaves(lua_State *L, Binding *b)
+{
+    static void (*const leaves[])(lua_State *, Binding *) = {
+        yl_open_ops,       yl_open_tensor_fields, yl_open_index,   yl_open_list,
+        yl_open_autograd,  yl_open_modes,         yl_open_device,  yl_open_device_fields,
+        yl_open_stream,    yl_open_memory,        yl_open_library, yl_open_optim,
+        yl_open_training,  yl_open_schedules,     yl_open_graph,   yl_open_doctor,
+        yl_open_inventory, yl_open_select};
+    for (size_t i = 0; i < sizeof leaves / sizeof *leaves; ++i) leaves[i](L, b);
 }
 
 #if defined(__GNUC__)
@@ -89,29 +54,14 @@ int luaopen_yoke_core(lua_State *L)
     static const char key; /* its address names the module's table in the registry */
     luaL_checkversion(L);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TTABLE) return 1;
-    const int32_t op_count = yoke_op_count();
     Binding *b = make_binding(L);
     lua_newtable(L);
     yl_open_error(L, b);
     yl_open_log(L, b);
-    b->op_count = op_count; /* from here on there is something to close */
-    yl_open_tensor(L, b);
-    yl_open_ops(L, b);
-    yl_open_fields(L, b);
-    yl_open_index(L, b);
-    yl_open_list(L, b);
-    yl_open_autograd(L, b);
+    b->is_open = 1; /* from here on there is something to close */
     yl_open_scope(L, b);
-    yl_open_device(L, b);
-    yl_open_stream(L, b);
-    yl_open_memory(L, b);
-    yl_open_runtime(L, b);
-    yl_open_optim(L, b);
-    yl_open_training(L, b);
-    yl_open_graph(L, b);
-    yl_open_doctor(L, b);
-    yl_open_inventory(L, b);
-    yl_open_select(L, b);
+    yl_open_tensor(L, b);
+    open_leaves(L, b);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
     return 1;

@@ -5,12 +5,27 @@
  */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/pressure.h"
 
+enum { kMaxArgs = 16, kMaxResults = 4 };
 enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
 
+/* One op as the binding sees it: the upvalue of its Lua function. */
+typedef struct OpBinding {
+    Binding *binding;
+    const yoke_op *op;
+    int32_t required;        /* arguments without a default */
+    int8_t has_lists;        /* it takes lists of tensors */
+    int8_t creates;          /* its result is new: it takes requires_grad too */
+    int16_t spread;          /* the list of ints that may stand one by one, or none such: -1 */
+    uint8_t types[kMaxArgs]; /* ArgType of convert.h */
+} OpBinding;
+
 typedef struct Call {
-    yoke_arg args[YL_MAX_ARGS];
+    yoke_arg args[kMaxArgs];
     Lists lists;
     yoke_tensor *room[kListRoom]; /* for lists of tensors, used one after the other */
     int32_t count;
@@ -44,7 +59,7 @@ static int argument_of(const OpBinding *op, const char *name)
 /* A keyword that no argument has: requires_grad of what is made anew, or a mistake. */
 static void convert_other(lua_State *L, const OpBinding *op, const char *key, Call *call)
 {
-    const char *names[YL_MAX_ARGS + 1];
+    const char *names[kMaxArgs + 1];
     int count = 0;
     if (op->creates && !strcmp(key, "requires_grad")) {
         call->requires_grad = yl_bool_arg(L, op->binding, lua_gettop(L), op->op->name, key);
@@ -165,7 +180,7 @@ static int op_call(lua_State *L)
     const int keywords = has_keywords(L, op, given);
     check_count(L, op, given - keywords);
 
-    yoke_tensor **boxes[YL_MAX_RESULTS], *results[YL_MAX_RESULTS];
+    yoke_tensor **boxes[kMaxResults], *results[kMaxResults];
     for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor(L, b);
     Call call;
     for (int attempt = 0;; ++attempt) {
@@ -265,7 +280,7 @@ static int16_t spread_of(const OpBinding *op)
 
 static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *binding)
 {
-    if (op->arg_count > YL_MAX_ARGS || op->result_count > YL_MAX_RESULTS)
+    if (op->arg_count > kMaxArgs || op->result_count > kMaxResults)
         luaL_error(L, "yoke: the op %s of this libyoke has too many arguments for this module",
                    op->name);
     binding->binding = b;
@@ -319,26 +334,53 @@ static void set_operators(lua_State *L, OpBinding *op)
     if (!strcmp(op->op->name, "neg")) set_metamethod(L, "__unm", op, op_unary);
 }
 
+/* yoke.ops(): {name = {signature =, doc =, family =}} of every op there is. */
+static int ops(lua_State *L)
+{
+    const int32_t count = yoke_op_count();
+    lua_createtable(L, 0, count);
+    for (int32_t i = 0; i < count; ++i) {
+        const yoke_op *op = yoke_op_info(i);
+        lua_createtable(L, 0, 3);
+        yl_set_text(L, "signature", op->signature);
+        yl_set_text(L, "doc", op->doc);
+        yl_set_text(L, "family", op->family);
+        lua_setfield(L, -2, op->name);
+    }
+    return 1;
+}
+
+/* Sets the function of an op in the module's table at -3, the operators of the metatable at -2 and, where the first
+ * argument is a tensor, the methods at -1. */
+static void set_op(lua_State *L, OpBinding *binding)
+{
+    const char *name = binding->op->name;
+    lua_pushlightuserdata(L, binding);
+    lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 1);
+    if (binding->op->arg_count > 0 &&
+        (binding->types[0] == kTensor || binding->types[0] == kOperand)) {
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -3, name);
+    }
+    lua_setfield(L, -4, name);
+    lua_pushvalue(L, -2);
+    set_operators(L, binding);
+    lua_pop(L, 1);
+}
+
 void yl_open_ops(lua_State *L, Binding *b)
 {
+    static const luaL_Reg functions[] = {{"ops", ops}, {NULL, NULL}};
+    const int32_t count = yoke_op_count();
     check_built_for(L);
+    OpBinding *bindings = lua_newuserdatauv(L, (size_t)count * sizeof *bindings, 0);
+    luaL_ref(L, LUA_REGISTRYINDEX); /* which keeps them */
+    yl_set_functions(L, b, functions);
     luaL_getmetatable(L, "yoke.Tensor");
     lua_getfield(L, -1, "methods");
-    for (int32_t i = 0; i < b->op_count; ++i) {
-        OpBinding *binding = &b->ops[i];
-        bind_op(L, b, yoke_op_info(i), binding);
-        lua_pushlightuserdata(L, binding);
-        lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 1);
-        const int is_method = binding->op->arg_count > 0 &&
-                              (binding->types[0] == kTensor || binding->types[0] == kOperand);
-        if (is_method) {
-            lua_pushvalue(L, -1);
-            lua_setfield(L, -3, binding->op->name);
-        }
-        lua_setfield(L, -4, binding->op->name);
-        lua_pushvalue(L, -2);
-        set_operators(L, binding);
-        lua_pop(L, 1);
+    for (int32_t i = 0; i < count; ++i) {
+        bind_op(L, b, yoke_op_info(i), &bindings[i]);
+        set_op(L, &bindings[i]);
     }
     lua_pop(L, 2);
 }

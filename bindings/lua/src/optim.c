@@ -4,14 +4,9 @@
  */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
-
-static const char kOptimizerName[] = "yoke.Optimizer";
-
-typedef struct OptimizerBox {
-    yoke_optimizer *optimizer; /* NULL before it is filled and after close() */
-    const char *kind;          /* "SGD", "Adam" or "AdamW" */
-} OptimizerBox;
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/values/convert.h"
 
 /* The options of either kind. */
 typedef struct Options {
@@ -22,21 +17,11 @@ typedef struct Options {
 static const Options kNoOptions = {{sizeof(yoke_sgd_options), 0, 0, 0, 0, 0, 0},
                                    {sizeof(yoke_adam_options), 0, 0, 0, 0, 0, 0}};
 
-static OptimizerBox *need_box(lua_State *L, Binding *b, int index, const char *call,
-                              const char *name)
+/* The open optimizer at 1 with its kind. */
+static OptimizerBox *need_box(lua_State *L, const char *call)
 {
-    OptimizerBox *box = luaL_testudata(L, index, kOptimizerName);
-    const Target target = {b, call, name};
-    if (!box) yl_wrong_type(L, target, index, "an optimizer");
-    if (!box->optimizer)
-        yl_raise(L, b, YOKE_E_CLOSED, call, "argument '%s' is a closed optimizer", name);
-    return box;
-}
-
-yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,
-                                 const char *name)
-{
-    return need_box(L, b, index, call, name)->optimizer;
+    yl_need_self(L, &yl_optimizer_class, call);
+    return lua_touserdata(L, 1);
 }
 
 static yoke_optimizer *need_optimizer(lua_State *L, Binding *b, const char *call)
@@ -47,15 +32,6 @@ static yoke_optimizer *need_optimizer(lua_State *L, Binding *b, const char *call
 static int is_sgd(const OptimizerBox *box)
 {
     return box->kind[0] == 'S';
-}
-
-static int optimizer_close(lua_State *L)
-{
-    OptimizerBox *box = luaL_checkudata(L, 1, kOptimizerName);
-    yoke_optimizer *optimizer = box->optimizer;
-    box->optimizer = NULL;
-    yoke_optimizer_release(optimizer);
-    return 0;
 }
 
 static void read_number(lua_State *L, Binding *b, int index, const char *call, const char *name,
@@ -120,9 +96,8 @@ static int make_optimizer(lua_State *L)
     Binding *b = yl_binding(L);
     const int kind = luaL_checkoption(L, 1, NULL, kinds);
     luaL_checktype(L, 2, LUA_TTABLE);
-    OptimizerBox *box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = (OptimizerBox){NULL, kinds[kind]};
-    luaL_setmetatable(L, kOptimizerName);
+    OptimizerBox *box = yl_push_handle(L, &yl_optimizer_class);
+    box->kind = kinds[kind];
     Options options = kNoOptions;
     read_options(L, b, 2, box, &options);
     yl_check(L, b,
@@ -136,17 +111,14 @@ static int make_optimizer(lua_State *L)
 static int add_group(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    OptimizerBox *box = need_box(L, b, 1, "add_group", "self");
+    OptimizerBox *box = need_box(L, "add_group");
     const Target target = {b, box->kind, "params"};
     if (lua_type(L, 2) != LUA_TTABLE) yl_wrong_type(L, target, 2, "a list of tensors");
     luaL_checktype(L, 3, LUA_TTABLE);
     Options options = kNoOptions;
     read_options(L, b, 3, box, &options);
-    Lists lists = {.used = 0};
-    lists.room = lua_rawlen(L, 2);
-    lists.tensors = lua_newuserdatauv(L, (lists.room + 1) * sizeof *lists.tensors, 0);
-    const yoke_arg list = yl_convert(L, target, kTensors, 2, &lists);
-    box = need_box(L, b, 1, "add_group", "self");
+    const yoke_arg list = yl_tensors_arg(L, target, 2);
+    box = need_box(L, "add_group");
     yl_check(L, b,
              is_sgd(box)
                  ? yoke_sgd_add_group(box->optimizer, list.v.tensors, list.count, &options.sgd)
@@ -163,35 +135,24 @@ static void options_now(lua_State *L, Binding *b, const OptimizerBox *box, int64
                          : yoke_adam_get_options(box->optimizer, group, &options->adam));
 }
 
-static void set_number(lua_State *L, const char *name, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, name);
-}
-
-static void set_bool(lua_State *L, const char *name, int value)
-{
-    lua_pushboolean(L, value);
-    lua_setfield(L, -2, name);
-}
-
 /* optimizer:options(group) -> {lr =, momentum =, ...} */
 static int get_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const OptimizerBox *box = need_box(L, b, 1, "options", "self");
+    const OptimizerBox *box = need_box(L, "options");
     Options now;
     options_now(L, b, box, group_arg(L, b, "options", 2), &now);
     lua_createtable(L, 0, 5);
-    set_number(L, "lr", is_sgd(box) ? now.sgd.lr : now.adam.lr);
-    set_number(L, "weight_decay", is_sgd(box) ? now.sgd.weight_decay : now.adam.weight_decay);
-    set_bool(L, "master_weights", is_sgd(box) ? now.sgd.master_weights : now.adam.master_weights);
+    yl_set_number(L, "lr", is_sgd(box) ? now.sgd.lr : now.adam.lr);
+    yl_set_number(L, "weight_decay", is_sgd(box) ? now.sgd.weight_decay : now.adam.weight_decay);
+    yl_set_bool(L, "master_weights",
+                is_sgd(box) ? now.sgd.master_weights : now.adam.master_weights);
     if (is_sgd(box)) {
-        set_number(L, "momentum", now.sgd.momentum);
-        set_bool(L, "nesterov", now.sgd.nesterov);
+        yl_set_number(L, "momentum", now.sgd.momentum);
+        yl_set_bool(L, "nesterov", now.sgd.nesterov);
         return 1;
     }
-    set_number(L, "eps", now.adam.eps);
+    yl_set_number(L, "eps", now.adam.eps);
     lua_createtable(L, 2, 0);
     lua_pushnumber(L, now.adam.beta1);
     lua_rawseti(L, -2, 1);
@@ -205,7 +166,7 @@ static int get_options(lua_State *L)
 static int set_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const OptimizerBox *box = need_box(L, b, 1, "set_options", "self");
+    const OptimizerBox *box = need_box(L, "set_options");
     const int64_t group = group_arg(L, b, "set_options", 2);
     luaL_checktype(L, 3, LUA_TTABLE);
     Options options;
@@ -331,30 +292,14 @@ static int set_state(lua_State *L)
 
 void yl_open_optim(lua_State *L, Binding *b)
 {
-    static const luaL_Reg methods[] = {{"add_group", add_group},
-                                       {"options", get_options},
-                                       {"set_options", set_options},
-                                       {"step", step},
-                                       {"zero_grad", zero_grad},
-                                       {"get_lr", get_lr},
-                                       {"set_lr", set_lr},
-                                       {"group_count", group_count},
-                                       {"param_count", param_count},
-                                       {"param", param},
-                                       {"get_state", get_state},
-                                       {"set_state", set_state},
-                                       {"state_names", state_names},
-                                       {"close", optimizer_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"add_group", add_group},     {"options", get_options},
+                                       {"set_options", set_options}, {"step", step},
+                                       {"zero_grad", zero_grad},     {"get_lr", get_lr},
+                                       {"set_lr", set_lr},           {"group_count", group_count},
+                                       {"param_count", param_count}, {"param", param},
+                                       {"get_state", get_state},     {"set_state", set_state},
+                                       {"state_names", state_names}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"optimizer", make_optimizer}, {NULL, NULL}};
-    static const luaL_Reg events[] = {
-        {"__gc", optimizer_close}, {"__close", optimizer_close}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    luaL_newmetatable(L, kOptimizerName);
-    yl_set_functions(L, b, events);
-    lua_newtable(L);
-    yl_set_functions(L, b, methods);
-    lua_setfield(L, -2, "__index");
-    yl_protect(L, kOptimizerName);
-    lua_pop(L, 1);
+    yl_open_class(L, b, &yl_optimizer_class, methods, NULL);
 }

@@ -1,69 +1,28 @@
 /* Streams and events: userdata over one reference each. The current stream is a scope: scope.c. */
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/pressure.h"
 
 #include <limits.h>
 #include <string.h>
 
-static const char kStreamName[] = "yoke.Stream";
-static const char kEventName[] = "yoke.Event";
-
-/* ---- Arguments --------------------------------------------------------------------------------------- */
-
-yoke_stream *yl_need_stream(lua_State *L, Target target, int index)
+static void release_event(void *event)
 {
-    yoke_stream **box = luaL_testudata(L, index, kStreamName);
-    if (!box) yl_wrong_type(L, target, index, "a stream");
-    if (!*box)
-        yl_raise(L, target.binding, YOKE_E_CLOSED, target.call,
-                 "argument '%s' is a closed stream; nothing can be done with it after close()",
-                 target.name);
-    return *box;
+    yoke_event_release(event);
 }
 
-static yoke_event *need_event(lua_State *L, Target target, int index)
-{
-    yoke_event **box = luaL_testudata(L, index, kEventName);
-    if (!box) yl_wrong_type(L, target, index, "an event");
-    if (!*box)
-        yl_raise(L, target.binding, YOKE_E_CLOSED, target.call,
-                 "argument '%s' is a closed event; nothing can be done with it after close()",
-                 target.name);
-    return *box;
-}
+static const YlClass kEvent = {"yoke.Event", "an event",
+                               "a closed event; nothing can be done with it after close()",
+                               release_event, 0};
 
 static yoke_stream *self_stream(lua_State *L, const char *call)
 {
-    const Target self = {yl_binding(L), call, "self"};
-    return yl_need_stream(L, self, 1);
+    return yl_need_self(L, &yl_stream_class, call);
 }
 
 static yoke_event *self_event(lua_State *L, const char *call)
 {
-    const Target self = {yl_binding(L), call, "self"};
-    return need_event(L, self, 1);
-}
-
-static yoke_stream **new_stream(lua_State *L)
-{
-    yoke_stream **box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = NULL;
-    luaL_setmetatable(L, kStreamName);
-    return box;
-}
-
-static yoke_event **new_event(lua_State *L)
-{
-    yoke_event **box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = NULL;
-    luaL_setmetatable(L, kEventName);
-    return box;
-}
-
-/* In the modes of the coroutine, whose current stream may be meant. */
-static void check_entered(lua_State *L, Binding *b, Modes outer, yoke_status status)
-{
-    yl_leave(outer);
-    yl_check(L, b, status);
+    return yl_need_self(L, &kEvent, call);
 }
 
 /* ---- Streams ----------------------------------------------------------------------------------------- */
@@ -87,9 +46,9 @@ static int make_stream(lua_State *L)
         yl_raise(L, b, YOKE_E_VALUE, "Stream",
                  "argument 'priority' is %I, beyond what a device can tell apart",
                  (lua_Integer)priority);
-    yoke_stream **box = new_stream(L);
+    yoke_stream **box = yl_push_handle(L, &yl_stream_class);
     const Modes outer = yl_enter(L, b);
-    check_entered(L, b, outer, yoke_stream_create(device, (int32_t)priority, box));
+    yl_leave_checked(L, b, outer, yoke_stream_create(device, (int32_t)priority, box));
     return 1;
 }
 
@@ -103,9 +62,9 @@ static int wrap_stream(lua_State *L)
                        ? lua_touserdata(L, 1)
                        : (void *)(intptr_t)yl_int_arg(L, b, 1, "wrap_stream", "native");
     yoke_device *device = yl_need_device(L, target, 2);
-    yoke_stream **box = new_stream(L);
+    yoke_stream **box = yl_push_handle(L, &yl_stream_class);
     const Modes outer = yl_enter(L, b);
-    check_entered(L, b, outer, yoke_stream_wrap(native, device, box));
+    yl_leave_checked(L, b, outer, yoke_stream_wrap(native, device, box));
     return 1;
 }
 
@@ -115,9 +74,9 @@ static int current_stream(lua_State *L)
     const Target target = {b, "current_stream", "device"};
     lua_settop(L, 1);
     yoke_device *device = yl_need_device(L, target, 1);
-    yoke_stream **box = new_stream(L);
+    yoke_stream **box = yl_push_handle(L, &yl_stream_class);
     const Modes outer = yl_enter(L, b);
-    check_entered(L, b, outer, yoke_current_stream(device, box));
+    yl_leave_checked(L, b, outer, yoke_current_stream(device, box));
     return 1;
 }
 
@@ -139,7 +98,7 @@ static int stream_wait_event(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "wait_event", "event"};
-    yoke_event *event = need_event(L, target, 2);
+    yoke_event *event = yl_need_handle(L, target, 2, &kEvent);
     yl_check(L, b, yoke_stream_wait_event(self_stream(L, "wait_event"), event));
     return 0;
 }
@@ -150,7 +109,7 @@ static int stream_wait_stream(lua_State *L)
     Binding *b = yl_binding(L);
     const Target target = {b, "wait_stream", "stream"};
     lua_settop(L, 2);
-    yoke_event **box = new_event(L);
+    yoke_event **box = yl_push_handle(L, &kEvent);
     yl_check(L, b, yoke_event_create(0, box));
     yl_check(L, b, yoke_event_record(*box, yl_need_stream(L, target, 2)));
     yl_check(L, b, yoke_stream_wait_event(self_stream(L, "wait_stream"), *box));
@@ -164,33 +123,25 @@ static int stream_record_event(lua_State *L)
     const Target target = {b, "record_event", "event"};
     lua_settop(L, 2);
     if (lua_isnil(L, 2)) {
-        yl_check(L, b, yoke_event_create(0, new_event(L)));
+        yl_check(L, b, yoke_event_create(0, yl_push_handle(L, &kEvent)));
         lua_replace(L, 2);
     }
-    yoke_event *event = need_event(L, target, 2);
+    yoke_event *event = yl_need_handle(L, target, 2, &kEvent);
     yl_check(L, b, yoke_event_record(event, self_stream(L, "record_event")));
     return 1;
 }
 
-static int stream_close(lua_State *L)
-{
-    yoke_stream **box = luaL_checkudata(L, 1, kStreamName);
-    yoke_stream *stream = *box;
-    *box = NULL;
-    yoke_stream_release(stream);
-    return 0;
-}
-
 static int stream_equal(lua_State *L)
 {
-    yoke_stream **a = luaL_testudata(L, 1, kStreamName), **b = luaL_testudata(L, 2, kStreamName);
-    lua_pushboolean(L, a && b && *a && *b && yoke_stream_equal(*a, *b) == 1);
+    yoke_stream *a = yl_test_handle(L, 1, &yl_stream_class),
+                *b = yl_test_handle(L, 2, &yl_stream_class);
+    lua_pushboolean(L, a && b && yoke_stream_equal(a, b) == 1);
     return 1;
 }
 
 static int stream_tostring(lua_State *L)
 {
-    yoke_stream **box = luaL_checkudata(L, 1, kStreamName);
+    yoke_stream **box = luaL_checkudata(L, 1, yl_stream_class.name);
     if (*box)
         lua_pushfstring(L, "stream of %s (%p)", yoke_device_spec(yoke_stream_device(*box)),
                         yoke_stream_handle(*box));
@@ -230,7 +181,7 @@ static int make_event(lua_State *L)
         lua_replace(L, 1);
     }
     const int timing = lua_isnil(L, 1) ? 0 : yl_bool_arg(L, b, 1, "Event", "timing");
-    yl_check(L, b, yoke_event_create(timing, new_event(L)));
+    yl_check(L, b, yoke_event_create(timing, yl_push_handle(L, &kEvent)));
     return 1;
 }
 
@@ -241,7 +192,7 @@ static int event_record(lua_State *L)
     yoke_stream *stream = lua_isnoneornil(L, 2) ? NULL : yl_need_stream(L, target, 2);
     yoke_event *event = self_event(L, "record");
     const Modes outer = yl_enter(L, b);
-    check_entered(L, b, outer, yoke_event_record(event, stream));
+    yl_leave_checked(L, b, outer, yoke_event_record(event, stream));
     return 0;
 }
 
@@ -252,9 +203,9 @@ static int event_wait(lua_State *L)
     const Target target = {b, "wait", "stream"};
     lua_settop(L, 2);
     if (lua_isnil(L, 2)) {
-        yoke_stream **box = new_stream(L);
+        yoke_stream **box = yl_push_handle(L, &yl_stream_class);
         const Modes outer = yl_enter(L, b);
-        check_entered(L, b, outer, yoke_current_stream(NULL, box));
+        yl_leave_checked(L, b, outer, yoke_current_stream(NULL, box));
         lua_replace(L, 2);
     }
     yoke_stream *stream = yl_need_stream(L, target, 2);
@@ -281,20 +232,11 @@ static int event_elapsed_time(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "elapsed_time", "end"};
-    yoke_event *end = need_event(L, target, 2);
+    yoke_event *end = yl_need_handle(L, target, 2, &kEvent);
     double seconds = 0;
     yl_check(L, b, yoke_event_elapsed(self_event(L, "elapsed_time"), end, &seconds));
     lua_pushnumber(L, seconds * 1e3);
     return 1;
-}
-
-static int event_close(lua_State *L)
-{
-    yoke_event **box = luaL_checkudata(L, 1, kEventName);
-    yoke_event *event = *box;
-    *box = NULL;
-    yoke_event_release(event);
-    return 0;
 }
 
 /* ---- Tensors ----------------------------------------------------------------------------------------- */
@@ -326,25 +268,24 @@ static int is_pinned(lua_State *L)
     return 1;
 }
 
-/* A class whose fields and methods `index` finds; without it, plain methods. */
-static void open_class(lua_State *L, Binding *b, const char *name, const luaL_Reg *methods,
-                       lua_CFunction index, lua_CFunction close)
+static void open_classes(lua_State *L, Binding *b)
 {
-    luaL_newmetatable(L, name);
-    lua_pushlightuserdata(L, b);
-    lua_newtable(L);
-    yl_set_functions(L, b, methods);
-    if (index) {
-        lua_pushcclosure(L, index, 2);
-    } else {
-        lua_remove(L, -2);
-    }
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, close);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, close);
-    lua_setfield(L, -2, "__close");
-    yl_protect(L, name);
+    static const luaL_Reg stream_methods[] = {
+        {"synchronize", stream_synchronize},   {"query", stream_query},
+        {"wait_event", stream_wait_event},     {"wait_stream", stream_wait_stream},
+        {"record_event", stream_record_event}, {NULL, NULL}};
+    static const luaL_Reg event_methods[] = {{"record", event_record},
+                                             {"wait", event_wait},
+                                             {"query", event_query},
+                                             {"synchronize", event_synchronize},
+                                             {"elapsed_time", event_elapsed_time},
+                                             {NULL, NULL}};
+    static const luaL_Reg stream_events[] = {{"__index", stream_index},
+                                             {"__eq", stream_equal},
+                                             {"__tostring", stream_tostring},
+                                             {NULL, NULL}};
+    yl_open_class(L, b, &yl_stream_class, stream_methods, stream_events);
+    yl_open_class(L, b, &kEvent, event_methods, NULL);
 }
 
 void yl_open_stream(lua_State *L, Binding *b)
@@ -358,30 +299,7 @@ void yl_open_stream(lua_State *L, Binding *b)
                                               {"pin_memory", pin_memory},
                                               {"is_pinned", is_pinned},
                                               {NULL, NULL}};
-    static const luaL_Reg stream_methods[] = {{"synchronize", stream_synchronize},
-                                              {"query", stream_query},
-                                              {"wait_event", stream_wait_event},
-                                              {"wait_stream", stream_wait_stream},
-                                              {"record_event", stream_record_event},
-                                              {"close", stream_close},
-                                              {NULL, NULL}};
-    static const luaL_Reg event_methods[] = {{"record", event_record},
-                                             {"wait", event_wait},
-                                             {"query", event_query},
-                                             {"synchronize", event_synchronize},
-                                             {"elapsed_time", event_elapsed_time},
-                                             {"close", event_close},
-                                             {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    lua_getfield(L, -1, "tensor_methods");
-    yl_set_functions(L, b, tensor_methods);
-    lua_pop(L, 1);
-    open_class(L, b, kStreamName, stream_methods, stream_index, stream_close);
-    lua_pushcfunction(L, stream_equal);
-    lua_setfield(L, -2, "__eq");
-    lua_pushcfunction(L, stream_tostring);
-    lua_setfield(L, -2, "__tostring");
-    lua_pop(L, 1);
-    open_class(L, b, kEventName, event_methods, NULL, event_close);
-    lua_pop(L, 1);
+    yl_set_tensor_methods(L, b, tensor_methods);
+    open_classes(L, b);
 }

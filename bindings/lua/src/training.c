@@ -1,37 +1,23 @@
 /*
- * Loss scaling, averages of parameters, clipping and schedules: the rest of yoke/optim.h and yoke/amp.h.
+ * Loss scaling, averages of parameters and clipping: of the rest of yoke/optim.h and yoke/amp.h.
  * yoke/scaler.lua, yoke/optim.lua and yoke/schedule.lua give them their faces.
  */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
-
-static const char kScalerName[] = "yoke.GradScaler";
-static const char kEmaName[] = "yoke.EMA";
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/pressure.h"
 
 /* ---- Loss scaling ---------------------------------------------------------------------------------- */
 
-typedef struct ScalerBox {
-    yoke_grad_scaler *scaler;
-} ScalerBox;
-
-static yoke_grad_scaler *need_scaler(lua_State *L, Binding *b, const char *call)
+static void release_scaler(void *scaler)
 {
-    const ScalerBox *box = luaL_testudata(L, 1, kScalerName);
-    const Target target = {b, call, "self"};
-    if (!box) yl_wrong_type(L, target, 1, "a GradScaler");
-    if (!box->scaler) yl_raise(L, b, YOKE_E_CLOSED, call, "argument 'self' is a closed GradScaler");
-    return box->scaler;
-}
-
-static int scaler_close(lua_State *L)
-{
-    ScalerBox *box = luaL_checkudata(L, 1, kScalerName);
-    yoke_grad_scaler *scaler = box->scaler;
-    box->scaler = NULL;
     yoke_grad_scaler_release(scaler);
-    return 0;
 }
+
+static const YlClass kScaler = {"yoke.GradScaler", "a GradScaler", "a closed GradScaler",
+                                release_scaler, 0};
 
 /* Overwrites what the table at `index` has; `scale` is what the caller calls its scale. */
 static void read_state(lua_State *L, Binding *b, int index, const char *call, const char *scale,
@@ -59,10 +45,8 @@ static int make_scaler(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     yoke_grad_scaler_options state = {sizeof state, 0, 65536, 2, 0.5, 2000, 0};
     read_state(L, b, 1, "GradScaler", "init_scale", &state);
-    ScalerBox *box = lua_newuserdatauv(L, sizeof *box, 0);
-    box->scaler = NULL;
-    luaL_setmetatable(L, kScalerName);
-    yl_check(L, b, yoke_grad_scaler_create(&state, &box->scaler));
+    yoke_grad_scaler **box = yl_push_handle(L, &kScaler);
+    yl_check(L, b, yoke_grad_scaler_create(&state, box));
     return 1;
 }
 
@@ -71,7 +55,7 @@ static int scaler_scale(lua_State *L)
     Binding *b = yl_binding(L);
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_tensor *x = yl_tensor_arg(L, b, 2, "scale", "outputs");
-    yoke_grad_scaler *scaler = need_scaler(L, b, "scale");
+    yoke_grad_scaler *scaler = yl_need_self(L, &kScaler, "scale");
     YL_CALL(L, b, x, yoke_grad_scaler_scale(scaler, x, box));
     yl_count(L, b, *box, NULL);
     return 1;
@@ -81,7 +65,7 @@ static int scaler_unscale(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_optimizer *optimizer = yl_optimizer_arg(L, b, 2, "unscale_", "optimizer");
-    yl_check(L, b, yoke_grad_scaler_unscale(need_scaler(L, b, "unscale_"), optimizer));
+    yl_check(L, b, yoke_grad_scaler_unscale(yl_need_self(L, &kScaler, "unscale_"), optimizer));
     return 0;
 }
 
@@ -89,7 +73,7 @@ static int scaler_step(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_optimizer *optimizer = yl_optimizer_arg(L, b, 2, "step", "optimizer");
-    yl_check(L, b, yoke_grad_scaler_step(need_scaler(L, b, "step"), optimizer));
+    yl_check(L, b, yoke_grad_scaler_step(yl_need_self(L, &kScaler, "step"), optimizer));
     return 0;
 }
 
@@ -97,7 +81,7 @@ static int scaler_step(lua_State *L)
 static int scaler_update(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_grad_scaler *scaler = need_scaler(L, b, "update");
+    yoke_grad_scaler *scaler = yl_need_self(L, &kScaler, "update");
     if (lua_isnoneornil(L, 2))
         yl_check(L, b, yoke_grad_scaler_update(scaler));
     else
@@ -111,18 +95,13 @@ static int scaler_get_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_grad_scaler_options now = {sizeof now, 0, 0, 0, 0, 0, 0};
-    yl_check(L, b, yoke_grad_scaler_get_state(need_scaler(L, b, "get_state"), &now));
+    yl_check(L, b, yoke_grad_scaler_get_state(yl_need_self(L, &kScaler, "get_state"), &now));
     lua_createtable(L, 0, 5);
-    lua_pushnumber(L, now.scale);
-    lua_setfield(L, -2, "scale");
-    lua_pushnumber(L, now.growth_factor);
-    lua_setfield(L, -2, "growth_factor");
-    lua_pushnumber(L, now.backoff_factor);
-    lua_setfield(L, -2, "backoff_factor");
-    lua_pushinteger(L, now.growth_interval);
-    lua_setfield(L, -2, "growth_interval");
-    lua_pushinteger(L, now.growth_tracker);
-    lua_setfield(L, -2, "_growth_tracker");
+    yl_set_number(L, "scale", now.scale);
+    yl_set_number(L, "growth_factor", now.growth_factor);
+    yl_set_number(L, "backoff_factor", now.backoff_factor);
+    yl_set_integer(L, "growth_interval", now.growth_interval);
+    yl_set_integer(L, "_growth_tracker", now.growth_tracker);
     return 1;
 }
 
@@ -132,7 +111,8 @@ static int scaler_set_state(lua_State *L)
     luaL_checktype(L, 2, LUA_TTABLE);
     yoke_grad_scaler_options state = {sizeof state, 0, 0, 0, 0, 0, 0};
     read_state(L, b, 2, "load_state_dict", "scale", &state);
-    yl_check(L, b, yoke_grad_scaler_set_state(need_scaler(L, b, "load_state_dict"), &state));
+    yl_check(L, b,
+             yoke_grad_scaler_set_state(yl_need_self(L, &kScaler, "load_state_dict"), &state));
     return 0;
 }
 
@@ -144,43 +124,19 @@ static int scaler_set_rule(lua_State *L)
     const double growth = yl_number_arg(L, b, 2, call, "growth_factor"),
                  backoff = yl_number_arg(L, b, 3, call, "backoff_factor");
     const int64_t interval = yl_int_arg(L, b, 4, call, "growth_interval");
-    yl_check(L, b, yoke_grad_scaler_set_rule(need_scaler(L, b, call), growth, backoff, interval));
+    yl_check(L, b,
+             yoke_grad_scaler_set_rule(yl_need_self(L, &kScaler, call), growth, backoff, interval));
     return 0;
 }
 
 /* ---- Averages and clipping ------------------------------------------------------------------------- */
 
-typedef struct EmaBox {
-    yoke_ema *ema;
-} EmaBox;
-
-static yoke_ema *need_ema(lua_State *L, Binding *b, const char *call)
+static void release_ema(void *ema)
 {
-    const EmaBox *box = luaL_testudata(L, 1, kEmaName);
-    const Target target = {b, call, "self"};
-    if (!box) yl_wrong_type(L, target, 1, "an EMA");
-    if (!box->ema) yl_raise(L, b, YOKE_E_CLOSED, call, "argument 'self' is a closed EMA");
-    return box->ema;
-}
-
-static int ema_close(lua_State *L)
-{
-    EmaBox *box = luaL_checkudata(L, 1, kEmaName);
-    yoke_ema *ema = box->ema;
-    box->ema = NULL;
     yoke_ema_release(ema);
-    return 0;
 }
 
-/* The list of tensors at `index`; its room is pushed. Handles are borrowed until the next allocation. */
-static yoke_arg tensors_arg(lua_State *L, Target target, int index)
-{
-    if (lua_type(L, index) != LUA_TTABLE) yl_wrong_type(L, target, index, "a list of tensors");
-    Lists lists = {.used = 0};
-    lists.room = lua_rawlen(L, index);
-    lists.tensors = lua_newuserdatauv(L, (lists.room + 1) * sizeof *lists.tensors, 0);
-    return yl_convert(L, target, kTensors, index, &lists);
-}
+static const YlClass kEma = {"yoke.EMA", "an EMA", "a closed EMA", release_ema, 0};
 
 /* core.ema(list of tensors, decay) */
 static int make_ema(lua_State *L)
@@ -188,12 +144,10 @@ static int make_ema(lua_State *L)
     Binding *b = yl_binding(L);
     const Target target = {b, "EMA", "params"};
     const double decay = yl_number_arg(L, b, 2, "EMA", "decay");
-    EmaBox *box = lua_newuserdatauv(L, sizeof *box, 0);
-    box->ema = NULL;
-    luaL_setmetatable(L, kEmaName);
+    yoke_ema **box = yl_push_handle(L, &kEma);
     const int place = lua_gettop(L);
-    const yoke_arg list = tensors_arg(L, target, 1);
-    yl_check(L, b, yoke_ema_create(list.v.tensors, list.count, decay, &box->ema));
+    const yoke_arg list = yl_tensors_arg(L, target, 1);
+    yl_check(L, b, yoke_ema_create(list.v.tensors, list.count, decay, box));
     lua_pushvalue(L, place);
     return 1;
 }
@@ -201,21 +155,21 @@ static int make_ema(lua_State *L)
 static int ema_update(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yl_check(L, b, yoke_ema_update(need_ema(L, b, "update")));
+    yl_check(L, b, yoke_ema_update(yl_need_self(L, &kEma, "update")));
     return 0;
 }
 
 static int ema_copy_to_params(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yl_check(L, b, yoke_ema_copy_to_params(need_ema(L, b, "copy_to_params")));
+    yl_check(L, b, yoke_ema_copy_to_params(yl_need_self(L, &kEma, "copy_to_params")));
     return 0;
 }
 
 static int ema_swap(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yl_check(L, b, yoke_ema_swap(need_ema(L, b, "swap")));
+    yl_check(L, b, yoke_ema_swap(yl_need_self(L, &kEma, "swap")));
     return 0;
 }
 
@@ -225,7 +179,7 @@ static int ema_average(lua_State *L)
     Binding *b = yl_binding(L);
     const int64_t index = yl_int_arg(L, b, 2, "average", "index");
     yoke_tensor **box = yl_new_tensor(L, b);
-    yl_check(L, b, yoke_ema_average(need_ema(L, b, "average"), index, box));
+    yl_check(L, b, yoke_ema_average(yl_need_self(L, &kEma, "average"), index, box));
     return 1;
 }
 
@@ -254,91 +208,29 @@ static int clip_grad_norm(lua_State *L)
     const double max_norm = yl_number_arg(L, b, 2, call, "max_norm"), p = norm_type_arg(L, b, call);
     yoke_tensor **box = yl_new_tensor(L, b);
     const int place = lua_gettop(L);
-    const yoke_arg list = tensors_arg(L, target, 1);
+    const yoke_arg list = yl_tensors_arg(L, target, 1);
     yl_check(L, b, yoke_clip_grad_norm(list.v.tensors, list.count, max_norm, p, box));
     lua_pushvalue(L, place);
     return 1;
 }
 
-/* ---- Schedules ------------------------------------------------------------------------------------- */
-
-static int schedule_linear(lua_State *L)
-{
-    lua_pushnumber(L, yoke_schedule_linear(luaL_checknumber(L, 1), luaL_checknumber(L, 2),
-                                           luaL_checkinteger(L, 3), luaL_checkinteger(L, 4)));
-    return 1;
-}
-
-static int schedule_constant(lua_State *L)
-{
-    lua_pushnumber(L, yoke_schedule_constant(luaL_checknumber(L, 1), luaL_checknumber(L, 2),
-                                             luaL_checkinteger(L, 3), luaL_checkinteger(L, 4)));
-    return 1;
-}
-
-static int schedule_cosine(lua_State *L)
-{
-    lua_pushnumber(L, yoke_schedule_cosine(luaL_checknumber(L, 1), luaL_checknumber(L, 2),
-                                           luaL_checkinteger(L, 3), luaL_checkinteger(L, 4),
-                                           luaL_checkinteger(L, 5)));
-    return 1;
-}
-
-static int schedule_step(lua_State *L)
-{
-    lua_pushnumber(L, yoke_schedule_step(luaL_checknumber(L, 1), luaL_checkinteger(L, 2),
-                                         luaL_checknumber(L, 3), luaL_checkinteger(L, 4)));
-    return 1;
-}
-
-static int schedule_one_cycle(lua_State *L)
-{
-    lua_pushnumber(L, yoke_schedule_one_cycle(luaL_checknumber(L, 1), luaL_checkinteger(L, 2),
-                                              luaL_checknumber(L, 3), luaL_checknumber(L, 4),
-                                              luaL_checknumber(L, 5), luaL_checkinteger(L, 6)));
-    return 1;
-}
-
-/* ---- Opening --------------------------------------------------------------------------------------- */
-
-void yl_open_class(lua_State *L, Binding *b, const char *name, lua_CFunction close,
-                   const luaL_Reg *methods)
-{
-    const luaL_Reg events[] = {{"__gc", close}, {"__close", close}, {NULL, NULL}};
-    luaL_newmetatable(L, name);
-    yl_set_functions(L, b, events);
-    lua_newtable(L);
-    yl_set_functions(L, b, methods);
-    lua_setfield(L, -2, "__index");
-    yl_protect(L, name);
-    lua_pop(L, 1);
-}
-
 void yl_open_training(lua_State *L, Binding *b)
 {
-    static const luaL_Reg scaler[] = {{"scale", scaler_scale},
-                                      {"unscale", scaler_unscale},
-                                      {"step", scaler_step},
-                                      {"update", scaler_update},
-                                      {"get_state", scaler_get_state},
-                                      {"set_state", scaler_set_state},
-                                      {"set_rule", scaler_set_rule},
-                                      {"close", scaler_close},
-                                      {NULL, NULL}};
-    static const luaL_Reg ema[] = {{"update", ema_update}, {"copy_to_params", ema_copy_to_params},
-                                   {"swap", ema_swap},     {"average", ema_average},
-                                   {"close", ema_close},   {NULL, NULL}};
+    static const luaL_Reg scaler[] = {
+        {"scale", scaler_scale},         {"unscale", scaler_unscale},
+        {"step", scaler_step},           {"update", scaler_update},
+        {"get_state", scaler_get_state}, {"set_state", scaler_set_state},
+        {"set_rule", scaler_set_rule},   {NULL, NULL}};
+    static const luaL_Reg ema[] = {{"update", ema_update},
+                                   {"copy_to_params", ema_copy_to_params},
+                                   {"swap", ema_swap},
+                                   {"average", ema_average},
+                                   {NULL, NULL}};
     static const luaL_Reg functions[] = {{"grad_scaler", make_scaler},
                                          {"ema", make_ema},
                                          {"clip_grad_norm_", clip_grad_norm},
                                          {NULL, NULL}};
-    static const luaL_Reg schedules[] = {
-        {"linear", schedule_linear}, {"constant", schedule_constant},   {"cosine", schedule_cosine},
-        {"step", schedule_step},     {"one_cycle", schedule_one_cycle}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    lua_newtable(L);
-    yl_set_functions(L, b, schedules);
-    lua_setfield(L, -2, "schedules");
-    yl_open_class(L, b, kScalerName, scaler_close, scaler);
-    yl_open_class(L, b, kEmaName, ema_close, ema);
+    yl_open_class(L, b, &kScaler, scaler, NULL);
+    yl_open_class(L, b, &kEma, ema, NULL);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bindings/lua/src/binding.h"
+#include "bindings/lua/src/runtime/error.h"
 
 /* Whether a chunk is one of the binding's own scripts; an error is not where they are but where they were
  * called. */

@@ -10,7 +10,7 @@
  * that the script has allocated the larger of kFloorBytes and kShare of what is live. What dies during a
  * cycle in steps waits for the next.
  */
-#include "bindings/lua/src/binding.h"
+#include "bindings/lua/src/values/pressure.h"
 
 enum { kSteps = 16 };            /* steps of one cycle */
 enum { kShare = 4 };             /* a quarter of the live bytes */
@@ -26,16 +26,16 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-void yl_step_collector(lua_State *L, Binding *b, yoke_tensor *made)
+void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made)
 {
     int64_t live = 0;
     if (yoke_memory_allocated(yoke_tensor_device(made), &live)) live = 0;
     const int64_t per_cycle = live / kShare > kFloorBytes ? live / kShare : kFloorBytes;
     const int64_t heap_kib = lua_gc(L, LUA_GCCOUNT);
     const int at_once = heap_kib <= kAtOnceKib;
-    const int64_t steps = 1 + b->fresh_bytes * kSteps / per_cycle;
-    b->fresh_bytes = 0;
-    b->step_bytes =
+    const int64_t steps = 1 + state->fresh_bytes * kSteps / per_cycle;
+    state->fresh_bytes = 0;
+    state->step_bytes =
         at_once ? clamp(heap_kib * 1024 * kWorth, kLeastBytes, per_cycle) : per_cycle / kSteps;
     if (!lua_gc(L, LUA_GCISRUNNING)) return; /* the script has stopped it and knows why */
     if (at_once) {
@@ -51,8 +51,8 @@ void yl_step_collector(lua_State *L, Binding *b, yoke_tensor *made)
  * little in a loop of small additions. */
 enum { kToldBytes = 192 };
 
-void yl_tell_collector(lua_State *L, Binding *b)
+void yl_tell_collector(lua_State *L, TensorState *state)
 {
-    b->fresh_tensors = 0;
+    state->fresh_tensors = 0;
     if (lua_gc(L, LUA_GCISRUNNING)) lua_gc(L, LUA_GCSTEP, YL_TENSORS_A_TELLING * kToldBytes / 1024);
 }

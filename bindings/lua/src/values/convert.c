@@ -1,4 +1,4 @@
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/values/convert.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const struct {
     {"scalar", "a number or a boolean"},
     {"scalar?", "a number, a boolean or nil"},
     {"str", "a string"},
-    {"device", "a device, a spec such as \"cpu\", or an index"},
+    {"device", yl_device_wanted},
 };
 
 ArgType yl_arg_type(const char *text)
@@ -34,76 +34,6 @@ ArgType yl_arg_type(const char *text)
     return (ArgType)type;
 }
 
-/* What the value at `index` is, for people: its class if it has one. */
-static const char *describe(lua_State *L, int index)
-{
-    if (lua_isnil(L, index)) return "nil";
-    if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING) return lua_tostring(L, -1);
-    return luaL_typename(L, index);
-}
-
-int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
-{
-    index = lua_absindex(L, index);
-    luaL_checkstack(L, 4, "no room for an error");
-    const char *is = describe(L, index);
-    if (lua_type(L, index) == LUA_TNUMBER && !lua_isinteger(L, index))
-        return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
-                        "argument '%s' is the number %f; it takes %s", target.name,
-                        lua_tonumber(L, index), wanted);
-    return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
-                    "argument '%s' is %s%s; it takes %s", target.name,
-                    lua_isnil(L, index) ? "" : "a ", is, wanted);
-}
-
-const char *yl_show(lua_State *L, int index)
-{
-    size_t length = 0;
-    luaL_Buffer shown;
-    index = lua_absindex(L, index);
-    luaL_checkstack(L, 8, "no room for an error");
-    if (lua_type(L, index) != LUA_TSTRING) return luaL_tolstring(L, index, NULL);
-    const char *text = lua_tolstring(L, index, &length);
-    if (!memchr(text, 0, length)) return text;
-    luaL_buffinit(L, &shown);
-    for (size_t i = 0; i < length; ++i) {
-        if (text[i])
-            luaL_addchar(&shown, text[i]);
-        else
-            luaL_addstring(&shown, "\\0");
-    }
-    luaL_pushresult(&shown);
-    return lua_tostring(L, -1);
-}
-
-const char *yl_key(lua_State *L, int index)
-{
-    return lua_type(L, index) == LUA_TSTRING ? yl_show(L, index) : "(not a string)";
-}
-
-const char *yl_need_text(lua_State *L, Target target, int index)
-{
-    size_t length = 0;
-    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, "a string");
-    const char *text = lua_tolstring(L, index, &length);
-    if (memchr(text, 0, length))
-        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
-                 "argument '%s' is \"%s\"; a string without NUL is needed", target.name,
-                 yl_show(L, index));
-    return text;
-}
-
-yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index)
-{
-    yoke_tensor **box = yl_test_tensor(L, target.binding, index);
-    if (!box) yl_wrong_type(L, target, index, kTypes[kTensor].wanted);
-    if (!*box)
-        yl_raise(L, target.binding, YOKE_E_CLOSED, target.call,
-                 "argument '%s' is a closed tensor; nothing can be read from it after close()",
-                 target.name);
-    return *box;
-}
-
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
 {
     if (lua_isnoneornil(L, index)) return YOKE_NONE;
@@ -113,44 +43,6 @@ yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s': %s", target.name,
                  yoke_last_error()->message);
     return dtype;
-}
-
-yoke_device *yl_need_device(lua_State *L, Target target, int index)
-{
-    yoke_device *device = NULL, *current = NULL;
-    const int type = lua_type(L, index);
-    if (type <= LUA_TNIL) return NULL;
-    if (type == LUA_TUSERDATA) {
-        yoke_device **box = luaL_testudata(L, index, "yoke.Device");
-        if (box && *box) return *box;
-    }
-    if (type == LUA_TSTRING) {
-        yl_check(L, target.binding, yoke_device_open(yl_need_text(L, target, index), &device));
-    } else if (lua_isinteger(L, index)) {
-        const lua_Integer number = lua_tointeger(L, index);
-        if (number < 0 || number > INT32_MAX)
-            yl_raise(L, target.binding, YOKE_E_INDEX, target.call,
-                     "argument '%s' is %I; devices count from 0", target.name, number);
-        yl_check(L, target.binding, yoke_current_device(&current));
-        const char *kind = yoke_device_kind(current);
-        yoke_device_release(current); /* it lives on: yoke/device.h */
-        yl_check(L, target.binding, yoke_device_get(kind, (int32_t)number, &device));
-    } else {
-        yl_wrong_type(L, target, index, kTypes[kDevice].wanted);
-    }
-    yoke_device_release(device);
-    return device;
-}
-
-int yl_is_keywords(lua_State *L, int index)
-{
-    index = lua_absindex(L, index);
-    if (lua_type(L, index) != LUA_TTABLE || lua_rawlen(L, index)) return 0;
-    lua_pushnil(L);
-    if (!lua_next(L, index)) return 0;
-    const int named = lua_type(L, -2) == LUA_TSTRING;
-    lua_pop(L, 2);
-    return named;
 }
 
 static yoke_arg convert_ints(lua_State *L, Target target, ArgType type, int index, Lists *lists)
@@ -297,4 +189,13 @@ yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists 
     }
     if (!served) yl_wrong_type(L, target, index, kTypes[type].wanted);
     return value;
+}
+
+yoke_arg yl_tensors_arg(lua_State *L, Target target, int index)
+{
+    if (lua_type(L, index) != LUA_TTABLE) yl_wrong_type(L, target, index, "a list of tensors");
+    Lists lists = {.used = 0};
+    lists.room = lua_rawlen(L, index);
+    lists.tensors = lua_newuserdatauv(L, (lists.room + 1) * sizeof *lists.tensors, 0);
+    return yl_convert(L, target, kTensors, index, &lists);
 }

@@ -1,10 +1,10 @@
 /* The library itself: version, configuration, random seed, threads, shutdown, files, a clock. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
-#include <string.h>
 #include <time.h>
 
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/pressure.h"
 
 static int build_info(lua_State *L)
 {
@@ -131,25 +131,6 @@ static int read_idx(lua_State *L)
     return 1;
 }
 
-/* yoke.ops(): {name = {signature =, doc =, family =}} of every op there is. */
-static int ops(lua_State *L)
-{
-    Binding *b = yl_binding(L);
-    lua_createtable(L, 0, b->op_count);
-    for (int32_t i = 0; i < b->op_count; ++i) {
-        const yoke_op *op = b->ops[i].op;
-        lua_createtable(L, 0, 3);
-        lua_pushstring(L, op->signature);
-        lua_setfield(L, -2, "signature");
-        lua_pushstring(L, op->doc);
-        lua_setfield(L, -2, "doc");
-        lua_pushstring(L, op->family);
-        lua_setfield(L, -2, "family");
-        lua_setfield(L, -2, op->name);
-    }
-    return 1;
-}
-
 /* yoke.float32 and the others are the names of dtypes. */
 static void set_dtypes(lua_State *L)
 {
@@ -159,7 +140,7 @@ static void set_dtypes(lua_State *L)
     }
 }
 
-void yl_open_runtime(lua_State *L, Binding *b)
+void yl_open_library(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {{"build_info", build_info},
                                          {"config_set", config_set},
@@ -174,7 +155,6 @@ void yl_open_runtime(lua_State *L, Binding *b)
                                          {"set_allow_tf32", set_allow_tf32},
                                          {"get_allow_tf32", get_allow_tf32},
                                          {"read_idx", read_idx},
-                                         {"ops", ops},
                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
     set_dtypes(L);

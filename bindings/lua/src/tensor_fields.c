@@ -1,18 +1,12 @@
 /* What a tensor tells about itself, x.shape, and the small methods: views, placement, identity. */
 #include <string.h>
 
-#include "bindings/lua/src/convert.h"
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/pressure.h"
 
 /* ---- Fields ------------------------------------------------------------------------------------------ */
-
-static void push_ints(lua_State *L, const int64_t *items, int64_t count)
-{
-    lua_createtable(L, (int)count, 0);
-    for (int64_t i = 0; i < count; ++i) {
-        lua_pushinteger(L, items[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
-}
 
 static void push_shape(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
@@ -20,7 +14,7 @@ static void push_shape(lua_State *L, Binding *b, yoke_tensor *tensor)
     int64_t shape[YOKE_MAX_NDIM]; /* copied: the new table's allocation may close the tensor */
     const int64_t ndim = yoke_tensor_ndim(tensor);
     for (int64_t i = 0; i < ndim; ++i) shape[i] = yoke_tensor_shape(tensor)[i];
-    push_ints(L, shape, ndim);
+    yl_push_integers(L, shape, ndim);
 }
 
 static void push_strides(lua_State *L, Binding *b, yoke_tensor *tensor)
@@ -29,7 +23,7 @@ static void push_strides(lua_State *L, Binding *b, yoke_tensor *tensor)
     int64_t strides[YOKE_MAX_NDIM];
     const int64_t ndim = yoke_tensor_ndim(tensor);
     for (int64_t i = 0; i < ndim; ++i) strides[i] = yoke_tensor_strides(tensor)[i];
-    push_ints(L, strides, ndim);
+    yl_push_integers(L, strides, ndim);
 }
 
 static void push_dtype(lua_State *L, Binding *b, yoke_tensor *tensor)
@@ -188,14 +182,8 @@ static int tensor_to(lua_State *L)
     yl_tensor_arg(L, b, 1, "to", "self");
     const Target device = {b, "to", "device"}, dtype = {b, "to", "dtype"};
     if (lua_type(L, 2) == LUA_TTABLE) {
-        lua_pushnil(L);
-        while (lua_next(L, 2)) {
-            static const char *const names[] = {"device", "dtype", "non_blocking"};
-            const char *key = yl_key(L, -2);
-            if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
-                yl_raise_keyword(L, b, "to", key, names, 3, "to(device, dtype, non_blocking)");
-            lua_pop(L, 1);
-        }
+        static const char *const names[] = {"device", "dtype", "non_blocking"};
+        yl_check_keywords(L, b, 2, "to", names, 3, "to(device, dtype, non_blocking)");
         yoke_device *where = yl_need_device(L, device, keyword(L, "device"));
         const yoke_dtype kind = yl_need_dtype(L, dtype, keyword(L, "dtype"));
         const int place = keyword(L, "non_blocking");
@@ -218,22 +206,90 @@ static int tensor_cpu(lua_State *L)
     return to(L, cpu, YOKE_NONE, 0);
 }
 
-void yl_open_fields(lua_State *L, Binding *b)
+/* ---- As a value of Lua -------------------------------------------------------------------------------- */
+
+static int is_tensor(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"is_contiguous", is_contiguous},
-                                       {"storage_id", storage_id},
-                                       {"storage_nbytes", storage_nbytes},
-                                       {"data_ptr", data_ptr},
-                                       {"to", tensor_to},
-                                       {"cpu", tensor_cpu},
-                                       {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"shares_memory", shares_memory}, {NULL, NULL}};
-    yl_set_functions(L, b, functions);
+    lua_pushboolean(L, yl_test_tensor(L, yl_binding(L), 1) != NULL);
+    return 1;
+}
+
+static int tensor_is_closed(lua_State *L)
+{
+    yoke_tensor **box = yl_test_tensor(L, yl_binding(L), 1);
+    lua_pushboolean(L, box && !*box);
+    return 1;
+}
+
+/* #x is the length of axis 0. */
+static int tensor_length(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "#", "self");
+    if (yoke_tensor_ndim(tensor) == 0)
+        return yl_raise(L, b, YOKE_E_TYPE, "#",
+                        "a 0-dim tensor has no length; item() gives its value");
+    lua_pushinteger(L, yoke_tensor_shape(tensor)[0]);
+    return 1;
+}
+
+static int tensor_order(lua_State *L)
+{
+    return yl_raise(
+        L, yl_binding(L), YOKE_E_TYPE, "tensor",
+        "<, <=, > and >= make one boolean in Lua and do not compare tensors; "
+        "compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
+}
+
+/* Replaced by the formatter in yoke/format.lua, which needs the rest of the module; what it cannot show,
+ * a closed tensor, ends here too. */
+static int tensor_tostring(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_tensor **box = yl_test_tensor(L, b, 1);
+    if (box && !*box) {
+        lua_pushliteral(L, "tensor(closed)");
+        return 1;
+    }
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "tostring", "self");
+    if (lua_getfield(L, lua_upvalueindex(2), "__format") == LUA_TFUNCTION) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+        return 1;
+    }
+    lua_pushfstring(L, "tensor(%s)", yoke_dtype_name(yoke_tensor_dtype(tensor)));
+    return 1;
+}
+
+static void set_fields(lua_State *L)
+{
     lua_getfield(L, -1, "tensor_methods");
-    yl_set_functions(L, b, methods);
     for (size_t i = 0; i < sizeof kFields / sizeof *kFields; ++i) {
         lua_pushlightuserdata(L, (void *)&kFields[i]);
         lua_setfield(L, -2, kFields[i].name);
     }
     lua_pop(L, 1);
+}
+
+void yl_open_tensor_fields(lua_State *L, Binding *b)
+{
+    static const luaL_Reg methods[] = {{"is_contiguous", is_contiguous},
+                                       {"storage_id", storage_id},
+                                       {"storage_nbytes", storage_nbytes},
+                                       {"data_ptr", data_ptr},
+                                       {"is_closed", tensor_is_closed},
+                                       {"to", tensor_to},
+                                       {"cpu", tensor_cpu},
+                                       {NULL, NULL}};
+    static const luaL_Reg events[] = {{"__len", tensor_length},
+                                      {"__tostring", tensor_tostring},
+                                      {"__lt", tensor_order},
+                                      {"__le", tensor_order},
+                                      {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"is_tensor", is_tensor}, {"shares_memory", shares_memory}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    yl_set_tensor_methods(L, b, methods);
+    yl_set_tensor_events(L, b, events);
+    set_fields(L);
 }

@@ -1,0 +1,143 @@
+/* Modes as scopes: yoke.no_grad, yoke.enable_grad, yoke.autocast, yoke.stream, and what is in force. */
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/values/convert.h"
+
+/* The field `name` of the options at 1, nil without options; the caller pops it. */
+static void push_option(lua_State *L, const char *name)
+{
+    if (lua_istable(L, 1))
+        lua_getfield(L, 1, name);
+    else
+        lua_pushnil(L);
+}
+
+static int32_t flag_option(lua_State *L, Binding *b, const char *name)
+{
+    push_option(L, name);
+    const int32_t flag = lua_isnil(L, -1) ? 1 : yl_bool_arg(L, b, -1, "autocast", name);
+    lua_pop(L, 1);
+    return flag;
+}
+
+/* Raises for a name that no option has. */
+static void check_option_names(lua_State *L, Binding *b)
+{
+    static const char *const names[] = {"dtype", "enabled", "cache_enabled"};
+    if (!lua_istable(L, 1)) return;
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        const char *name = yl_key(L, -2);
+        if (yl_find_name(name, names, 3) == 3)
+            yl_raise(L, b, YOKE_E_VALUE, "autocast",
+                     "there is no option '%s'%s; there are dtype, enabled and cache_enabled", name,
+                     yl_meant(L, name, names, 3));
+    }
+}
+
+/* The dtype among the options at 1, or in their place. */
+static yoke_dtype dtype_option(lua_State *L, Binding *b)
+{
+    const Target target = {b, "autocast", "dtype"};
+    if (lua_istable(L, 1))
+        push_option(L, "dtype");
+    else
+        lua_pushvalue(L, 1);
+    const yoke_dtype dtype = yl_need_dtype(L, target, -1);
+    lua_pop(L, 1);
+    return dtype;
+}
+
+/* yoke.autocast([options] [, fn, ...]), options being {dtype =, enabled =, cache_enabled =} or a dtype. */
+static int autocast(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    if (lua_gettop(L) == 0 || lua_type(L, 1) == LUA_TFUNCTION) {
+        lua_pushnil(L);
+        lua_insert(L, 1);
+    }
+    const int has_body = yl_has_body(L, b, 2, "autocast");
+    check_option_names(L, b);
+    const int32_t enabled = flag_option(L, b, "enabled"),
+                  cache = flag_option(L, b, "cache_enabled");
+    const yoke_dtype dtype = dtype_option(L, b);
+    lua_remove(L, 1);
+    Scope *scope = yl_push_scope(L, b);
+    yoke_autocast *region = NULL;
+    const Modes outer = yl_enter(L, b);
+    yl_leave_checked(L, b, outer, yoke_autocast_create(enabled, dtype, cache, &region));
+    yl_scope_autocast(scope, region);
+    return has_body ? yl_run_in_scope(L) : 1;
+}
+
+/* yoke.stream(s [, fn, ...]) */
+static int stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "stream", "stream"};
+    yl_need_stream(L, target, 1);
+    const int has_body = yl_has_body(L, b, 2, "stream");
+    Scope *scope = yl_push_scope(L, b);
+    yl_scope_stream(scope, yoke_stream_retain(yl_need_stream(L, target, 1)));
+    lua_remove(L, 1);
+    return has_body ? yl_run_in_scope(L) : 1;
+}
+
+static int get_autocast_dtype(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "get_autocast_dtype", "device"};
+    lua_settop(L, 1);
+    yoke_device *device = yl_need_device(L, target, 1);
+    const Modes outer = yl_enter(L, b);
+    const yoke_dtype dtype = yoke_autocast_dtype(device);
+    yl_leave(outer);
+    lua_pushstring(L, yoke_dtype_name(dtype));
+    return 1;
+}
+
+static int is_autocast_enabled(lua_State *L)
+{
+    const Modes outer = yl_enter(L, yl_binding(L));
+    lua_pushboolean(L, yoke_is_autocast_enabled());
+    yl_leave(outer);
+    return 1;
+}
+
+/* With a function, runs it in a scope. */
+static int open_or_run(lua_State *L, const char *call, int32_t enabled)
+{
+    Binding *b = yl_binding(L);
+    const int has_body = yl_has_body(L, b, 1, call);
+    yl_scope_grad(yl_push_scope(L, b), enabled);
+    return has_body ? yl_run_in_scope(L) : 1;
+}
+
+static int no_grad(lua_State *L)
+{
+    return open_or_run(L, "no_grad", 0);
+}
+
+static int enable_grad(lua_State *L)
+{
+    return open_or_run(L, "enable_grad", 1);
+}
+
+static int is_grad_enabled(lua_State *L)
+{
+    const Modes outer = yl_enter(L, yl_binding(L));
+    lua_pushboolean(L, yoke_is_grad_enabled());
+    yl_leave(outer);
+    return 1;
+}
+
+void yl_open_modes(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {{"no_grad", no_grad},
+                                         {"enable_grad", enable_grad},
+                                         {"is_grad_enabled", is_grad_enabled},
+                                         {"autocast", autocast},
+                                         {"stream", stream},
+                                         {"is_autocast_enabled", is_autocast_enabled},
+                                         {"get_autocast_dtype", get_autocast_dtype},
+                                         {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+}

@@ -1,0 +1,47 @@
+/*
+ * arguments.h: Lua values as plain values of C, and what is said of those that do not serve.
+ *
+ * A Target says whose argument is read, so that an error can name it: "softmax: argument 'axis' is a
+ * string; it takes an int".
+ */
+#ifndef YOKE_LUA_RUNTIME_ARGUMENTS_H
+#define YOKE_LUA_RUNTIME_ARGUMENTS_H
+
+#include "bindings/lua/src/runtime/error.h"
+
+typedef struct Target {
+    Binding *binding;
+    const char *call;
+    const char *name;
+} Target;
+
+/* Raises "call: argument 'name' is <what it is>; it takes <wanted>". */
+int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted);
+
+/* Raises unless the call has `least` to `most` arguments. */
+void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most);
+
+/* The string at `index`, borrowed; raises for one with a NUL, of which C would read the beginning alone. */
+const char *yl_need_text(lua_State *L, Target target, int index);
+const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
+/* An int, a number, a boolean at `index`; raise for anything else. */
+int64_t yl_int_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
+double yl_number_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
+int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
+
+/* The value at `index` as errors say it: a string with each NUL as \0. May push. */
+const char *yl_show(lua_State *L, int index);
+
+/* A key of options to compare with names, or what an error says in its place; pushes only for what is no
+ * name: a string with a NUL. */
+const char *yl_key(lua_State *L, int index);
+/* The place of `key` among `names`, `count` where it is none of them. */
+int yl_find_name(const char *key, const char *const *names, int count);
+/* Raises, showing `signature`, unless every key of the table at `index` is one of `names`. */
+void yl_check_keywords(lua_State *L, Binding *b, int index, const char *call,
+                       const char *const *names, int count, const char *signature);
+
+/* Whether the value at `index` is a table of keyword arguments: it has a string key and no list part. */
+int yl_is_keywords(lua_State *L, int index);
+
+#endif /* YOKE_LUA_RUNTIME_ARGUMENTS_H */

@@ -1,0 +1,80 @@
+#include "bindings/lua/src/runtime/class.h"
+
+#include <string.h>
+
+/* Handles are written by calls of every type of object, so they are read as bytes. */
+static void *object_at(const void *place)
+{
+    void *object;
+    memcpy(&object, place, sizeof object);
+    return object;
+}
+
+void *yl_push_handle(lua_State *L, const YlClass *class)
+{
+    const size_t size = class->size ? class->size : sizeof(void *);
+    void *place = lua_newuserdatauv(L, size, 0);
+    memset(place, 0, size);
+    luaL_setmetatable(L, class->name);
+    return place;
+}
+
+void *yl_test_handle(lua_State *L, int index, const YlClass *class)
+{
+    const void *place = luaL_testudata(L, index, class->name);
+    return place ? object_at(place) : NULL;
+}
+
+void *yl_need_handle(lua_State *L, Target target, int index, const YlClass *class)
+{
+    const void *place = luaL_testudata(L, index, class->name);
+    void *object = place ? object_at(place) : NULL;
+    if (object) return object;
+    if (!place || !class->closed) yl_wrong_type(L, target, index, class->wanted);
+    yl_raise(L, target.binding, YOKE_E_CLOSED, target.call, "argument '%s' is %s", target.name,
+             class->closed);
+    return NULL;
+}
+
+void *yl_need_self(lua_State *L, const YlClass *class, const char *call)
+{
+    const Target self = {yl_binding(L), call, "self"};
+    return yl_need_handle(L, self, 1, class);
+}
+
+/* __gc, __close and :close(): emptied before the release, which may come back here. Upvalue: the class. */
+static int close_handle(lua_State *L)
+{
+    const YlClass *class = lua_touserdata(L, lua_upvalueindex(1));
+    void *place = luaL_checkudata(L, 1, class->name);
+    void *object = object_at(place);
+    memset(place, 0, sizeof object);
+    if (object) class->release(object);
+    return 0;
+}
+
+static void set_close(lua_State *L, const YlClass *class, const char *key)
+{
+    lua_pushlightuserdata(L, (void *)class);
+    lua_pushcclosure(L, close_handle, 1);
+    lua_setfield(L, -2, key);
+}
+
+void yl_open_class(lua_State *L, Binding *b, const YlClass *class, const luaL_Reg *methods,
+                   const luaL_Reg *events)
+{
+    static const luaL_Reg none[] = {{NULL, NULL}};
+    luaL_newmetatable(L, class->name);
+    if (class->release) set_close(L, class, "__gc");
+    if (class->closed) set_close(L, class, "__close");
+    lua_newtable(L);
+    yl_set_functions(L, b, methods ? methods : none);
+    if (class->closed) set_close(L, class, "close");
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__index");
+    lua_pushlightuserdata(L, b);
+    lua_insert(L, -2);
+    luaL_setfuncs(L, events ? events : none, 2);
+    yl_protect(L, class->name);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,54 @@
+/* scope.h: modes that belong to a coroutine: the grad mode, the autocast region, the current stream. */
+#ifndef YOKE_LUA_RUNTIME_SCOPE_H
+#define YOKE_LUA_RUNTIME_SCOPE_H
+
+#include "bindings/lua/src/runtime/error.h"
+
+/* What yl_enter found in force, for yl_leave to put back. */
+typedef struct Modes {
+    int32_t grad;     /* -1: left as it was */
+    int32_t autocast; /* 1: `region` is put back */
+    yoke_autocast *region;
+    Scope *streams; /* scopes whose streams are in force, each with what it replaced; NULL: none */
+    yoke_device *device; /* the thread's own, where there are streams */
+} Modes;
+
+/* Puts the running coroutine's grad mode, autocast region and streams in force. */
+Modes yl_enter_scopes(lua_State *L, const Binding *b);
+static inline Modes yl_enter(lua_State *L, const Binding *b)
+{
+    const Modes none = {-1, 0, NULL, NULL, NULL};
+    return b->scopes ? yl_enter_scopes(L, b) : none;
+}
+void yl_leave_streams(Modes outer);
+static inline void yl_leave(Modes outer)
+{
+    if (outer.streams) yl_leave_streams(outer);
+    if (outer.grad >= 0) yoke_set_grad_enabled(outer.grad);
+    if (outer.autocast) yoke_autocast_swap(outer.region);
+}
+
+/* Leaves, and raises what the call between has failed with. */
+static inline void yl_leave_checked(lua_State *L, Binding *b, Modes outer, yoke_status status)
+{
+    yl_leave(outer);
+    yl_check(L, b, status);
+}
+
+/* Pushes an open scope of the running coroutine that sets nothing yet. */
+Scope *yl_push_scope(lua_State *L, Binding *b);
+/* What it sets; the references become the scope's own. */
+void yl_scope_grad(Scope *scope, int32_t enabled);
+void yl_scope_autocast(Scope *scope, yoke_autocast *region);
+void yl_scope_stream(Scope *scope, yoke_stream *stream);
+
+/* Whether there is a function to run in a scope at `index`; raises for anything else that stands there. */
+int yl_has_body(lua_State *L, Binding *b, int index, const char *call);
+/* The scope on the top, over a function and its arguments: runs it and returns its results; an error or a
+ * yield passes through. */
+int yl_run_in_scope(lua_State *L);
+
+void yl_open_scope(lua_State *L, Binding *b);
+void yl_close_scopes(Binding *b); /* the state closes, and no call comes any more */
+
+#endif /* YOKE_LUA_RUNTIME_SCOPE_H */

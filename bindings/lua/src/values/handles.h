@@ -1,0 +1,30 @@
+/* handles.h: devices, streams and optimizers as several leaves take them. */
+#ifndef YOKE_LUA_VALUES_HANDLES_H
+#define YOKE_LUA_VALUES_HANDLES_H
+
+#include "bindings/lua/src/runtime/class.h"
+
+extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class;
+
+/* Pushes a device: one device is one userdata in a state, so that two can be compared with ==. */
+void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
+
+/* What an error asks for where a device, a spec or an index serves. */
+extern const char yl_device_wanted[];
+/* The device that a Device, a spec or an index in the current kind names; borrowed; NULL for nil. */
+yoke_device *yl_need_device(lua_State *L, Target target, int index);
+
+/* The open stream at `index`; borrowed. */
+yoke_stream *yl_need_stream(lua_State *L, Target target, int index);
+
+/* An optimizer's handle. */
+typedef struct OptimizerBox {
+    yoke_optimizer *optimizer; /* NULL before it is filled and after close() */
+    const char *kind;          /* "SGD", "Adam" or "AdamW" */
+} OptimizerBox;
+
+/* The live optimizer (of yoke.core) at `index`; raises for anything else. */
+yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,
+                                 const char *name);
+
+#endif /* YOKE_LUA_VALUES_HANDLES_H */

@@ -1,0 +1,29 @@
+/* pressure.h: Lua's collector learns of device memory. */
+#ifndef YOKE_LUA_VALUES_PRESSURE_H
+#define YOKE_LUA_VALUES_PRESSURE_H
+
+#include "bindings/lua/src/values/tensor.h"
+
+void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made);
+
+/* Tells the collector of host memory behind tensors, so many of them at a time. */
+enum { YL_TENSORS_A_TELLING = 128 };
+void yl_tell_collector(lua_State *L, TensorState *state);
+
+/* Counts a tensor that was just made, and steps the collector when enough have been. A tensor costs more
+ * than its elements; kOverhead stands for the rest. A view of `source` (which may be NULL) costs no more
+ * than that; whether it is one is looked up only where it matters. */
+static inline void yl_count(lua_State *L, Binding *b, yoke_tensor *made, yoke_tensor *source)
+{
+    enum { kOverhead = 512, kWorthALook = 64 * 1024 };
+    TensorState *state = yl_tensor_state(b);
+    int64_t bytes = yoke_tensor_nbytes(made);
+    if (bytes > kWorthALook && source &&
+        yoke_tensor_storage_id(made) == yoke_tensor_storage_id(source))
+        bytes = 0;
+    state->fresh_bytes += bytes + kOverhead;
+    if (state->fresh_bytes >= state->step_bytes) yl_step_collector(L, state, made);
+    if (++state->fresh_tensors >= YL_TENSORS_A_TELLING) yl_tell_collector(L, state);
+}
+
+#endif /* YOKE_LUA_VALUES_PRESSURE_H */
