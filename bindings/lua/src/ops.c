@@ -181,7 +181,7 @@ static int op_call(lua_State *L)
     check_count(L, op, given - keywords);
 
     yoke_tensor **boxes[kMaxResults], *results[kMaxResults];
-    for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor(L, b);
+    for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor_of(L, b, lua_upvalueindex(2));
     Call call;
     for (int attempt = 0;; ++attempt) {
         if (op->has_lists) find_room(L, given, &call);
@@ -320,7 +320,8 @@ static void check_built_for(lua_State *L)
 static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_CFunction function)
 {
     lua_pushlightuserdata(L, op);
-    lua_pushcclosure(L, function, 1);
+    lua_pushvalue(L, -2);
+    lua_pushcclosure(L, function, 2);
     lua_setfield(L, -2, event);
 }
 
@@ -356,7 +357,8 @@ static void set_op(lua_State *L, OpBinding *binding)
 {
     const char *name = binding->op->name;
     lua_pushlightuserdata(L, binding);
-    lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 1);
+    lua_pushvalue(L, -3);
+    lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 2);
     if (binding->op->arg_count > 0 &&
         (binding->types[0] == kTensor || binding->types[0] == kOperand)) {
         lua_pushvalue(L, -1);

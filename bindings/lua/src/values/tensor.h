@@ -27,6 +27,16 @@ typedef struct TensorBox {
 
 /* Pushes an empty tensor; the caller fills it. */
 yoke_tensor **yl_new_tensor(lua_State *L, Binding *b);
+/* The same where the class of tensors is at `class`, an upvalue: what the busiest functions use. */
+static inline yoke_tensor **yl_new_tensor_of(lua_State *L, Binding *b, int class)
+{
+    TensorBox *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->tensor = NULL;
+    box->owner = b;
+    lua_pushvalue(L, class);
+    lua_setmetatable(L, -2);
+    return &box->tensor;
+}
 
 /* The place of the tensor at `index`, or NULL for any other value. */
 static inline yoke_tensor **yl_test_tensor(lua_State *L, const Binding *b, int index)
