@@ -1,6 +1,4 @@
 /* Gradients: x:backward(), yoke.grad, and what a leaf remembers. */
-#include <string.h>
-
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/values/convert.h"
@@ -12,15 +10,13 @@ static void gradient_options(lua_State *L, Binding *b, const char *call, int ind
 {
     if (lua_type(L, index) == LUA_TTABLE && yl_is_keywords(L, index)) {
         lua_settop(L, index);
-        lua_pushnil(L);
-        while (lua_next(L, index)) {
+        const char *const names[] = {name, "retain_graph"};
+        for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
             const char *key = yl_key(L, -2);
-            const char *const names[] = {name, "retain_graph"};
-            if (strcmp(key, name) && strcmp(key, "retain_graph"))
+            if (yl_find_name(key, names, 2) == 2)
                 yl_raise(L, b, YOKE_E_VALUE, call,
                          "there is no argument '%s'%s; it takes %s and retain_graph", key,
                          yl_meant(L, key, names, 2), name);
-            lua_pop(L, 1);
         }
         lua_getfield(L, index, name);
         lua_getfield(L, index, "retain_graph");
@@ -70,6 +66,25 @@ static void read_list(lua_State *L, Binding *b, Target target, int index, int64_
     }
 }
 
+/* Pushes a list of empty tensors. */
+static void push_empty(lua_State *L, Binding *b, int64_t count)
+{
+    lua_createtable(L, (int)count, 0);
+    for (int64_t i = 0; i < count; ++i) {
+        yl_new_tensor(L, b);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* Fills the list of empty tensors on top of the stack. */
+static void fill(lua_State *L, Binding *b, yoke_tensor *const *tensors, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i, lua_pop(L, 1)) {
+        lua_rawgeti(L, -1, i + 1);
+        *yl_test_tensor(L, b, -1) = tensors[i];
+    }
+}
+
 /* yoke.grad(outputs, inputs, grad_outputs, retain_graph): a list of gradients, one for each input. */
 static int grad(lua_State *L)
 {
@@ -80,33 +95,40 @@ static int grad(lua_State *L)
     gradient_options(L, b, "grad", 3, "grad_outputs");
     const int retain = lua_isnil(L, 4) ? 0 : yl_bool_arg(L, b, 4, "grad", "retain_graph");
     const int64_t count = list_length(L, b, outputs, 1), input_count = list_length(L, b, inputs, 2);
-    const int has_weights = !lua_isnil(L, 3);
-    if (has_weights && list_length(L, b, weights, 3) != count)
+    const int64_t weight_count = lua_isnil(L, 3) ? 0 : list_length(L, b, weights, 3);
+    if (!lua_isnil(L, 3) && weight_count != count)
         return yl_raise(L, b, YOKE_E_VALUE, "grad",
                         "%I grad_outputs for %I outputs; give one for each, false for 1",
-                        (lua_Integer)list_length(L, b, weights, 3), (lua_Integer)count);
+                        (lua_Integer)weight_count, (lua_Integer)count);
     yoke_tensor **handles =
         lua_newuserdatauv(L, (size_t)(2 * (count + input_count) + 1) * sizeof *handles, 0);
     yoke_tensor **to = handles + count, **from = to + input_count, **grads = from + count;
-    lua_createtable(L, (int)input_count, 0);
-    for (int64_t i = 0; i < input_count; ++i) {
-        yl_new_tensor(L, b);
-        lua_rawseti(L, -2, i + 1);
-    }
+    push_empty(L, b, input_count);
     read_list(L, b, outputs, 1, count, 0, handles);
     read_list(L, b, inputs, 2, input_count, 0, to);
-    if (has_weights) read_list(L, b, weights, 3, count, 1, from);
+    read_list(L, b, weights, 3, weight_count, 1, from);
     const Modes outer = yl_enter(L, b);
-    const yoke_status status =
-        yoke_grad(handles, count, has_weights ? from : NULL, to, input_count, retain, grads);
-    yl_leave(outer);
-    yl_check(L, b, status);
-    for (int64_t i = 0; i < input_count; ++i) {
-        lua_rawgeti(L, -1, i + 1);
-        *(yoke_tensor **)lua_touserdata(L, -1) = grads[i];
-        lua_pop(L, 1);
-    }
+    yl_leave_checked(
+        L, b, outer,
+        yoke_grad(handles, count, lua_isnil(L, 3) ? NULL : from, to, input_count, retain, grads));
+    fill(L, b, grads, input_count);
     return 1;
+}
+
+/* What the tape keeps at place `i` for the tensor at 1. */
+static void push_saved(lua_State *L, Binding *b, int64_t i)
+{
+    yoke_saved saved = {sizeof saved, 0, NULL, NULL, NULL, 0, 0};
+    lua_createtable(L, 0, 5);
+    yl_check(L, b, yoke_tensor_saved(yl_tensor_arg(L, b, 1, "saved_tensors", "tensor"), i, &saved));
+    int64_t shape[YOKE_MAX_NDIM]; /* copied: a field's allocation may close the tensor */
+    for (int64_t axis = 0; axis < saved.ndim; ++axis) shape[axis] = saved.shape[axis];
+    yl_set_text(L, "op", saved.op);
+    yl_set_text(L, "argument", saved.argument);
+    yl_set_text(L, "dtype", yoke_dtype_name(saved.dtype));
+    yl_set_integer(L, "nbytes", saved.nbytes);
+    yl_push_integers(L, shape, saved.ndim);
+    lua_setfield(L, -2, "shape");
 }
 
 /* yoke.saved_tensors(x): what the tape keeps for the gradient of the op that made x. */
@@ -114,28 +136,11 @@ static int saved_tensors(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yl_arg_count(L, b, "saved_tensors", 1, 1);
-    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "saved_tensors", "tensor");
-    const int64_t count = yoke_tensor_saved_count(tensor);
+    const int64_t count =
+        yoke_tensor_saved_count(yl_tensor_arg(L, b, 1, "saved_tensors", "tensor"));
     lua_createtable(L, (int)count, 0);
     for (int64_t i = 0; i < count; ++i) {
-        yoke_saved saved = {sizeof saved, 0, NULL, NULL, NULL, 0, 0};
-        lua_createtable(L, 0, 5);
-        yl_check(L, b,
-                 yoke_tensor_saved(yl_tensor_arg(L, b, 1, "saved_tensors", "tensor"), i, &saved));
-        lua_pushstring(L, saved.op);
-        lua_setfield(L, -2, "op");
-        lua_pushstring(L, saved.argument);
-        lua_setfield(L, -2, "argument");
-        lua_pushstring(L, yoke_dtype_name(saved.dtype));
-        lua_setfield(L, -2, "dtype");
-        lua_pushinteger(L, saved.nbytes);
-        lua_setfield(L, -2, "nbytes");
-        lua_createtable(L, (int)saved.ndim, 0);
-        for (int64_t axis = 0; axis < saved.ndim; ++axis) {
-            lua_pushinteger(L, saved.shape[axis]);
-            lua_rawseti(L, -2, axis + 1);
-        }
-        lua_setfield(L, -2, "shape");
+        push_saved(L, b, i);
         lua_rawseti(L, -2, i + 1);
     }
     return 1;

@@ -2,29 +2,33 @@
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/convert.h"
 
+/* The device at a place of the current kind; C calls a place below 0 or beyond its range -1, which none has. */
+static yoke_status device_at(lua_Integer place, yoke_device **device)
+{
+    yoke_device *current = NULL;
+    const yoke_status status = yoke_current_device(&current);
+    if (status) return status;
+    const char *kind = yoke_device_kind(current);
+    yoke_device_release(current); /* it lives on: yoke/device.h */
+    return yoke_device_get(kind, place > INT32_MAX || place < 0 ? -1 : (int32_t)place, device);
+}
+
 /* yoke.device(spec): the device, or nil and why not. */
 static int device_open(lua_State *L)
 {
     Binding *b = yl_binding(L);
+    const Target target = {b, "device", "spec"};
     yl_arg_count(L, b, "device", 0, 1);
     yoke_device *device = NULL;
     const int type = lua_type(L, 1);
     if (type <= LUA_TNIL || type == LUA_TSTRING) {
-        const Target target = {b, "device", "spec"};
         if (yoke_device_open(type == LUA_TSTRING ? yl_need_text(L, target, 1) : NULL, &device))
             return yl_nil_error(L, b);
-        yoke_device_release(device); /* it lives on: yoke/device.h */
+        yoke_device_release(device);
     } else if (lua_isinteger(L, 1)) {
-        yoke_device *current = NULL;
-        const lua_Integer index = lua_tointeger(L, 1);
-        if (yoke_current_device(&current)) return yl_nil_error(L, b);
-        const char *kind = yoke_device_kind(current);
-        yoke_device_release(current);
-        if (yoke_device_get(kind, index > INT32_MAX || index < 0 ? -1 : (int32_t)index, &device))
-            return yl_nil_error(L, b);
+        if (device_at(lua_tointeger(L, 1), &device)) return yl_nil_error(L, b);
         yoke_device_release(device);
     } else {
-        const Target target = {b, "device", "spec"};
         device = yl_need_device(L, target, 1);
     }
     yl_push_device(L, b, device);

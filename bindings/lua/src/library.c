@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/values/pressure.h"
 
 static int build_info(lua_State *L)
@@ -131,6 +132,22 @@ static int read_idx(lua_State *L)
     return 1;
 }
 
+/* yoke.ops(): {name = {signature =, doc =, family =}} of every op there is. */
+static int ops(lua_State *L)
+{
+    const int32_t count = yoke_op_count();
+    lua_createtable(L, 0, count);
+    for (int32_t i = 0; i < count; ++i) {
+        const yoke_op *op = yoke_op_info(i);
+        lua_createtable(L, 0, 3);
+        yl_set_text(L, "signature", op->signature);
+        yl_set_text(L, "doc", op->doc);
+        yl_set_text(L, "family", op->family);
+        lua_setfield(L, -2, op->name);
+    }
+    return 1;
+}
+
 /* yoke.float32 and the others are the names of dtypes. */
 static void set_dtypes(lua_State *L)
 {
@@ -155,6 +172,7 @@ void yl_open_library(lua_State *L, Binding *b)
                                          {"set_allow_tf32", set_allow_tf32},
                                          {"get_allow_tf32", get_allow_tf32},
                                          {"read_idx", read_idx},
+                                         {"ops", ops},
                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
     set_dtypes(L);

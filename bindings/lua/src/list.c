@@ -132,6 +132,25 @@ static void write_leaves(lua_State *L, Nest *nest, int axis)
     }
 }
 
+/* The dtype in which a buffer holds leaves. */
+static yoke_dtype held_dtype(int kind)
+{
+    if (kind == kBoolLeaf) return YOKE_BOOL;
+    return kind == kIntLeaf ? YOKE_I64 : YOKE_F64;
+}
+
+/* Replaces the tensor in `box` by one of another dtype. */
+static void cast_in_place(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype)
+{
+    yoke_tensor **staged = yl_new_tensor(L, b);
+    *staged = *box;
+    *box = NULL;
+    YL_CALL(L, b, NULL, yoke_tensor_to(*staged, NULL, dtype, box));
+    yoke_tensor *done = *staged;
+    *staged = NULL;
+    yoke_tensor_release(done);
+}
+
 /* Fills the userdata on top of the stack with the value at `index`. */
 static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, yoke_dtype dtype,
                         yoke_device *device)
@@ -145,9 +164,7 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
     for (int i = 0; i < nest.ndim; ++i)
         count *= nest.shape[i];                       /* each of them is in memory: no overflow */
     if (nest.kind == kNoLeaf) nest.kind = kFloatLeaf; /* there are no leaves */
-    const yoke_dtype held = nest.kind == kBoolLeaf  ? YOKE_BOOL
-                            : nest.kind == kIntLeaf ? YOKE_I64
-                                                    : YOKE_F64;
+    const yoke_dtype held = held_dtype(nest.kind);
     const int64_t bytes = count * yoke_dtype_size(held);
     nest.next = lua_newuserdatauv(L, (size_t)bytes + 1, 0);
     const void *data = nest.next;
@@ -156,14 +173,7 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
     if (dtype == YOKE_NONE) dtype = held == YOKE_F64 ? YOKE_F32 : held;
     YL_CALL(L, b, NULL,
             yoke_tensor_from_data(data, bytes, nest.shape, nest.ndim, held, device, box));
-    if (dtype == held) return;
-    yoke_tensor **staged = yl_new_tensor(L, b);
-    *staged = *box;
-    *box = NULL;
-    YL_CALL(L, b, NULL, yoke_tensor_to(*staged, NULL, dtype, box));
-    yoke_tensor *done = *staged;
-    *staged = NULL;
-    yoke_tensor_release(done);
+    if (dtype != held) cast_in_place(L, b, box, dtype);
 }
 
 /* A copy of another tensor, cut off from the record, in its own dtype and place unless told otherwise. */
@@ -184,26 +194,26 @@ static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype 
     }
 }
 
-/* yoke.tensor(data, dtype, device, requires_grad), the last three also by name. */
-static int make_tensor(lua_State *L)
+/* The options of yoke.tensor by their places, 2 to 4: a table at 2 gives them by name. */
+static void spread_options(lua_State *L, Binding *b)
 {
     static const char *const names[] = {"dtype", "device", "requires_grad"};
-    Binding *b = yl_binding(L);
-    yl_arg_count(L, b, "tensor", 1, 4);
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE) {
-        lua_pushnil(L);
-        while (lua_next(L, 2)) {
-            const char *key = yl_key(L, -2);
-            if (strcmp(key, names[0]) && strcmp(key, names[1]) && strcmp(key, names[2]))
-                yl_raise_keyword(L, b, "tensor", key, names, 3,
-                                 "tensor(data, dtype, device, requires_grad)");
-            lua_pop(L, 1);
-        }
+        yl_check_keywords(L, b, 2, "tensor", names, 3,
+                          "tensor(data, dtype, device, requires_grad)");
         for (int i = 0; i < 3; ++i) lua_getfield(L, 2, names[i]);
         lua_remove(L, 2);
     }
     lua_settop(L, 4);
+}
+
+/* yoke.tensor(data, dtype, device, requires_grad), the last three also by name. */
+static int make_tensor(lua_State *L)
+{
+    Binding *b = yl_binding(L);
     const Target dtype = {b, "tensor", "dtype"}, device = {b, "tensor", "device"};
+    yl_arg_count(L, b, "tensor", 1, 4);
+    spread_options(L, b);
     const yoke_dtype kind = yl_need_dtype(L, dtype, 2);
     yoke_device *where = yl_need_device(L, device, 3);
     const int requires_grad = lua_isnil(L, 4) ? 0 : yl_bool_arg(L, b, 4, "tensor", "requires_grad");

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
 
@@ -163,6 +162,12 @@ static void find_room(lua_State *L, int given, Call *call)
     call->lists.tensors = fits ? call->room : lua_newuserdatauv(L, needed * sizeof *call->room, 0);
 }
 
+/* The tensor of which results may be views, or NULL. */
+static inline yoke_tensor *source_of(const Call *call)
+{
+    return call->count && call->args[0].kind == YOKE_ARG_TENSOR ? call->args[0].v.tensor : NULL;
+}
+
 static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
 {
     const Modes outer = yl_enter(L, op->binding);
@@ -199,10 +204,37 @@ static int op_call(lua_State *L)
         lua_pushvalue(L, op->op->mut_arg + 1);
         return 1;
     }
-    yoke_tensor *source =
-        call.count && call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
+    yoke_tensor *source = source_of(&call);
     for (int i = 0; i < result_count; ++i) yl_count(L, b, results[i], source);
     return result_count;
+}
+
+/* Room for a list of results above the `given` arguments: a userdata, which is returned, and a table of empty
+ * tensors. */
+static yoke_tensor **push_list(lua_State *L, Binding *b, int given, int64_t count)
+{
+    lua_settop(L, given);
+    luaL_checkstack(L, 4, "no room for a list of results");
+    yoke_tensor **outs = lua_newuserdatauv(L, (size_t)count * sizeof *outs, 0);
+    lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
+    for (int64_t i = 0; i < count; ++i) {
+        yl_new_tensor(L, b);
+        lua_rawseti(L, given + 2, i + 1);
+    }
+    return outs;
+}
+
+/* Moves results into the tensors of the table, which is left on top of the stack. */
+static void fill_list(lua_State *L, Binding *b, int given, yoke_tensor **outs, int64_t count,
+                      yoke_tensor *source)
+{
+    for (int64_t i = 0; i < count; ++i, lua_pop(L, 1)) {
+        lua_rawgeti(L, given + 2, i + 1);
+        *yl_test_tensor(L, b, -1) = outs[i];
+    }
+    /* Counting may run finalizers, which may close the argument; the first result stands for it then. */
+    for (int64_t i = 0; i < count; ++i) yl_count(L, b, outs[i], i ? outs[0] : source);
+    lua_settop(L, given + 2);
 }
 
 /* An op whose results are a list, given as a table. It is called twice: first to learn how many results
@@ -224,27 +256,17 @@ static int op_call_list(lua_State *L)
             yoke_op_invoke_list(op->op->id, call.args, call.count, outs, room, &count);
         yl_leave(outer);
         if (!status) break;
-        if (status == YOKE_E_OOM && !collected++) {
+        if (status == YOKE_E_OOM && !collected++)
             lua_gc(L, LUA_GCCOLLECT, 0);
-        } else if (count > room) {
-            lua_settop(L, given);
-            luaL_checkstack(L, 4, "no room for a list of results");
-            outs = lua_newuserdatauv(L, (size_t)count * sizeof *outs, 0);
-            lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
-            for (room = 0; room < count; lua_rawseti(L, given + 2, ++room)) yl_new_tensor(L, b);
-        } else {
+        else if (count > room)
+            outs = push_list(L, b, given, room = count);
+        else
             return yl_raise_last(L, b);
-        }
     }
-    if (room == 0) lua_createtable(L, 0, 0);
-    for (int64_t i = 0; i < count; ++i, lua_pop(L, 1)) {
-        lua_rawgeti(L, given + 2, i + 1);
-        *yl_test_tensor(L, b, -1) = outs[i];
-    }
-    yoke_tensor *source = call.args[0].kind == YOKE_ARG_TENSOR ? call.args[0].v.tensor : NULL;
-    /* Counting may run finalizers, which may close the argument; the first result stands for it then. */
-    for (int64_t i = 0; i < count; ++i) yl_count(L, b, outs[i], i ? outs[0] : source);
-    lua_settop(L, room ? given + 2 : -1);
+    if (room)
+        fill_list(L, b, given, outs, count, source_of(&call));
+    else
+        lua_createtable(L, 0, 0);
     return 1;
 }
 
@@ -335,22 +357,6 @@ static void set_operators(lua_State *L, OpBinding *op)
     if (!strcmp(op->op->name, "neg")) set_metamethod(L, "__unm", op, op_unary);
 }
 
-/* yoke.ops(): {name = {signature =, doc =, family =}} of every op there is. */
-static int ops(lua_State *L)
-{
-    const int32_t count = yoke_op_count();
-    lua_createtable(L, 0, count);
-    for (int32_t i = 0; i < count; ++i) {
-        const yoke_op *op = yoke_op_info(i);
-        lua_createtable(L, 0, 3);
-        yl_set_text(L, "signature", op->signature);
-        yl_set_text(L, "doc", op->doc);
-        yl_set_text(L, "family", op->family);
-        lua_setfield(L, -2, op->name);
-    }
-    return 1;
-}
-
 /* Sets the function of an op in the module's table at -3, the operators of the metatable at -2 and, where the first
  * argument is a tensor, the methods at -1. */
 static void set_op(lua_State *L, OpBinding *binding)
@@ -372,12 +378,10 @@ static void set_op(lua_State *L, OpBinding *binding)
 
 void yl_open_ops(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"ops", ops}, {NULL, NULL}};
     const int32_t count = yoke_op_count();
     check_built_for(L);
     OpBinding *bindings = lua_newuserdatauv(L, (size_t)count * sizeof *bindings, 0);
     luaL_ref(L, LUA_REGISTRYINDEX); /* which keeps them */
-    yl_set_functions(L, b, functions);
     luaL_getmetatable(L, "yoke.Tensor");
     lua_getfield(L, -1, "methods");
     for (int32_t i = 0; i < count; ++i) {

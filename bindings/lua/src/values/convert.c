@@ -2,42 +2,12 @@
 
 #include <string.h>
 
-/* In the order of ArgType: how the op table spells a type, and what an error calls it. */
-static const struct {
-    const char *spelled;
-    const char *wanted;
-} kTypes[kArgTypeCount] = {
-    {"tensor", "a tensor"},
-    {"tensor?", "a tensor or nil"},
-    {"operand", "a tensor or a number"},
-    {"tensors", "a list of tensors, {x, y}"},
-    {"int", "an integer"},
-    {"int?", "an integer or nil"},
-    {"ints", "an integer or a list of integers"},
-    {"ints?", "an integer, a list of integers or nil"},
-    {"float", "a number"},
-    {"bool", "a boolean"},
-    {"dtype", "the name of a dtype, such as yoke.float32"},
-    {"scalar", "a number or a boolean"},
-    {"scalar?", "a number, a boolean or nil"},
-    {"str", "a string"},
-    {"device", yl_device_wanted},
-};
-
-ArgType yl_arg_type(const char *text)
-{
-    /* What an op writes is, to a script, a tensor like any other. */
-    if (!strcmp(text, "mut")) return kTensor;
-    if (!strcmp(text, "muts")) return kTensors;
-    int type = 0;
-    while (type < kArgTypeCount && strcmp(text, kTypes[type].spelled)) ++type;
-    return (ArgType)type;
-}
+static const char kDtypeWanted[] = "the name of a dtype, such as yoke.float32";
 
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
 {
     if (lua_isnoneornil(L, index)) return YOKE_NONE;
-    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, kTypes[kDtype].wanted);
+    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, kDtypeWanted);
     yoke_dtype dtype = YOKE_NONE;
     if (yoke_dtype_from_name(yl_need_text(L, target, index), &dtype))
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s': %s", target.name,
@@ -45,71 +15,13 @@ yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
     return dtype;
 }
 
-static yoke_arg convert_ints(lua_State *L, Target target, ArgType type, int index, Lists *lists)
-{
-    yoke_arg value = {YOKE_ARG_INTS, 1, {NULL}};
-    const int is_list = lua_type(L, index) == LUA_TTABLE;
-    const lua_Unsigned count = is_list ? lua_rawlen(L, index) : 1;
-    int64_t *items = lists->items + lists->used;
-    if (!is_list && !lua_isinteger(L, index)) yl_wrong_type(L, target, index, kTypes[type].wanted);
-    if (is_list && yl_is_keywords(L, index)) yl_wrong_type(L, target, index, kTypes[type].wanted);
-    if (count > (lua_Unsigned)(YL_MAX_INTS - lists->used))
-        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
-                 "argument '%s' is a list of %I integers; a tensor has at most %d axes",
-                 target.name, (lua_Integer)count, YOKE_MAX_NDIM);
-    lists->used += (int)count;
-    for (lua_Unsigned i = 0; i < count; ++i) {
-        if (!is_list) {
-            items[i] = lua_tointeger(L, index);
-            break;
-        }
-        lua_rawgeti(L, index, (lua_Integer)i + 1);
-        int exact = 0;
-        if (lua_type(L, -1) == LUA_TNUMBER) items[i] = lua_tointegerx(L, -1, &exact);
-        if (!exact)
-            yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
-                     "item %I of argument '%s' is %s; it takes integers", (lua_Integer)i + 1,
-                     target.name, luaL_tolstring(L, -1, NULL));
-        lua_pop(L, 1);
-    }
-    value.count = (int32_t)count;
-    value.v.ints = items;
-    return value;
-}
-
-static yoke_arg convert_tensors(lua_State *L, Target target, int index, Lists *lists)
-{
-    yoke_arg value = {YOKE_ARG_TENSORS, 0, {NULL}};
-    if (lua_type(L, index) != LUA_TTABLE) yl_wrong_type(L, target, index, kTypes[kTensors].wanted);
-    /* A finalizer may have appended to the list after the room was sized. */
-    const lua_Unsigned count = lua_rawlen(L, index);
-    if (count > lists->room || count > INT32_MAX)
-        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
-                 "argument '%s' has %I items where there is room for %I; a finalizer must not "
-                 "append to a list while a call reads it",
-                 target.name, (lua_Integer)count, (lua_Integer)lists->room);
-    yoke_tensor **tensors = lists->tensors;
-    value.count = (int32_t)count;
-    for (int32_t i = 0; i < value.count; ++i) {
-        lua_rawgeti(L, index, i + 1);
-        yoke_tensor **box = yl_test_tensor(L, target.binding, -1);
-        if (!box || !*box)
-            yl_raise(L, target.binding, box ? YOKE_E_CLOSED : YOKE_E_TYPE, target.call,
-                     "item %d of argument '%s' is %s; it takes tensors", i + 1, target.name,
-                     box ? "a closed tensor" : luaL_tolstring(L, -1, NULL));
-        tensors[i] = *box;
-        lua_pop(L, 1);
-    }
-    value.v.tensors = tensors;
-    lists->tensors += count;
-    lists->room -= count;
-    return value;
-}
+/* Each converts the value at `index`, which is not nil; 0 where one of its kind does not serve. */
 
 /* A number or a boolean; in an operand's place only a number, as `true + x` is a slip. */
-static int convert_scalar(lua_State *L, int index, yoke_arg *value)
+static int to_scalar(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
 {
     const int type = lua_type(L, index);
+    (void)target, (void)lists;
     if (type == LUA_TBOOLEAN) {
         value->kind = YOKE_ARG_BOOL;
         value->v.i = lua_toboolean(L, index);
@@ -125,69 +37,166 @@ static int convert_scalar(lua_State *L, int index, yoke_arg *value)
     return 1;
 }
 
-static int convert_int(lua_State *L, int index, yoke_arg *value)
+static int to_number(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    return lua_type(L, index) == LUA_TNUMBER && to_scalar(L, target, index, lists, value);
+}
+
+static int to_bool(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    return lua_type(L, index) == LUA_TBOOLEAN && to_scalar(L, target, index, lists, value);
+}
+
+static int to_int(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
 {
     int exact = 0;
+    (void)target, (void)lists;
     if (lua_type(L, index) != LUA_TNUMBER) return 0;
     value->kind = YOKE_ARG_INT;
     value->v.i = lua_tointegerx(L, index, &exact);
     return exact;
 }
 
+static int to_tensor(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    (void)lists;
+    value->kind = YOKE_ARG_TENSOR;
+    value->v.tensor = yl_need_tensor(L, target, index);
+    return 1;
+}
+
+static int to_operand(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    if (lua_type(L, index) == LUA_TNUMBER) return to_scalar(L, target, index, lists, value);
+    return yl_test_tensor(L, target.binding, index) && to_tensor(L, target, index, lists, value);
+}
+
+static int to_dtype(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    (void)lists;
+    value->kind = YOKE_ARG_INT;
+    value->v.i = yl_need_dtype(L, target, index);
+    return 1;
+}
+
+static int to_string(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    (void)lists;
+    if (lua_type(L, index) != LUA_TSTRING) return 0;
+    value->kind = YOKE_ARG_STRING;
+    value->v.string = yl_need_text(L, target, index);
+    return 1;
+}
+
+static int to_device(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    (void)lists;
+    value->kind = YOKE_ARG_DEVICE;
+    value->v.device = yl_need_device(L, target, index);
+    return 1;
+}
+
+/* Reads the list of ints at `index` into its place. */
+static void read_ints(lua_State *L, Target target, int index, int64_t *items, int count)
+{
+    for (int i = 0; i < count; ++i, lua_pop(L, 1)) {
+        int exact = 0;
+        lua_rawgeti(L, index, i + 1);
+        if (lua_type(L, -1) == LUA_TNUMBER) items[i] = lua_tointegerx(L, -1, &exact);
+        if (!exact)
+            yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
+                     "item %I of argument '%s' is %s; it takes integers", (lua_Integer)i + 1,
+                     target.name, luaL_tolstring(L, -1, NULL));
+    }
+}
+
+static int to_ints(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    const int is_list = lua_type(L, index) == LUA_TTABLE;
+    const lua_Unsigned count = is_list ? lua_rawlen(L, index) : 1;
+    int64_t *items = lists->items + lists->used;
+    if (is_list ? yl_is_keywords(L, index) : !lua_isinteger(L, index)) return 0;
+    if (count > (lua_Unsigned)(YL_MAX_INTS - lists->used))
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
+                 "argument '%s' is a list of %I integers; a tensor has at most %d axes",
+                 target.name, (lua_Integer)count, YOKE_MAX_NDIM);
+    lists->used += (int)count;
+    if (is_list)
+        read_ints(L, target, index, items, (int)count);
+    else
+        items[0] = lua_tointeger(L, index);
+    *value = (yoke_arg){YOKE_ARG_INTS, (int32_t)count, {.ints = items}};
+    return 1;
+}
+
+/* The tensor that is item `i` of the list at `index`. */
+static yoke_tensor *tensor_at(lua_State *L, Target target, int index, int32_t i)
+{
+    lua_rawgeti(L, index, i + 1);
+    yoke_tensor **box = yl_test_tensor(L, target.binding, -1);
+    if (!box || !*box)
+        yl_raise(L, target.binding, box ? YOKE_E_CLOSED : YOKE_E_TYPE, target.call,
+                 "item %d of argument '%s' is %s; it takes tensors", i + 1, target.name,
+                 box ? "a closed tensor" : luaL_tolstring(L, -1, NULL));
+    lua_pop(L, 1);
+    return *box;
+}
+
+static int to_tensors(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    if (lua_type(L, index) != LUA_TTABLE) return 0;
+    /* A finalizer may have appended to the list after the room was sized. */
+    const lua_Unsigned count = lua_rawlen(L, index);
+    if (count > lists->room || count > INT32_MAX)
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
+                 "argument '%s' has %I items where there is room for %I; a finalizer must not "
+                 "append to a list while a call reads it",
+                 target.name, (lua_Integer)count, (lua_Integer)lists->room);
+    *value = (yoke_arg){YOKE_ARG_TENSORS, (int32_t)count, {.tensors = lists->tensors}};
+    for (int32_t i = 0; i < value->count; ++i) lists->tensors[i] = tensor_at(L, target, index, i);
+    lists->tensors += count;
+    lists->room -= count;
+    return 1;
+}
+
+/* In the order of ArgType: how the op table spells a type, what an error calls it, and what converts to it. */
+static const struct {
+    const char *spelled;
+    const char *wanted;
+    int (*convert)(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value);
+} kTypes[kArgTypeCount] = {
+    {"tensor", "a tensor", to_tensor},
+    {"tensor?", "a tensor or nil", to_tensor},
+    {"operand", "a tensor or a number", to_operand},
+    {"tensors", "a list of tensors, {x, y}", to_tensors},
+    {"int", "an integer", to_int},
+    {"int?", "an integer or nil", to_int},
+    {"ints", "an integer or a list of integers", to_ints},
+    {"ints?", "an integer, a list of integers or nil", to_ints},
+    {"float", "a number", to_number},
+    {"bool", "a boolean", to_bool},
+    {"dtype", kDtypeWanted, to_dtype},
+    {"scalar", "a number or a boolean", to_scalar},
+    {"scalar?", "a number, a boolean or nil", to_scalar},
+    {"str", "a string", to_string},
+    {"device", yl_device_wanted, to_device},
+};
+
+ArgType yl_arg_type(const char *text)
+{
+    /* What an op writes is, to a script, a tensor like any other. */
+    if (!strcmp(text, "mut")) return kTensor;
+    if (!strcmp(text, "muts")) return kTensors;
+    int type = 0;
+    while (type < kArgTypeCount && strcmp(text, kTypes[type].spelled)) ++type;
+    return (ArgType)type;
+}
+
 yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists)
 {
     yoke_arg value = {YOKE_ARG_NONE, 0, {NULL}};
-    int served = 0;
-    if (lua_isnoneornil(L, index)) return value;
-    switch (type) {
-        case kOperand:
-            if (lua_type(L, index) == LUA_TNUMBER) {
-                served = convert_scalar(L, index, &value);
-                break;
-            }
-            if (!yl_test_tensor(L, target.binding, index)) break;
-            /* fall through */
-        case kTensor:
-        case kOptionalTensor:
-            value.kind = YOKE_ARG_TENSOR;
-            value.v.tensor = yl_need_tensor(L, target, index);
-            return value;
-        case kTensors:
-            return convert_tensors(L, target, index, lists);
-        case kInt:
-        case kOptionalInt:
-            served = convert_int(L, index, &value);
-            break;
-        case kInts:
-        case kOptionalInts:
-            return convert_ints(L, target, type, index, lists);
-        case kFloat:
-            served = lua_type(L, index) == LUA_TNUMBER && convert_scalar(L, index, &value);
-            break;
-        case kScalar:
-        case kOptionalScalar:
-            served = convert_scalar(L, index, &value);
-            break;
-        case kBool:
-            served = lua_type(L, index) == LUA_TBOOLEAN && convert_scalar(L, index, &value);
-            break;
-        case kDtype:
-            value.kind = YOKE_ARG_INT;
-            value.v.i = yl_need_dtype(L, target, index);
-            return value;
-        case kString:
-            served = lua_type(L, index) == LUA_TSTRING;
-            value.kind = YOKE_ARG_STRING;
-            value.v.string = served ? yl_need_text(L, target, index) : NULL;
-            break;
-        case kDevice:
-            value.kind = YOKE_ARG_DEVICE;
-            value.v.device = yl_need_device(L, target, index);
-            return value;
-        case kArgTypeCount:
-            break;
-    }
-    if (!served) yl_wrong_type(L, target, index, kTypes[type].wanted);
+    if (!lua_isnoneornil(L, index) && !kTypes[type].convert(L, target, index, lists, &value))
+        yl_wrong_type(L, target, index, kTypes[type].wanted);
     return value;
 }
 
