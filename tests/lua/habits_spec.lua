@@ -146,3 +146,18 @@ describe("a device", function()
         yoke.set_device(before)
     end)
 end)
+
+describe("keywords that nobody takes", function()
+    it("are refused where an object is made", function()
+        fails("value", "did you mean 'timing'", yoke.Event, { timingg = true })
+        fails("value", "did you mean 'priority'", yoke.Stream, { priorty = 1 })
+    end)
+
+    it("are refused in a list", function()
+        for _, make in ipairs { yoke.zeros, yoke.tensor } do
+            fails("value", "is a list with the key 'dtype'; give keywords in a table of their own", make,
+                { 2, 3, dtype = "int32" })
+        end
+        assert.equal("int32", yoke.zeros({ 2, 3 }, { dtype = "int32" }).dtype)
+    end)
+end)

@@ -156,6 +156,8 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
                         yoke_device *device)
 {
     Nest nest = {.binding = b};
+    const Target data_argument = {b, "tensor", "data"};
+    if (lua_istable(L, index)) yl_refuse_keys(L, data_argument, lua_absindex(L, index));
     set_range(&nest, dtype);
     lua_pushvalue(L, index);
     measure(L, &nest);

@@ -34,7 +34,9 @@ static int make_stream(lua_State *L)
     const Target target = {b, "Stream", "device"};
     yl_arg_count(L, b, "Stream", 0, 2);
     if (lua_type(L, 1) == LUA_TTABLE) {
+        static const char *const kNames[] = {"device", "priority"};
         lua_settop(L, 1);
+        yl_check_keywords(L, b, 1, "Stream", kNames, 2, "Stream(device, priority)");
         lua_getfield(L, 1, "device");
         lua_getfield(L, 1, "priority");
         lua_remove(L, 1);
@@ -177,6 +179,8 @@ static int make_event(lua_State *L)
     yl_arg_count(L, b, "Event", 0, 1);
     lua_settop(L, 1);
     if (lua_istable(L, 1)) {
+        static const char *const kNames[] = {"timing"};
+        yl_check_keywords(L, b, 1, "Event", kNames, 1, "Event(timing)");
         lua_getfield(L, 1, "timing");
         lua_replace(L, 1);
     }

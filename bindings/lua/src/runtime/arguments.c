@@ -125,3 +125,17 @@ void yl_check_keywords(lua_State *L, Binding *b, int index, const char *call,
             yl_raise_keyword(L, b, call, key, names, count, signature);
     }
 }
+
+void yl_refuse_keys(lua_State *L, Target target, int index)
+{
+    const lua_Integer length = (lua_Integer)lua_rawlen(L, index);
+    if (length == 0) return; /* none but keywords, which others look at */
+    lua_pushinteger(L, length);
+    if (!lua_next(L, index)) return;
+    if (lua_type(L, -2) == LUA_TSTRING)
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
+                 "argument '%s' is a list with the key '%s'; give keywords in a table of their "
+                 "own, behind it",
+                 target.name, yl_key(L, -2));
+    lua_pop(L, 2);
+}

@@ -116,6 +116,7 @@ static int to_ints(lua_State *L, Target target, int index, Lists *lists, yoke_ar
     const lua_Unsigned count = is_list ? lua_rawlen(L, index) : 1;
     int64_t *items = lists->items + lists->used;
     if (is_list ? yl_is_keywords(L, index) : !lua_isinteger(L, index)) return 0;
+    if (is_list) yl_refuse_keys(L, target, lua_absindex(L, index));
     if (count > (lua_Unsigned)(YL_MAX_INTS - lists->used))
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
                  "argument '%s' is a list of %I integers; a tensor has at most %d axes",
