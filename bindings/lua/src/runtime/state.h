@@ -4,8 +4,8 @@
  * The binding is C99 over the public headers alone, in three floors:
  *   runtime/  states, errors, classes of handles, arguments, scopes; nothing of tensors is in it
  *   values/   what Lua holds of a tensor, a device, a stream, and how Lua's values become arguments
- *   .         leaves: each adds functions to the module's table and is known to module.c alone (leaves.h)
- * A file includes headers of its own floor and of those below, a leaf of those below alone.
+ *   .         leaves: each adds functions to the module's table, where module.c opens it (leaves.h)
+ * A file includes headers of its own floor and of those below; a leaf includes no other leaf's, and calls none.
  *
  * Each lua_State that requires "yoke" has one Binding, a userdata in its registry; every function of the module
  * carries its address as first upvalue. Nothing but the log (log.c) is shared between states.
