@@ -4,7 +4,7 @@
 #include "capi/src/structs.h"
 #include "core/device/sample.h"
 #include "core/machine/facts.h"
-#include "core/machine/inventory.h"
+#include "core/machine/snapshot.h"
 #include "core/machine/topology.h"
 
 #include <memory>

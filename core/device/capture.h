@@ -7,7 +7,7 @@
 //   streams of ours                 each by itself, those that rest too
 //   streams that the host wrapped   by a fence behind their present work; of one that is gone, behind its last work
 // The stream that is captured is none of them: it has no lane, so that nobody gives it work, waits for it, or asks whether
-// it is idle. Not waited for, as it would be otherwise, is work on streams that Yoke was never told of. A stream that the
+// it is idle. Not waited for, as it would be otherwise, is work on streams that Yoke does not know. A stream that the
 // host itself captures is beyond our sight: to wait for it is as wrong as it ever was.
 #pragma once
 

@@ -18,7 +18,7 @@ std::string living(std::string_view kind)
         const int64_t before = count;
         for (const LiveFn tell : {lent.live_tensors, detail::live_streams})
             count += tell(*device, kMostNamed - names.size(), names);
-        // Memory of tensors is theirs to tell of; what no tensor of the device has is told of when it is all there is.
+        // Tensors name their own memory; what no tensor of the device has is named when it is all there is.
         if (count == before) count += lent.live_memory(*device, kMostNamed - names.size(), names);
     }
     if (count == 0) return "";

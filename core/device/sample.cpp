@@ -3,6 +3,7 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/machine/files.h"
+#include "core/machine/snapshot.h"
 #include "core/machine/sysfs.h"
 
 #include <cmath>
@@ -124,7 +125,7 @@ Card sample_device(const Device &device)
                               " any more; check power and cable, and close what uses the device");
     if (!card)
         fail(YOKE_E_UNAVAILABLE, "nothing tells of %s (%s): %s", device.name.c_str(),
-             uuid.empty() ? address.c_str() : uuid.c_str(), text_of(failure, machine).c_str());
+             uuid.empty() ? address.c_str() : uuid.c_str(), nvml_failure_text(machine).c_str());
     if (card->info.present == 0) fail_lost(device, card->info.reason);
     return *card;
 }

@@ -128,7 +128,6 @@ Finding check_driver_library_match(const Facts &facts)
 {
     if (const auto none = no_gpus(facts)) return skip(*none);
     const std::string &module = facts.machine.driver;
-    const NvmlFailure &failure = facts.machine.nvml.failure;
     std::string library = driver_part(facts.machine.nvml.version);
     const LibraryCopy *cuda = facts.library("cuda");
     if (library.empty() && cuda && cuda->version.find('.') != std::string::npos)
@@ -145,7 +144,7 @@ Finding check_driver_library_match(const Facts &facts)
     return found(kFail,
                  "the kernel module is " + module + ", the libraries are " +
                      (library.empty() || library == module
-                          ? "of another version (" + text_of(failure, facts.machine) + ")"
+                          ? "of another version (" + nvml_failure_text(facts.machine) + ")"
                           : library),
                  "sudo reboot # loads the module that was installed with the libraries\n" + hold +
                      " # so that updates wait for a maintenance window");

@@ -91,7 +91,7 @@ int card_at(const Facts &facts, const std::string &pci)
     return -1;
 }
 
-// What a driver does not tell is NaN, and is not told of.
+// What a driver does not tell is NaN, and is left out.
 std::string clocks_of(const yoke_card_info &info)
 {
     if (std::isnan(info.sm_clock) || std::isnan(info.sm_clock_max)) return "";
@@ -229,7 +229,7 @@ Finding check_driver_answers(const Facts &facts)
         stuck += format("%s%d (%s)", stuck.empty() ? "" : ", ", process.pid, process.name.c_str());
     return found(
         kFail,
-        text_of(failure, facts.machine) +
+        nvml_failure_text(facts.machine) +
             (stuck.empty() ? "" : "; processes that wait in the kernel (state D): " + stuck),
         "sudo dmesg | tail -n 50 # what the driver waits for\n"
         "sudo reboot # processes in state D cannot be killed");

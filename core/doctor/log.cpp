@@ -1,6 +1,6 @@
 #include "core/doctor/log.h"
 
-#include "core/doctor/root.h"
+#include "core/doctor/lines.h"
 
 #include <algorithm>
 #include <cctype>

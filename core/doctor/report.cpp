@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/doctor/probe.h"
+#include "core/machine/snapshot.h"
 
 namespace yoke::doctor {
 

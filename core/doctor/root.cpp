@@ -1,7 +1,7 @@
 #include "core/doctor/root.h"
 
-#include "core/machine/inventory.h"
 #include "core/doctor/log.h"
+#include "core/machine/inventory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -66,25 +66,6 @@ std::string owner_of(const struct stat &status)
 }
 
 }  // namespace
-
-std::string stripped(const std::string &text)
-{
-    constexpr const char *kBlanks = " \t\r\n\0";
-    const size_t first = text.find_first_not_of(std::string_view(kBlanks, 5));
-    if (first == text.npos) return "";
-    return text.substr(first, text.find_last_not_of(std::string_view(kBlanks, 5)) - first + 1);
-}
-
-std::vector<std::string> lines_of(const std::string &text)
-{
-    std::vector<std::string> lines;
-    for (size_t at = 0; at < text.size();) {
-        const size_t end = std::min(text.find('\n', at), text.size());
-        lines.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
-    return lines;
-}
 
 bool Root::is_foreign()
 {

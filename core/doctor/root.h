@@ -4,6 +4,8 @@
 // checks rested on.
 #pragma once
 
+#include "core/doctor/lines.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -59,9 +61,5 @@ private:
     std::set<std::string> present_;
     int problem_ = 0;
 };
-
-// Text without blanks and line ends around it.
-std::string stripped(const std::string &text);
-std::vector<std::string> lines_of(const std::string &text);
 
 }  // namespace yoke::doctor

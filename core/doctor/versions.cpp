@@ -66,14 +66,13 @@ const char *const kNewContainer =
 Finding check_container_devices(const Facts &facts)
 {
     if (!facts.in_container()) return skip("this is not a container");
-    const NvmlFailure &failure = facts.machine.nvml.failure;
     constexpr int kRefusedByKernel = 17, kUnknownError = 999;
     const int code = nvml_code(facts);
     const bool taken = code == kRefusedByKernel || code == kUnknownError;
     if (taken)
         return found(
             kFail,
-            "the driver's library says: " + text_of(failure, facts.machine) +
+            "the driver's library says: " + nvml_failure_text(facts.machine) +
                 "; the host's systemd has taken the device files from this container's cgroup",
             kNewContainer);
     const std::vector<std::string> missing = missing_nodes(facts);
@@ -94,14 +93,14 @@ Finding check_container_gpus(const Facts &facts)
         if (path.find("/dev/nvidia") == 0) return ok("it has " + path);
     const bool host_driver = !facts.machine.driver.empty();
     if (!host_driver && gpus(facts).empty()) return skip("the host shows no NVIDIA GPU either");
-    const std::string wish = facts.variable("NVIDIA_VISIBLE_DEVICES");
-    const bool asked_for_none = wish == "none" || wish == "void";
+    const std::string asked = facts.variable("NVIDIA_VISIBLE_DEVICES");
+    const bool asked_for_none = asked == "none" || asked == "void";
     return found(kFail,
                  "the host has " +
                      (host_driver ? "NVIDIA's driver " + facts.machine.driver
                                   : label(facts, gpus(facts)[0])) +
                      ", the container no /dev/nvidia*" +
-                     (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + wish + "'" : ""),
+                     (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + asked + "'" : ""),
                  "on the host: " +
                      install(facts, {"nvidia-container-toolkit", "nvidia-container-toolkit",
                                      "nvidia-container-toolkit", "nvidia-container-toolkit"}) +

@@ -35,7 +35,7 @@ constexpr NamedFact kFacts[] = {
     {"driver_flavor", flavor},
     {"nvml", [](const Machine &machine) { return machine.nvml.version; }},
     {"nvml_path", [](const Machine &machine) { return machine.nvml.path; }},
-    {"nvml_problem", [](const Machine &machine) { return text_of(machine.nvml.failure, machine); }},
+    {"nvml_problem", [](const Machine &machine) { return nvml_failure_text(machine); }},
     {"cuda_driver", cuda_driver},
     {"visible_devices", [](const Machine &machine) { return machine.visible_problem; }},
     {"docks", docks},

@@ -1,18 +1,10 @@
 // inventory.h: what is in the machine: every GPU with its state, how they are joined, who uses them.
-//
-// A snapshot is put together from four sources, each a file of its own, in this order: the PCI bus (sysfs.h), the
-// management library (nvml.h, which answers within a deadline or is left behind), /proc and cgroups, and the variables of
-// the environment (visibility.h). CUDA is not touched. YOKE_SYSROOT puts another root before /sys, /proc and /dev;
-// YOKE_NVML_PATH names another management library: tests and recorded machines come in through these.
 #pragma once
 
-#include "core/base/refcount.h"
 #include "core/machine/nvml_failure.h"
 #include "core/machine/rejection.h"
 #include "yoke/inventory.h"
 
-#include <array>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,14 +68,8 @@ struct Machine {
 // A card of which nothing is known yet: -1, NaN and "" as the public header says.
 Card unknown_card();
 
-// A snapshot of the machine, now.
-Machine take_inventory();
-
-// A snapshot of one card alone, by its address in sysfs: without links, networks and other cards.
-Machine look_at_card(const std::string &address);
-
-// The matrix as `nvidia-smi topo -m` prints it.
-std::string topology_text(const Machine &machine);
+// What the failure of the management library is in words, "" for none.
+std::string nvml_failure_text(const Machine &machine);
 
 // Says why a card cannot be used, or with an empty rejection that it can.
 void reject(Card &card, const Rejection &rejection);
@@ -108,13 +94,3 @@ void put(char (&field)[size], std::string_view text)
 }
 
 }  // namespace yoke
-
-// The snapshot behind a handle.
-struct yoke_inventory final : yoke::RefCounted {
-    yoke::Machine machine;
-    std::string topology;
-    std::map<std::string, std::string> facts;  // in words, by their keys
-
-protected:
-    void destroy() noexcept override { delete this; }
-};

@@ -1,8 +1,7 @@
 // NVIDIA's cards: what its driver, its management library and CUDA's rules tell of them, and why one cannot be used.
-#include "core/machine/nvidia.h"
-
 #include "core/base/error.h"
 #include "core/machine/build.h"
+#include "core/machine/nvidia_card.h"
 #include "core/machine/nvml.h"
 #include "core/machine/proc.h"
 #include "core/machine/vendor.h"
@@ -17,12 +16,10 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kName = "nvidia";  // of the vendor, and of its kernel driver
-
 Rejection for_driver(const Machine &machine, const yoke_card_info &info)
 {
     const std::string_view driver = info.driver;
-    if (driver == kName) return {};
+    if (driver == kNvidia) return {};
     if (driver == "nouveau")
         return {Reason::kOtherDriver,
                 "the nouveau driver holds the card: install the NVIDIA driver, write 'blacklist "
@@ -114,7 +111,7 @@ Rejection for_library(const Machine &machine)
 {
     const NvmlFailure &failure = machine.nvml.failure;
     if (failure.kind != NvmlFailure::Kind::kNotStarted) return {};
-    return {reason_of(failure), text_of(failure, machine)};
+    return {reason_of(failure), nvml_failure_text(machine)};
 }
 
 Rejection rejection_of(const Root &root, const Machine &machine, const Card &card,
@@ -194,7 +191,7 @@ void mark_granted(const Root &root, Machine &machine)
 
 class Nvidia final : public Vendor {
 public:
-    constexpr Nvidia() : Vendor(0x10de, kName, "NVIDIA") {}
+    constexpr Nvidia() : Vendor(0x10de, kNvidia, "NVIDIA") {}
 
     void read_driver(const Root &root, Machine &machine) const override
     {
@@ -238,27 +235,6 @@ constexpr Nvidia nvidia;
 const Vendor &nvidia_vendor() noexcept
 {
     return nvidia;
-}
-
-bool is_nvidia(const yoke_card_info &info) noexcept
-{
-    return std::string_view(info.vendor) == kName;
-}
-
-bool is_held_by_nvidia(const yoke_card_info &info) noexcept
-{
-    return std::string_view(info.driver) == kName;
-}
-
-bool may_be_held_by_nvidia(const yoke_card_info &info) noexcept
-{
-    return !info.driver[0] || is_held_by_nvidia(info);
-}
-
-void put_nvidia(yoke_card_info &info, bool is_held)
-{
-    put(info.vendor, kName);
-    if (is_held) put(info.driver, kName);
 }
 
 }  // namespace yoke

@@ -3,7 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
-#include "core/machine/nvidia.h"
+#include "core/machine/nvidia_card.h"
 #include "core/machine/nvml_session.h"
 
 #include <dlfcn.h>
@@ -283,7 +283,7 @@ const NvmlFailure *watch(Session &session, double limit)
     return nullptr;
 }
 
-// A card of the driver's that it had not told of yet: whoever hangs at the start tells of none, and CUDA starts as NVML does.
+// A card of the driver's of which it has said nothing yet: whoever hangs at the start tells of none, and CUDA starts as NVML does.
 bool is_unanswered(const Card &card)
 {
     const yoke_card_info &info = card.info;
@@ -293,7 +293,7 @@ bool is_unanswered(const Card &card)
 
 void note_hang(Machine &machine, const NvmlFailure &hang, bool is_earlier)
 {
-    const std::string text = text_of(hang, machine);
+    const std::string text = text_of(hang, machine.driver, machine.nvml.version);
     machine.nvml.failure = hang;
     machine.nvml.failure.is_earlier = is_earlier;
     for (Card &card : machine.cards) {

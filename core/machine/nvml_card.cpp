@@ -1,5 +1,5 @@
 // What NVML tells of one card. Each question may go unanswered (code 3): its field then stays unknown.
-#include "core/machine/nvidia.h"
+#include "core/machine/nvidia_card.h"
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"

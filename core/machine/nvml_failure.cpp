@@ -1,7 +1,6 @@
 #include "core/machine/nvml_failure.h"
 
 #include "core/base/error.h"
-#include "core/machine/inventory.h"
 #include "core/machine/nvml_abi.h"
 
 namespace yoke {
@@ -42,7 +41,8 @@ namespace {
 
 using Kind = NvmlFailure::Kind;
 
-std::string remedy_of_start(const NvmlFailure &failure, const Machine &machine)
+std::string remedy_of_start(const NvmlFailure &failure, const std::string &module,
+                            const std::string &library)
 {
     const auto known = [](const std::string &version) {
         return version.empty() ? "unknown" : version.c_str();
@@ -54,7 +54,7 @@ std::string remedy_of_start(const NvmlFailure &failure, const Machine &machine)
             return format(
                 " (kernel module %s, library %s); restart the machine, or unload and load the "
                 "module",
-                known(machine.driver), known(machine.nvml.version));
+                known(module), known(library));
         case nvml::kNoPermission:
             return "; give this user access to /dev/nvidiactl and /dev/nvidia*";
         case nvml::kOperatingSystem:
@@ -97,7 +97,8 @@ Reason reason_of_start(int code)
 
 }  // namespace
 
-std::string text_of(const NvmlFailure &failure, const Machine &machine)
+std::string text_of(const NvmlFailure &failure, const std::string &module,
+                    const std::string &library)
 {
     switch (failure.kind) {
         case Kind::kNone:
@@ -119,7 +120,7 @@ std::string text_of(const NvmlFailure &failure, const Machine &machine)
             return failure.detail;
         case Kind::kNotStarted:
             return "NVML does not start: " + nvml::describe(failure.code) +
-                   remedy_of_start(failure, machine);
+                   remedy_of_start(failure, module, library);
         case Kind::kHung:
             return text_of_hang(failure);
     }

@@ -2,7 +2,7 @@
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
-#include "core/machine/nvidia.h"
+#include "core/machine/nvidia_card.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "core/machine/proc.h"
 
 #include "core/base/error.h"
-#include "core/machine/nvidia.h"
+#include "core/machine/nvidia_card.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>

@@ -19,4 +19,7 @@ const char *path_label(int32_t path);
 // Writes the label from what else stands in a link.
 void label_link(yoke_card_link &link);
 
+// The matrix as `nvidia-smi topo -m` prints it.
+std::string topology_text(const Machine &machine);
+
 }  // namespace yoke

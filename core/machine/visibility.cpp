@@ -1,7 +1,7 @@
 #include "core/machine/visibility.h"
 
 #include "core/base/error.h"
-#include "core/machine/nvidia.h"
+#include "core/machine/nvidia_card.h"
 
 #include <algorithm>
 #include <cctype>
@@ -14,7 +14,7 @@ namespace yoke {
 
 namespace {
 
-// A card that CUDA would count, were no variable set. Of a card whose driver is not known, only a reason speaks against it.
+// A card that CUDA would count, were no variable set. Of a card whose driver is not known, only a rejection counts.
 bool is_counted(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;

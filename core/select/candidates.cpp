@@ -6,6 +6,7 @@
 #include "core/device/availability.h"
 #include "core/device/kinds.h"
 #include "core/device/room.h"
+#include "core/machine/snapshot.h"
 #include "core/machine/vendor.h"
 #include "core/machine/visibility.h"
 #include "core/select/lease.h"
@@ -38,7 +39,7 @@ bool is_refuted(const Card &card, const Device &device)
     return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus;
 }
 
-// What nobody has told of a card so far, from its backend.
+// What is not known of a card so far, from its backend.
 void complete(Card &card, Device &device)
 {
     yoke_card_info &info = card.info;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/machine/inventory.h"
+#include "core/select/card_state.h"
 #include "core/select/spec.h"
 
 #include <optional>
@@ -15,15 +16,6 @@
 namespace yoke {
 
 inline constexpr size_t kExactCards = 16;
-
-// What is known of a card beside the inventory.
-struct CardState {
-    std::string
-        device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
-    Rejection rejection;  // why it cannot be used here, beyond what the inventory says
-    std::string note;     // what must be done before it can be used; "" for nothing
-    int32_t holder = 0;   // the other process that holds its lease; -1: it cannot be named; 0: none
-};
 
 struct Situation {
     std::vector<CardState> states;  // of each card of the machine

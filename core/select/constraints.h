@@ -1,7 +1,8 @@
 // constraints.h: what a spec asks of a card beyond which one it is, held against what the card has.
 #pragma once
 
-#include "core/select/choice.h"
+#include "core/select/card_state.h"
+#include "core/select/spec.h"
 
 #include <string>
 

@@ -8,15 +8,13 @@
 // forked child closes its copies before it does anything else. The lease stays the parent's.
 #pragma once
 
+#include "core/select/lease_folder.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace yoke {
-
-// The folder: YOKE_LEASE_DIR, else the usual one, which is the same for every user of the machine. Made for all users
-// (1777) where it does not exist. Raises YOKE_E_IO naming it and what to do.
-std::string lease_folder();
 
 // Takes the lease of a card; true if this process holds it now, already or anew. False: another process holds it.
 // Raises YOKE_E_IO as above, YOKE_E_VALUE for a name that is none.
@@ -35,23 +33,12 @@ bool holds_lease(std::string_view card) noexcept;
 // keeps another process from taking one. Raises as above; a folder that does not exist holds no lease.
 int32_t lease_holder(std::string_view card);
 
-// Warns, once, if processes of other containers do not see the folder. `container` is the inventory's fact.
-void warn_of_private_leases(std::string_view container);
-
 namespace detail {
-// Where leases lie unless YOKE_LEASE_DIR says otherwise: /run/lock/yoke if all may write there or may make it, else
-// /tmp/yoke-leases. Makes nothing. `root` stands before both.
-std::string usual_lease_folder(const std::string &root = "");
-
 // The name of a card's file: a UUID without "GPU-" or "MIG-", in lower case.
 std::string lease_name(std::string_view card);
 
 // The pid that has the lock of a file, by the text of /proc/locks; 0 if none is found there.
 int32_t holder_in(const std::string &locks, uint64_t device, uint64_t inode);
-
-// Whether the mount on which a folder lies is of this container alone, by the text of /proc/self/mountinfo: its root, or
-// memory that was mounted for it.
-bool is_private_mount(const std::string &mountinfo, const std::string &folder);
 }  // namespace detail
 
 }  // namespace yoke

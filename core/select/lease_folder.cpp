@@ -5,7 +5,6 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
-#include "core/select/lease.h"
 
 #include <sys/stat.h>
 #include <time.h>

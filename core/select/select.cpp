@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/device/availability.h"
 #include "core/device/kinds.h"
+#include "core/machine/snapshot.h"
 #include "core/machine/visibility.h"
 #include "core/select/candidates.h"
 #include "core/select/lease.h"

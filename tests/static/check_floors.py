@@ -49,7 +49,7 @@ RULES = [
 # Where the include graph must have no circle, and where names and texts decide nothing.
 PARTS = re.compile(r"(core|kernels|capi|bindings/lua)/")
 NO_NAMES = re.compile(r"(core|kernels|capi)/")
-NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia\.cpp|core/doctor/")
+NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia(_card\.h|\.cpp)|core/doctor/")
 NO_TEXTS = re.compile(r"(core/(?!base/|ops/)|capi/)")
 
 NAME = r'"(?:cuda|nvidia)(?::[^"]*)?"'

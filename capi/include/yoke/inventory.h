@@ -49,7 +49,7 @@ typedef struct yoke_card_info {
     char uuid[96];    /* "GPU-8932f937-…", "MIG-…" */
     char pci[16];     /* "0000:65:00.0", lower case */
     char driver[24];  /* kernel driver that holds the card: "nvidia", "nouveau", "vfio-pci" */
-    char reason[384]; /* why it cannot be used, with a remedy; "" when nothing speaks against it */
+    char reason[384]; /* why it cannot be used, with a remedy; "" when it can be */
     int32_t pci_id;   /* vendor << 16 | device, as 0x10de2335 */
     int32_t minor;    /* N of /dev/nvidiaN */
     int32_t nvml_index; /* the index of nvidia-smi */

@@ -19,7 +19,7 @@
  *   fallback=warn     when no GPU fits: "warn" (the default) and "silent" give the CPU, "error" fails. A constraint that
  *                     no CPU can meet (min_cc, same, lease) makes it "error".
  *
- * The order is the same each time: leased by others last, fewest broken wishes, link quality, free memory, utilization,
+ * The order is the same each time: leased by others last, fewest broken constraints, link quality, free memory, utilization,
  * then the highest index, which keeps the first card free for whoever takes it without asking.
  */
 #ifndef YOKE_SELECT_H

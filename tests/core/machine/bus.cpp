@@ -1,5 +1,6 @@
 // The PCI bus, enclosures, networks and paths, read from small trees.
 #include "core/machine/network.h"
+#include "core/machine/snapshot.h"
 #include "core/machine/sysfs.h"
 #include "core/machine/topology.h"
 #include "tests/core/tree.h"

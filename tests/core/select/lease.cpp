@@ -1,4 +1,4 @@
-// Leases: held by one process, gone with it, told of by name.
+// Leases: held by one process, gone with it, known by name.
 #include "core/base/config.h"
 #include "core/base/fork.h"
 #include "core/select/lease.h"

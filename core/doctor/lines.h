@@ -1,0 +1,13 @@
+// lines.h: texts of files, cut as the checks look at them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace yoke::doctor {
+
+// Text without blanks and line ends around it.
+std::string stripped(const std::string &text);
+std::vector<std::string> lines_of(const std::string &text);
+
+}  // namespace yoke::doctor

@@ -1,0 +1,34 @@
+// nvidia_card.h: what the files that ask NVIDIA's driver share: which cards are its own.
+#pragma once
+
+#include "core/machine/inventory.h"
+
+#include <string_view>
+
+namespace yoke {
+
+inline constexpr const char *kNvidia = "nvidia";  // the vendor, and its kernel driver
+
+inline bool is_nvidia(const yoke_card_info &info) noexcept
+{
+    return std::string_view(info.vendor) == kNvidia;
+}
+
+// Whether NVIDIA's kernel driver holds a card; whether it may, where nobody tells who holds it.
+inline bool is_held_by_nvidia(const yoke_card_info &info) noexcept
+{
+    return std::string_view(info.driver) == kNvidia;
+}
+inline bool may_be_held_by_nvidia(const yoke_card_info &info) noexcept
+{
+    return !info.driver[0] || is_held_by_nvidia(info);
+}
+
+// A card that shows on no bus, but in NVIDIA's driver.
+inline void put_nvidia(yoke_card_info &info, bool is_held = true)
+{
+    put(info.vendor, kNvidia);
+    if (is_held) put(info.driver, kNvidia);
+}
+
+}  // namespace yoke

@@ -1,0 +1,19 @@
+// card_state.h: what selection knows of a card beside the inventory.
+#pragma once
+
+#include "core/machine/inventory.h"
+
+#include <cstdint>
+#include <string>
+
+namespace yoke {
+
+struct CardState {
+    std::string
+        device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
+    Rejection rejection;  // why it cannot be used here, beyond what the inventory says
+    std::string note;     // what must be done before it can be used; "" for nothing
+    int32_t holder = 0;   // the other process that holds its lease; -1: it cannot be named; 0: none
+};
+
+}  // namespace yoke
