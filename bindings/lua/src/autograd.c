@@ -1,7 +1,7 @@
 /* Gradients: x:backward(), yoke.grad, and what a leaf remembers. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
-#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/tensor.h"
 
 /* The arguments of a gradient call as two places: `first` (a weight) and retain_graph, by place or in a
  * table of keywords at `index`, where the weight is called `name`. Leaves them at index and index + 1. */

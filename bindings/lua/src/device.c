@@ -1,6 +1,7 @@
-/* Devices: choosing one, asking why one cannot be used, and what it is. */
+/* Devices: choosing one, and asking why one cannot be used. What one tells of itself: device_fields.c. */
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/values/handles.h"
 
 /* The device at a place of the current kind; C calls a place below 0 or beyond its range -1, which none has. */
 static yoke_status device_at(lua_Integer place, yoke_device **device)

@@ -207,7 +207,8 @@ static int tensor_index(lua_State *L)
     return 1;
 }
 
-/* x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, x.requires_grad = boolean. */
+/* x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, and
+ * x.requires_grad = boolean. */
 static int tensor_newindex(lua_State *L)
 {
     Binding *b = yl_binding(L);

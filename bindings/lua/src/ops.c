@@ -1,6 +1,6 @@
 /*
- * Every op of libyoke as one Lua function, bound at run time from the op table: op_call is the only
- * function there is, and its upvalue says which op it calls. The ops that this module was built with
+ * Every op of libyoke as one Lua function, bound at run time from the op table: op_call is the only function there is,
+ * and its upvalues are the op that it calls and the class of its results. The ops that this module was built with
  * (ops.inc) must be there; newer ones of a newer libyoke are bound too.
  */
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { kMaxArgs = 16, kMaxResults = 4 };
 enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
 
-/* One op as the binding sees it: the upvalue of its Lua function. */
+/* One op as the binding sees it: the first upvalue of its Lua function. */
 typedef struct OpBinding {
     Binding *binding;
     const yoke_op *op;
@@ -96,7 +96,7 @@ static void convert_keywords(lua_State *L, const OpBinding *op, int index, int g
 
 /* Whether the last of `given` arguments is the table of keyword arguments. An empty table is, except in
  * the place of a list. */
-static int has_keywords(lua_State *L, const OpBinding *op, int given)
+static inline int has_keywords(lua_State *L, const OpBinding *op, int given)
 {
     if (given <= op->required || lua_type(L, given) != LUA_TTABLE) return 0;
     const int type = given <= op->op->arg_count ? op->types[given - 1] : kArgTypeCount;
@@ -141,7 +141,7 @@ static void convert_all(lua_State *L, const OpBinding *op, int given, int keywor
     if (keywords) convert_keywords(L, op, given, call->count, call);
 }
 
-/* Raises where there are more arguments than the op takes. */
+/* Raises where there are more arguments than the op takes, spread ints aside. */
 static void check_count(lua_State *L, const OpBinding *op, int positional)
 {
     if (positional <= op->op->arg_count) return;
@@ -183,7 +183,7 @@ static int op_call(lua_State *L)
     Binding *b = op->binding;
     const int given = lua_gettop(L), result_count = op->op->result_count;
     const int keywords = has_keywords(L, op, given);
-    check_count(L, op, given - keywords);
+    if (given - keywords > op->op->arg_count) check_count(L, op, given - keywords);
 
     yoke_tensor **boxes[kMaxResults], *results[kMaxResults];
     for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor_of(L, b, lua_upvalueindex(2));

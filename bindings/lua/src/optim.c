@@ -2,8 +2,6 @@
  * The optimizer userdata: a yoke_optimizer with the verbs of yoke/optim.h as methods.
  * Groups and parameters are counted from 0. yoke/optim.lua builds SGD, Adam and param_groups on it.
  */
-#include <string.h>
-
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/values/convert.h"

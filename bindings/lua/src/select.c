@@ -1,14 +1,12 @@
-/* Choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself. The table forms
- * are made in yoke/select.lua. */
+/* Choosing devices by what they must be, holders of leases, switching kinds off. The table forms are made in
+ * yoke/select.lua. */
 #define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/runtime/fields.h"
-#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/handles.h"
 
 #include "yoke/device.h"
 #include "yoke/select.h"
 
-#include <string.h>
 #include <time.h>
 
 /* A handle while its texts are copied, so that an error cannot leak it. */

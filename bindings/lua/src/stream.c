@@ -1,6 +1,6 @@
 /* Streams and events: userdata over one reference each. The current stream is a scope: modes.c. */
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/handles.h"
 #include "bindings/lua/src/values/pressure.h"
 
 #include <limits.h>

@@ -1,6 +1,4 @@
 /* What a tensor tells about itself, x.shape, and the small methods: views, placement, identity. */
-#include <string.h>
-
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/values/convert.h"

@@ -46,9 +46,9 @@ void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made)
     lua_gc(L, LUA_GCSTEP, (int)(share > 0 ? share : 1));
 }
 
-/* What Lua is told that a tensor weighs beside its userdata: a part of the handle, storage and smallest block that are really
- * there. Told nothing, it lets dead tensors pile up until making the next one misses every cache; told more, it gained
- * little in a loop of small additions. */
+/* What Lua is told that a tensor weighs beside its userdata: a part of the handle, storage and smallest block that are
+ * really there. Told nothing, it lets dead tensors pile up until making the next one misses every cache; told more, it
+ * gained little in a loop of small additions. */
 enum { kToldBytes = 192 };
 
 void yl_tell_collector(lua_State *L, TensorState *state)

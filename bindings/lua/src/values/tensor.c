@@ -1,10 +1,7 @@
 /*
- * The tensor userdata, a TensorBox. Its metatable leads every
- * name to the table of methods, where an op or another function is found as such and a field (fields.c)
- * as the light userdata that reads it.
+ * The tensor userdata, a TensorBox. Its metatable leads every name (index.c) to the table of methods, where an op or
+ * another function is found as such, and a field (tensor_fields.c) as the light userdata that reads it.
  */
-#include <string.h>
-
 #include "bindings/lua/src/values/tensor.h"
 
 static const char kTensorName[] = "yoke.Tensor";
