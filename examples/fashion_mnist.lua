@@ -42,8 +42,7 @@ local function read_options()
         local default, value = options[name], arg[i + 1]
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil then
-            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp, each with its value, "
-                .. "and --losses"):format(arg[i]))
+            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp, each with its value, and --losses"):format(arg[i]))
         end
         if name == "amp" and AMP[value] == nil then fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
         if math.type(default) == "integer" then

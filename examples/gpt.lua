@@ -56,8 +56,7 @@ local function read_options()
         local default = options[name]
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil then
-            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps "
-                .. "--lr --sample --temperature --top-k --prompt --text --amp, each with its value, and --losses"):format(arg[i]),
+            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps --lr --sample --temperature --top-k --prompt --text --amp, each with its value, and --losses"):format(arg[i]),
                 0)
         end
         if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end

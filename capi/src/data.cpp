@@ -1,8 +1,8 @@
 #include "yoke/data.h"
 
 #include "capi/src/guard.h"
-#include "core/state/idx.h"
 #include "core/select/select.h"
+#include "core/state/idx.h"
 
 using namespace yoke;
 using namespace yoke::capi;

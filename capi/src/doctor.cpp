@@ -14,14 +14,13 @@ doctor::Options options_of(uint32_t flags, double deadline, const char *call)
 {
     constexpr uint32_t kKnown = YOKE_DOCTOR_PROBE | YOKE_DOCTOR_REDACT;
     if (flags & ~kKnown)
-        fail(YOKE_E_VALUE,
-             "%s: argument 'flags' is 0x%x; there are YOKE_DOCTOR_PROBE (0x%x) and "
-             "YOKE_DOCTOR_REDACT (0x%x)",
-             short_name(call), flags, YOKE_DOCTOR_PROBE, YOKE_DOCTOR_REDACT);
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'flags' is 0x%x; there are YOKE_DOCTOR_PROBE (0x%x) and YOKE_DOCTOR_REDACT (0x%x)",
+            short_name(call), flags, YOKE_DOCTOR_PROBE, YOKE_DOCTOR_REDACT);
     if (std::isnan(deadline) || deadline < 0 || deadline > 3600)
         fail(YOKE_E_VALUE,
-             "%s: argument 'deadline' is %g; give seconds from 0 (the default, 10) to "
-             "3600",
+             "%s: argument 'deadline' is %g; give seconds from 0 (the default, 10) to 3600",
              short_name(call), deadline);
     doctor::Options options;
     options.probe = flags & YOKE_DOCTOR_PROBE;

@@ -163,10 +163,11 @@ private:
         const auto ended = ended_.find(reinterpret_cast<uintptr_t>(handle));
         if (ended != ended_.end()) {
             const End &end = ended->second;
-            return {YOKE_E_CLOSED,
-                    format("was %s until %s let go of its last reference, in thread %ld; hold one "
-                           "for as long as the handle is used",
-                           end.what.c_str(), end.call, end.thread)};
+            return {
+                YOKE_E_CLOSED,
+                format(
+                    "was %s until %s let go of its last reference, in thread %ld; hold one for as long as the handle is used",
+                    end.what.c_str(), end.call, end.thread)};
         }
         const auto found = known_.find(address_of(handle));
         const bool is_latest =
@@ -179,9 +180,10 @@ private:
         if (found == known_.end() || generation_of(handle) == 0)
             return {YOKE_E_VALUE,
                     format("is no %s; give one that a call of Yoke gave you", name_of(kind))};
-        return {YOKE_E_CLOSED, format("is a %s no longer: it was released, and more than %zu "
-                                      "handles have been since",
-                                      name_of(kind), kRemembered)};
+        return {
+            YOKE_E_CLOSED,
+            format("is a %s no longer: it was released, and more than %zu handles have been since",
+                   name_of(kind), kRemembered)};
     }
     Mutex mutex_{LockRank::kOther};
     std::unordered_map<uintptr_t, Known> known_;

@@ -220,11 +220,11 @@ void Selection::add_mask(const yoke_tensor &mask)
 {
     for (int i = 0; i < mask.ndim; ++i)
         if (mask.shape_[i] != base->shape_[at_ + i])
-            fail(YOKE_E_INDEX,
-                 "%s: a mask of shape %s stands for axes %d to %d of shape %s; they differ at axis "
-                 "%d",
-                 call_, to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
-                 to_string(base->shape()).c_str(), at_ + i);
+            fail(
+                YOKE_E_INDEX,
+                "%s: a mask of shape %s stands for axes %d to %d of shape %s; they differ at axis %d",
+                call_, to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
+                to_string(base->shape()).c_str(), at_ + i);
     for (Tensor &column : ops::unbind(ops::nonzero(mask), 1)) add_index(std::move(column));
 }
 

@@ -139,11 +139,10 @@ yoke_status yoke_log_remove_callback(int64_t id)
     constexpr const char *call = "yoke_log_remove_callback";
     return guard(call, [&] {
         if (!remove_log_callback(id))
-            fail(YOKE_E_VALUE,
-                 "%s: argument 'id' is %lld; it is no number that yoke_log_add_callback gave, or "
-                 "was "
-                 "removed",
-                 short_name(call), static_cast<long long>(id));
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'id' is %lld; it is no number that yoke_log_add_callback gave, or was removed",
+                short_name(call), static_cast<long long>(id));
     });
 }
 

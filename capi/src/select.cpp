@@ -50,9 +50,7 @@ std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
             continue;
         }
         problem = format(
-            "%s at %s fits, but CUDA_VISIBLE_DEVICES cannot name it: nothing tells its UUID; "
-            "install the driver's libnvidia-ml.so.1, or choose within the program: "
-            "yoke.device('pci:%s')",
+            "%s at %s fits, but CUDA_VISIBLE_DEVICES cannot name it: nothing tells its UUID; install the driver's libnvidia-ml.so.1, or choose within the program: yoke.device('pci:%s')",
             info.name, info.pci, info.pci);
         return "";
     }
@@ -185,8 +183,7 @@ yoke_status yoke_device_lease(yoke_device *device)
         check_usable(asked);
         if (asked.host)
             fail(YOKE_E_UNSUPPORTED,
-                 "%s: argument 'device' is the cpu, which is not leased; "
-                 "processes share it",
+                 "%s: argument 'device' is the cpu, which is not leased; processes share it",
                  short_name(call));
         const std::string key = lease_key(asked);
         Machine place;
@@ -194,11 +191,11 @@ yoke_status yoke_device_lease(yoke_device *device)
         warn_of_private_leases(place.container);
         if (take_lease(key)) return;
         const int32_t holder = lease_holder(key);
-        fail(YOKE_E_UNAVAILABLE,
-             "%s: %s (%s, %s) is leased by %s; ask for another device, or wait for it with "
-             "auto:lease,wait=60s",
-             short_name(call), asked.name.c_str(), asked.info.name, key.c_str(),
-             holder > 0 ? format("process %d", holder).c_str() : "another process");
+        fail(
+            YOKE_E_UNAVAILABLE,
+            "%s: %s (%s, %s) is leased by %s; ask for another device, or wait for it with auto:lease,wait=60s",
+            short_name(call), asked.name.c_str(), asked.info.name, key.c_str(),
+            holder > 0 ? format("process %d", holder).c_str() : "another process");
     });
 }
 

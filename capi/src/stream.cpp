@@ -2,8 +2,8 @@
 
 #include "capi/src/guard.h"
 #include "core/device/stream.h"
-#include "core/tensor/tensor.h"
 #include "core/select/select.h"
+#include "core/tensor/tensor.h"
 
 using namespace yoke;
 using namespace yoke::capi;

@@ -20,11 +20,10 @@ T read_struct(const T *theirs, const char *call, const char *argument)
     const auto *bytes = reinterpret_cast<const unsigned char *>(theirs);
     for (size_t i = sizeof(T); i < size; ++i)
         if (bytes[i])
-            fail(YOKE_E_UNSUPPORTED,
-                 "%s: argument '%s' has %u bytes and sets byte %zu, of which this version knows "
-                 "only the first %zu; "
-                 "use a newer libyoke",
-                 short_name(call), argument, size, i, sizeof(T));
+            fail(
+                YOKE_E_UNSUPPORTED,
+                "%s: argument '%s' has %u bytes and sets byte %zu, of which this version knows only the first %zu; use a newer libyoke",
+                short_name(call), argument, size, i, sizeof(T));
     T ours{};
     std::memcpy(&ours, bytes, std::min<size_t>(size, sizeof(T)));
     ours.struct_size = sizeof(T);

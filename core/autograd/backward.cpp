@@ -61,16 +61,15 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
 {
     Node *node = node_of(root);
     if (!node)
-        fail(YOKE_E_STATE,
-             "backward: the tensor %s does not require grad and no recorded op made it; nothing to "
-             "do",
-             describe(root).c_str());
+        fail(
+            YOKE_E_STATE,
+            "backward: the tensor %s does not require grad and no recorded op made it; nothing to do",
+            describe(root).c_str());
     if (!gradient && root.numel != 1)
-        fail(YOKE_E_VALUE,
-             "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a "
-             "tensor of "
-             "one element has a gradient of 1 by itself",
-             describe(root).c_str(), static_cast<long long>(root.numel));
+        fail(
+            YOKE_E_VALUE,
+            "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a tensor of one element has a gradient of 1 by itself",
+            describe(root).c_str(), static_cast<long long>(root.numel));
     if (gradient && (!same(gradient->shape(), root.shape()) || gradient->dtype != root.dtype ||
                      gradient->device != root.device))
         fail(gradient->dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,

@@ -113,10 +113,10 @@ Mutex::~Mutex()
 Once::Turn::Turn(Once &owner, const char *what) : once(owner)
 {
     if (once.running_.load() && pthread_equal(once.runner_.load(), pthread_self()))
-        fail(is_forked_child() ? YOKE_E_FORKED : YOKE_E_STATE,
-             "%s: asked for again from within its own start; a callback that runs during the start "
-             "must not use it",
-             what);
+        fail(
+            is_forked_child() ? YOKE_E_FORKED : YOKE_E_STATE,
+            "%s: asked for again from within its own start; a callback that runs during the start must not use it",
+            what);
     if (!is_forked_child()) {
         once.mutex_.lock();
     } else {
@@ -125,10 +125,10 @@ Once::Turn::Turn(Once &owner, const char *what) : once(owner)
         const timespec pause{0, 10'000'000};
         for (int i = 0; !once.mutex_.try_lock(); ++i) {
             if (i == kTries)
-                fail(YOKE_E_FORKED,
-                     "%s: the process forked while another thread was starting it; start it before "
-                     "forking, or use exec or spawn in place of fork",
-                     what);
+                fail(
+                    YOKE_E_FORKED,
+                    "%s: the process forked while another thread was starting it; start it before forking, or use exec or spawn in place of fork",
+                    what);
             nanosleep(&pause, nullptr);
         }
     }

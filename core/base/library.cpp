@@ -13,10 +13,9 @@ Library Library::open(const std::string &path)
     Library library;
     library.path_ = path;
     if (is_loader_lost()) {
-        library.problem_ = "cannot load " + path +
-                           ": this process was forked while a library was being loaded, which "
-                           "took long, and its loader may be broken; fork before, or start it with "
-                           "spawn or exec";
+        library.problem_ =
+            "cannot load " + path +
+            ": this process was forked while a library was being loaded, which took long, and its loader may be broken; fork before, or start it with spawn or exec";
         return library;
     }
     const Loading loading;

@@ -117,11 +117,11 @@ Dims broadcast(IntList a, IntList b, const char *call)
         int64_t &size = result[static_cast<int>(i) + shift];
         if (size == shorter[i] || shorter[i] == 1) continue;
         if (size != 1)
-            fail(YOKE_E_VALUE,
-                 "%s: shapes %s and %s do not broadcast: axis %d has %lld and %lld; sizes must be "
-                 "equal or 1",
-                 call, to_string(a).c_str(), to_string(b).c_str(), static_cast<int>(i) + shift,
-                 static_cast<long long>(size), static_cast<long long>(shorter[i]));
+            fail(
+                YOKE_E_VALUE,
+                "%s: shapes %s and %s do not broadcast: axis %d has %lld and %lld; sizes must be equal or 1",
+                call, to_string(a).c_str(), to_string(b).c_str(), static_cast<int>(i) + shift,
+                static_cast<long long>(size), static_cast<long long>(shorter[i]));
         size = shorter[i];
     }
     return result;

@@ -19,10 +19,10 @@ public:
     Turn(Turns &turns, const char *call, const char *what) : turns_(turns)
     {
         if (turns.taken_.exchange(true, std::memory_order_acquire)) [[unlikely]]
-            fail(YOKE_E_STATE,
-                 "%s: another thread is inside a call of this %s; give each thread one of its own, "
-                 "or let a lock of yours order them",
-                 call, what);
+            fail(
+                YOKE_E_STATE,
+                "%s: another thread is inside a call of this %s; give each thread one of its own, or let a lock of yours order them",
+                call, what);
     }
     ~Turn() { turns_.taken_.store(false, std::memory_order_release); }
     Turn(const Turn &) = delete;

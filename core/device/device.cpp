@@ -107,9 +107,7 @@ void open_devices(Kind &kind, const yoke_backend &backend)
 }
 
 constexpr const char *kForkedReason =
-    "this process was forked from one that uses Yoke, and a driver does not survive a fork; start "
-    "it "
-    "with spawn or exec, or fork before the first use";
+    "this process was forked from one that uses Yoke, and a driver does not survive a fork; start it with spawn or exec, or fork before the first use";
 
 void open_kind(Kind &kind)
 {
@@ -289,11 +287,10 @@ Device *find_device(const void *handle) noexcept
 void check_not_capturing(const char *call)
 {
     if (thread_state().graph) [[unlikely]]
-        fail(YOKE_E_STATE,
-             "%s: a graph is being captured by this thread, and this waits for the device or moves "
-             "bytes of the "
-             "host: it would happen once, at the capture, and in no replay; do it before or after",
-             call);
+        fail(
+            YOKE_E_STATE,
+            "%s: a graph is being captured by this thread, and this waits for the device or moves bytes of the host: it would happen once, at the capture, and in no replay; do it before or after",
+            call);
 }
 
 void synchronize(Device &device)

@@ -38,10 +38,10 @@ void check_kind(std::string_view kind, const char *call)
              join(kinds).c_str());
     }
     if (kind == kHostKind)
-        fail(YOKE_E_VALUE,
-             "%s: the cpu cannot be switched off, since everything begins on it; to keep work "
-             "off it, set YOKE_PLATFORMS to the kinds that may be used",
-             call);
+        fail(
+            YOKE_E_VALUE,
+            "%s: the cpu cannot be switched off, since everything begins on it; to keep work off it, set YOKE_PLATFORMS to the kinds that may be used",
+            call);
 }
 
 void check_unused(std::string_view kind)

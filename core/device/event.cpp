@@ -154,11 +154,10 @@ void record_event(Event &event, Stream &stream)
     if (!device.backend->event_create) fail_no_streams(device);
     const Fence &fence = fence_of(event, device);
     if (&fence.device != &device)
-        fail(YOKE_E_VALUE,
-             "record_event: the event was first recorded on %s, and the stream is of %s; an event "
-             "stays with one "
-             "device, so make another",
-             fence.device.name.c_str(), device.name.c_str());
+        fail(
+            YOKE_E_VALUE,
+            "record_event: the event was first recorded on %s, and the stream is of %s; an event stays with one device, so make another",
+            fence.device.name.c_str(), device.name.c_str());
     check_backend(device.backend->event_record(device.handle, fence.event, stream.lane.native),
                   "event_record", device.name.c_str());
 }

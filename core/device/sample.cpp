@@ -106,11 +106,10 @@ Card sample_device(const Device &device)
     if (device.host) return sample_cpu();
     const std::string uuid = device.info.uuid, address = pci_address(device.info.pci);
     if (uuid.empty() && address.empty())
-        fail(YOKE_E_UNAVAILABLE,
-             "%s has neither a UUID nor a PCI address, so nothing tells of its state; only 'cpu' "
-             "and "
-             "cards have one",
-             device.name.c_str());
+        fail(
+            YOKE_E_UNAVAILABLE,
+            "%s has neither a UUID nor a PCI address, so nothing tells of its state; only 'cpu' and cards have one",
+            device.name.c_str());
     Machine machine = address.empty() ? take_inventory() : look_at_card(address);
     const Card *card = find_card(machine, uuid, address);
     if (!card && !address.empty()) {

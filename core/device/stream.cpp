@@ -44,11 +44,10 @@ void *checked_native(const Device &device, void *native, const char *call)
     if (number != kLegacy && number != kPerThread) return native;
     if (!traits_of(device.kind()).has_stream_names) return native;
     if (number == kPerThread)
-        fail(YOKE_E_VALUE,
-             "%s: 2 is cudaStreamPerThread, which means another stream in each thread, so that "
-             "nobody could wait for it; give a stream that was made by cudaStreamCreate, or 0 for "
-             "the default one",
-             call);
+        fail(
+            YOKE_E_VALUE,
+            "%s: 2 is cudaStreamPerThread, which means another stream in each thread, so that nobody could wait for it; give a stream that was made by cudaStreamCreate, or 0 for the default one",
+            call);
     return nullptr;
 }
 

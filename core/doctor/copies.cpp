@@ -36,13 +36,12 @@ bool translates(const Facts &facts, int i)
 
 std::string without_iommu(const Facts &facts)
 {
-    const std::string update = family_of(facts) == Family::kFedora
-                                   ? "sudo grubby --update-kernel=ALL --args=iommu=pt"
-                                   : "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' "
-                                     "/etc/default/grub && sudo update-grub";
+    const std::string update =
+        family_of(facts) == Family::kFedora
+            ? "sudo grubby --update-kernel=ALL --args=iommu=pt"
+            : "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo update-grub";
     return update +
-           "\nsudo lspci -vvv | grep ACSCtl # SrcValid+ on a switch: disable ACS in the "
-           "BIOS\nsudo reboot\nuntil then: export NCCL_P2P_DISABLE=1 YOKE_NO_PEER_ACCESS=1";
+           "\nsudo lspci -vvv | grep ACSCtl # SrcValid+ on a switch: disable ACS in the BIOS\nsudo reboot\nuntil then: export NCCL_P2P_DISABLE=1 YOKE_NO_PEER_ACCESS=1";
 }
 
 void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)

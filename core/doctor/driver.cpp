@@ -60,14 +60,14 @@ Finding check_gpu_present(const Facts &facts)
                      "in Windows: install NVIDIA's driver\n"
                      "in Windows: wsl --update, then wsl --shutdown");
     if (facts.is_laptop)
-        return found(status, evidence,
-                     "lspci -d 10de: # still nothing: switch the GPU on in the BIOS (\"hybrid\" or "
-                     "\"discrete\" graphics), or wake it: echo 1 | sudo tee /sys/bus/pci/rescan\n"
-                     "an external one: plug its cable in again, and see boltctl list");
-    return found(status, evidence,
-                 "lspci -d 10de: # still nothing: power off, reseat the card and its power cables\n"
-                 "in the BIOS switch on the slot, \"Above 4G Decoding\" and Resizable BAR; in a "
-                 "virtual machine pass the GPU through");
+        return found(
+            status, evidence,
+            "lspci -d 10de: # still nothing: switch the GPU on in the BIOS (\"hybrid\" or \"discrete\" graphics), or wake it: echo 1 | sudo tee /sys/bus/pci/rescan\n"
+            "an external one: plug its cable in again, and see boltctl list");
+    return found(
+        status, evidence,
+        "lspci -d 10de: # still nothing: power off, reseat the card and its power cables\n"
+        "in the BIOS switch on the slot, \"Above 4G Decoding\" and Resizable BAR; in a virtual machine pass the GPU through");
 }
 
 Finding check_driver_bound(const Facts &facts)
@@ -78,19 +78,20 @@ Finding check_driver_bound(const Facts &facts)
         const yoke_card_info &info = card(facts, i);
         const std::string driver = info.driver;
         if (driver == "nouveau")
-            all.add(kFail, label(facts, i) + " is held by nouveau",
-                    "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee "
-                    "/etc/modprobe.d/blacklist-nouveau.conf\n" +
-                        rebuild_initramfs(facts) + "\n" + install(facts, kDriver) + "\nsudo reboot",
-                    i);
+            all.add(
+                kFail, label(facts, i) + " is held by nouveau",
+                "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf\n" +
+                    rebuild_initramfs(facts) + "\n" + install(facts, kDriver) + "\nsudo reboot",
+                i);
         else if (driver == "vfio-pci")
-            all.add(kWarn, label(facts, i) + " is held by vfio-pci, for a virtual machine",
-                    format("echo | sudo tee /sys/bus/pci/devices/%s/driver_override # else "
-                           "vfio-pci takes it back\n"
-                           "echo %s | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind\n"
-                           "echo %s | sudo tee /sys/bus/pci/drivers/nvidia/bind",
-                           info.pci, info.pci, info.pci),
-                    i);
+            all.add(
+                kWarn, label(facts, i) + " is held by vfio-pci, for a virtual machine",
+                format(
+                    "echo | sudo tee /sys/bus/pci/devices/%s/driver_override # else vfio-pci takes it back\n"
+                    "echo %s | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind\n"
+                    "echo %s | sudo tee /sys/bus/pci/drivers/nvidia/bind",
+                    info.pci, info.pci, info.pci),
+                i);
     }
     return all.or_ok("no GPU is held by nouveau or vfio-pci");
 }
@@ -110,14 +111,14 @@ Finding check_module_loaded(const Facts &facts)
         return found(kFail, "the module nvidia is not loaded, and DKMS has no source of it",
                      install(facts, kDriver) + "\nsudo modprobe nvidia");
     if (facts.secure_boot)
-        return found(kFail,
-                     "the module nvidia is not loaded; Secure Boot is on and takes signed modules "
-                     "alone; DKMS has nvidia " +
-                         facts.dkms.back(),
-                     std::string("sudo mokutil --import ") +
-                         (family_of(facts) == Family::kUbuntu ? "/var/lib/shim-signed/mok/MOK.der"
-                                                              : "/var/lib/dkms/mok.pub") +
-                         "\nsudo reboot # choose \"Enroll MOK\" on the way up");
+        return found(
+            kFail,
+            "the module nvidia is not loaded; Secure Boot is on and takes signed modules alone; DKMS has nvidia " +
+                facts.dkms.back(),
+            std::string("sudo mokutil --import ") +
+                (family_of(facts) == Family::kUbuntu ? "/var/lib/shim-signed/mok/MOK.der"
+                                                     : "/var/lib/dkms/mok.pub") +
+                "\nsudo reboot # choose \"Enroll MOK\" on the way up");
     return found(kFail,
                  "the module nvidia is not loaded; DKMS has nvidia " + facts.dkms.back() +
                      ", the kernel is " + facts.kernel,
@@ -156,11 +157,11 @@ Finding check_cuda_library(const Facts &facts)
     if (const LibraryCopy *cuda = facts.library("cuda")) return ok("it is " + cuda->path);
     if (facts.machine.driver.empty()) return skip("no driver is loaded (check 3)");
     if (facts.in_container())
-        return found(kFail,
-                     "the driver is loaded, but the container has no libcuda.so.1; "
-                     "NVIDIA_DRIVER_CAPABILITIES is '" +
-                         facts.variable("NVIDIA_DRIVER_CAPABILITIES") + "'",
-                     "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
+        return found(
+            kFail,
+            "the driver is loaded, but the container has no libcuda.so.1; NVIDIA_DRIVER_CAPABILITIES is '" +
+                facts.variable("NVIDIA_DRIVER_CAPABILITIES") + "'",
+            "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
     return found(kFail, "the driver is loaded, but no folder of the loader has libcuda.so.1",
                  install(facts, {"libcuda1", "libnvidia-compute-580", "xorg-x11-drv-nvidia-cuda",
                                  "nvidia-utils"}));
@@ -178,8 +179,7 @@ Finding check_stub_library(const Facts &facts)
     return found(
         kFail,
         cuda->path +
-            " is found first; it is for linking alone and answers every call "
-            "with error 34",
+            " is found first; it is for linking alone and answers every call with error 34",
         format("export %s=$(printf %%s \"$%s\" | tr : '\\n' | grep -v /stubs | paste -sd:)",
                variable, variable));
 }
@@ -200,10 +200,10 @@ Finding check_device_nodes(const Facts &facts)
     Findings all;
     for (const auto &[path, node] : facts.nodes)
         if (!node.granted)
-            all.add(kFail, path + " is " + node.mode + ", which this user may not open",
-                    "sudo usermod -aG video \"$USER\" # then log in again\n"
-                    "echo 'KERNEL==\"nvidia*\", MODE=\"0666\"' | sudo tee "
-                    "/etc/udev/rules.d/70-nvidia.rules && sudo udevadm trigger");
+            all.add(
+                kFail, path + " is " + node.mode + ", which this user may not open",
+                "sudo usermod -aG video \"$USER\" # then log in again\n"
+                "echo 'KERNEL==\"nvidia*\", MODE=\"0666\"' | sudo tee /etc/udev/rules.d/70-nvidia.rules && sudo udevadm trigger");
     std::vector<std::string> missing = missing_nodes(facts);
     // Without any there never was a GPU for the container: check 10.
     if (facts.in_container() && facts.nodes.empty()) missing.clear();
@@ -230,13 +230,12 @@ Finding check_unified_memory(const Facts &facts)
     const auto kept = facts.driver_parameters.find("PreserveVideoMemoryAllocations");
     if (kept != facts.driver_parameters.end() && kept->second == "1")
         return ok("nvidia_uvm is loaded, and video memory is preserved over a suspend");
-    return found(kWarn,
-                 "the machine was suspended since it started, and video memory is not preserved: "
-                 "CUDA may fail with error 999",
-                 "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm\n"
-                 "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1' | sudo tee "
-                 "/etc/modprobe.d/nvidia-suspend.conf\n"
-                 "sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate");
+    return found(
+        kWarn,
+        "the machine was suspended since it started, and video memory is not preserved: CUDA may fail with error 999",
+        "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm\n"
+        "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1' | sudo tee /etc/modprobe.d/nvidia-suspend.conf\n"
+        "sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate");
 }
 
 Finding check_mixed_drivers(const Facts &facts)

@@ -98,10 +98,9 @@ void read_modules(Root &root, Facts &facts)
     for (const char *flavor : {"nvidia", "nvidia-current", "nvidia-open"})
         for (const std::string &version : root.list(std::string("/var/lib/dkms/") + flavor))
             if (isdigit(static_cast<unsigned char>(version[0]))) facts.dkms.push_back(version);
-    const std::string secure = root.text(
-                                       "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-"
-                                       "aa0d-00e098032b8c")
-                                   .value_or("");
+    const std::string secure =
+        root.text("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
+            .value_or("");
     facts.secure_boot = !secure.empty() && (secure.back() == 1 || secure.back() == '1');
 }
 
@@ -151,10 +150,10 @@ void need_root()
     struct stat status {};
     if (!Root::is_foreign()) return;
     if (stat(under_sysroot("/").c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
-    fail(YOKE_E_IO,
-         "doctor: YOKE_SYSROOT is '%s', which is no folder; name the root of a machine, "
-         "such as DIR/root of a recording, or unset it",
-         config("YOKE_SYSROOT"));
+    fail(
+        YOKE_E_IO,
+        "doctor: YOKE_SYSROOT is '%s', which is no folder; name the root of a machine, such as DIR/root of a recording, or unset it",
+        config("YOKE_SYSROOT"));
 }
 
 }  // namespace

@@ -171,9 +171,9 @@ Finding check_memory_errors(const Facts &facts)
         if (info.remap_failed == 1)
             all.add(
                 kFail, label(facts, i) + " has no spare memory rows left: a remapping failed",
-                format("nvidia-smi -i %s -q -d ROW_REMAPPER > rma.txt # send it with the card to "
-                       "its maker",
-                       info.pci),
+                format(
+                    "nvidia-smi -i %s -q -d ROW_REMAPPER > rma.txt # send it with the card to its maker",
+                    info.pci),
                 i);
         else if (info.remap_pending == 1)
             all.add(kFail,
@@ -195,8 +195,7 @@ Finding check_xid(const Facts &facts)
     if (const auto none = no_gpus(facts)) return skip(*none);
     if (!facts.log)
         return skip(
-            "the kernel log may not be read; as root, or after sudo sysctl "
-            "kernel.dmesg_restrict=0, it may");
+            "the kernel log may not be read; as root, or after sudo sysctl kernel.dmesg_restrict=0, it may");
     Findings all;
     for (const Fault &fault : faults_of(*facts.log)) {
         Bucket bucket = Bucket::kLook;

@@ -15,17 +15,18 @@ Finding check_thread_quota(const Facts &facts)
         if (threads > granted)
             return found(
                 kWarn,
-                format("%s is %d, but the cgroup grants %.2f processors: threads take turns "
-                       "and stand still",
-                       name, threads, facts.quota),
+                format(
+                    "%s is %d, but the cgroup grants %.2f processors: threads take turns and stand still",
+                    name, threads, facts.quota),
                 format("export %s=%d", name, granted));
     }
     if (!facts.is_set("OMP_NUM_THREADS") && facts.processors > granted)
-        return found(kWarn,
-                     format("the cgroup grants %.2f of %d processors. Yoke takes %d threads; other "
-                            "libraries start %d",
-                            facts.quota, facts.processors, granted, facts.processors),
-                     format("export OMP_NUM_THREADS=%d", granted));
+        return found(
+            kWarn,
+            format(
+                "the cgroup grants %.2f of %d processors. Yoke takes %d threads; other libraries start %d",
+                facts.quota, facts.processors, granted, facts.processors),
+            format("export OMP_NUM_THREADS=%d", granted));
     return ok(format("the cgroup grants %.2f processors, and threads keep to that", facts.quota));
 }
 
@@ -42,13 +43,13 @@ Finding check_shared_memory(const Facts &facts)
     bool network = false;
     for (const NetworkCard &each : facts.machine.networks) network |= each.info.active == 1;
     if (network && facts.locked_memory >= 0 && facts.locked_memory < 1ll << 30)
-        all.add(kWarn,
-                "at most " + mebibytes(static_cast<double>(facts.locked_memory)) +
-                    " may be locked; InfiniBand locks what it sends",
-                facts.in_container()
-                    ? "docker run --ulimit memlock=-1 …"
-                    : "ulimit -l unlimited # for good: echo '* - memlock unlimited' "
-                      "| sudo tee /etc/security/limits.d/memlock.conf");
+        all.add(
+            kWarn,
+            "at most " + mebibytes(static_cast<double>(facts.locked_memory)) +
+                " may be locked; InfiniBand locks what it sends",
+            facts.in_container()
+                ? "docker run --ulimit memlock=-1 …"
+                : "ulimit -l unlimited # for good: echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/memlock.conf");
     if (facts.shared_memory < 0 && all.empty()) return skip("the size of /dev/shm is not known");
     return all.or_ok("/dev/shm holds " + mebibytes(static_cast<double>(facts.shared_memory)));
 }
@@ -62,14 +63,15 @@ Finding check_host_memory(const Facts &facts)
     const long long left = memory.group - std::min(memory.group, memory.group_used);
     constexpr long long kLittle = 1ll << 30;
     if (memory.group >= 0 && (left < kLittle || left < memory.total / 10))
-        all.add(kWarn,
-                format("the control group leaves %s of %s, of a machine of %s: beyond that the "
-                       "kernel ends the process (%s)",
-                       shown(left).c_str(), shown(memory.group).c_str(),
-                       shown(memory.total).c_str(), memory.group_file.c_str()),
-                facts.in_container()
-                    ? "docker run --memory=16g … # or resources.limits.memory of the pod"
-                    : "systemd-run --user --scope -p MemoryMax=infinity PROGRAM");
+        all.add(
+            kWarn,
+            format(
+                "the control group leaves %s of %s, of a machine of %s: beyond that the kernel ends the process (%s)",
+                shown(left).c_str(), shown(memory.group).c_str(), shown(memory.total).c_str(),
+                memory.group_file.c_str()),
+            facts.in_container()
+                ? "docker run --memory=16g … # or resources.limits.memory of the pod"
+                : "systemd-run --user --scope -p MemoryMax=infinity PROGRAM");
     if (memory.address_space >= 0)
         all.add(kWarn,
                 "RLIMIT_AS is " + shown(memory.address_space) +
@@ -91,17 +93,16 @@ Finding check_host_memory(const Facts &facts)
 static Finding check_lease_files(const LeaseFolder &leases)
 {
     if (!leases.sticky)
-        return found(kWarn,
-                     leases.path +
-                         " may be written by all and lacks the sticky bit: any user may remove "
-                         "another's lease, and its GPU then has two holders",
-                     "sudo chmod 1777 " + leases.path);
+        return found(
+            kWarn,
+            leases.path +
+                " may be written by all and lacks the sticky bit: any user may remove another's lease, and its GPU then has two holders",
+            "sudo chmod 1777 " + leases.path);
     if (leases.path.rfind("/tmp/", 0) == 0 || leases.path.rfind("/var/tmp/", 0) == 0)
         return found(
             kWarn,
             leases.path +
-                " is below a folder that is cleared of old files: a lease that is removed "
-                "leaves its GPU to a second holder",
+                " is below a folder that is cleared of old files: a lease that is removed leaves its GPU to a second holder",
             "echo 'd /run/lock/yoke 1777 root root -' | sudo tee /etc/tmpfiles.d/yoke.conf\n"
             "sudo systemd-tmpfiles --create yoke.conf" +
                 std::string(leases.named ? "\nexport YOKE_LEASE_DIR=/run/lock/yoke" : ""));
@@ -112,11 +113,11 @@ Finding check_lease_folder(const Facts &facts)
 {
     const LeaseFolder &leases = facts.leases;
     if (leases.named && leases.path[0] != '/')
-        return found(kFail,
-                     "YOKE_LEASE_DIR is '" + leases.path +
-                         "', which is another folder for each process: no process would see the "
-                         "leases of the others",
-                     "export YOKE_LEASE_DIR=\"$(realpath -m " + leases.path + ")\"");
+        return found(
+            kFail,
+            "YOKE_LEASE_DIR is '" + leases.path +
+                "', which is another folder for each process: no process would see the leases of the others",
+            "export YOKE_LEASE_DIR=\"$(realpath -m " + leases.path + ")\"");
     if (!leases.exists && leases.named)
         return found(kFail, "YOKE_LEASE_DIR is '" + leases.path + "', which does not exist",
                      "sudo install -d -m 1777 " + leases.path);
@@ -127,11 +128,11 @@ Finding check_lease_folder(const Facts &facts)
         return found(kFail, leases.path + " may not be written by this user",
                      "sudo chmod 1777 " + leases.path);
     if (facts.in_container() && !leases.shared && !no_gpus(facts))
-        return found(kWarn,
-                     leases.path +
-                         " is this container's own: other containers do not see leases "
-                         "that are held here",
-                     "docker run -v " + leases.path + ":" + leases.path + " …");
+        return found(
+            kWarn,
+            leases.path +
+                " is this container's own: other containers do not see leases that are held here",
+            "docker run -v " + leases.path + ":" + leases.path + " …");
     return !no_gpus(facts) ? check_lease_files(leases) : ok(leases.path + " can be used");
 }
 

@@ -57,12 +57,13 @@ Finding check_ptx_version(const Facts &facts)
         if (served(facts.build, card(facts, i)) != Served::kCompiled) continue;
         compiles = true;
         if (facts.build.cuda > driver)
-            all.add(kFail,
-                    format("%s has no machine code in this build, and the driver's compiler, of "
-                           "CUDA %d.%d, cannot read the PTX of CUDA %d.%d (error 222)",
-                           label(facts, i).c_str(), driver / 1000, driver % 1000 / 10,
-                           facts.build.cuda / 1000, facts.build.cuda % 1000 / 10),
-                    rebuild_for(facts.build, cc), i);
+            all.add(
+                kFail,
+                format(
+                    "%s has no machine code in this build, and the driver's compiler, of CUDA %d.%d, cannot read the PTX of CUDA %d.%d (error 222)",
+                    label(facts, i).c_str(), driver / 1000, driver % 1000 / 10,
+                    facts.build.cuda / 1000, facts.build.cuda % 1000 / 10),
+                rebuild_for(facts.build, cc), i);
     }
     return all.or_ok(compiles ? "the driver compiles this build's PTX at first use"
                               : "machine code is there, nothing is left to compile");
@@ -76,11 +77,12 @@ Finding check_compute_capability(const Facts &facts)
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         if (info.kind == YOKE_CARD_INTEGRATED && !facts.build.present && info.cc_major > 0)
-            all.add(kFail,
-                    format("%s has compute capability %d.%d, and this Yoke was built without its "
-                           "CUDA module",
-                           label(facts, i).c_str(), info.cc_major, info.cc_minor),
-                    rebuild_for(facts.build, 10 * info.cc_major + info.cc_minor), i);
+            all.add(
+                kFail,
+                format(
+                    "%s has compute capability %d.%d, and this Yoke was built without its CUDA module",
+                    label(facts, i).c_str(), info.cc_major, info.cc_minor),
+                rebuild_for(facts.build, 10 * info.cc_major + info.cc_minor), i);
     }
     if (!all.empty()) return all.or_ok("");
     if (const auto none = why_no_build(facts)) return skip(*none);

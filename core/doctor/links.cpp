@@ -62,22 +62,23 @@ Finding check_link_width(const Facts &facts)
                           info.link_generation < info.link_generation_max &&
                           info.utilization >= 0.05;
         if (!narrow && !slow) continue;
-        all.add(kWarn,
-                format("%s runs at generation %d x%d, it can do generation %d x%d%s",
-                       label(facts, i).c_str(), info.link_generation, info.link_width,
-                       info.link_generation_max, info.link_width_max,
-                       info.link_replays > 0 ? format(", with %lld replays",
-                                                      static_cast<long long>(info.link_replays))
-                                                   .c_str()
-                                             : ""),
-                format("sudo lspci -s %s -vv | grep -e LnkCap -e LnkSta\n"
-                       "%s",
-                       info.pci,
-                       facts.is_laptop || is_wsl(facts)
-                           ? "update the BIOS, and plug the charger in: some save power that way"
-                           : "power off, reseat the card, try another slot or riser cable; in the "
-                             "BIOS set the slot to its full width"),
-                i);
+        all.add(
+            kWarn,
+            format("%s runs at generation %d x%d, it can do generation %d x%d%s",
+                   label(facts, i).c_str(), info.link_generation, info.link_width,
+                   info.link_generation_max, info.link_width_max,
+                   info.link_replays > 0
+                       ? format(", with %lld replays", static_cast<long long>(info.link_replays))
+                             .c_str()
+                       : ""),
+            format(
+                "sudo lspci -s %s -vv | grep -e LnkCap -e LnkSta\n"
+                "%s",
+                info.pci,
+                facts.is_laptop || is_wsl(facts)
+                    ? "update the BIOS, and plug the charger in: some save power that way"
+                    : "power off, reseat the card, try another slot or riser cable; in the BIOS set the slot to its full width"),
+            i);
     }
     return all.or_ok("every link runs at its full width");
 }
@@ -95,8 +96,7 @@ Finding check_external_gpu(const Facts &facts)
             format("%s is behind %s at %.0f Gbit/s, of which copies get at most %s",
                    label(facts, i).c_str(), info.enclosure[0] ? info.enclosure : "a cable",
                    rate / 1e9, gigabytes_a_second(rate * kPcieShare / 8).c_str()),
-            "keep data on the GPU: batch transfers, pin host memory (x.pin_memory()), copy with "
-            "non_blocking=True",
+            "keep data on the GPU: batch transfers, pin host memory (x.pin_memory()), copy with non_blocking=True",
             i);
     }
     return all.or_ok("no GPU is behind a cable");
@@ -120,10 +120,10 @@ Finding check_nvlink(const Facts &facts)
             kFail,
             format("%s has %d of %d NVLinks up%s", label(facts, i).c_str(), info.nvlinks_active,
                    info.nvlinks, fault ? ", and the kernel log has Xid 74" : ""),
-            format("nvidia-smi nvlink -s -i %s\nsudo systemctl restart nvidia-fabricmanager\n"
-                   "sudo nvidia-smi -i %s --gpu-reset # if links stay down: check the bridge or "
-                   "baseboard",
-                   info.pci, info.pci),
+            format(
+                "nvidia-smi nvlink -s -i %s\nsudo systemctl restart nvidia-fabricmanager\n"
+                "sudo nvidia-smi -i %s --gpu-reset # if links stay down: check the bridge or baseboard",
+                info.pci, info.pci),
             i);
     }
     return links || !all.empty()
@@ -227,12 +227,11 @@ Finding check_peer_memory(const Facts &facts)
     if (facts.in_container())
         return found(kWarn, port + " is up, but the host has not loaded nvidia_peermem",
                      "on the host: sudo modprobe nvidia_peermem");
-    return found(kWarn,
-                 port +
-                     " is up, but nvidia_peermem is not loaded: each message goes through host "
-                     "memory",
-                 "sudo modprobe nvidia_peermem\n"
-                 "echo nvidia_peermem | sudo tee /etc/modules-load.d/nvidia_peermem.conf");
+    return found(
+        kWarn,
+        port + " is up, but nvidia_peermem is not loaded: each message goes through host memory",
+        "sudo modprobe nvidia_peermem\n"
+        "echo nvidia_peermem | sudo tee /etc/modules-load.d/nvidia_peermem.conf");
 }
 
 }  // namespace yoke::doctor

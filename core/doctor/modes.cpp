@@ -37,8 +37,7 @@ std::string stop_command(const Card &card)
         if (process.visible == 1) pids += format(" %d", process.pid);
     if (!pids.empty()) return "ps -o user,pid,etime,cmd" + pids + " # then: kill PID";
     return format(
-        "on the host: nvidia-smi -i %s --query-compute-apps=pid,name,used_memory "
-        "--format=csv",
+        "on the host: nvidia-smi -i %s --query-compute-apps=pid,name,used_memory --format=csv",
         card.info.pci);
 }
 
@@ -104,9 +103,9 @@ Finding check_persistence(const Facts &facts)
         if (card(facts, i).persistence == 0)
             all.add(kWarn,
                     label(facts, i) + " is set up anew for each first program, which takes seconds",
-                    facts.in_container() ? "on the host: sudo systemctl enable --now "
-                                           "nvidia-persistenced"
-                                         : "sudo systemctl enable --now nvidia-persistenced",
+                    facts.in_container()
+                        ? "on the host: sudo systemctl enable --now nvidia-persistenced"
+                        : "sudo systemctl enable --now nvidia-persistenced",
                     i);
     return all.or_ok("persistence mode is on, or the driver does not tell");
 }
@@ -119,12 +118,11 @@ Finding check_profiler(const Facts &facts)
         return skip("/proc/driver/nvidia/params does not say who may profile");
     if (only->second != "1") return ok("every user may profile");
     if (facts.administrator) return ok("administrators alone may profile, and this is one");
-    return found(kWarn,
-                 "RmProfilingAdminOnly is 1, and this process is not an administrator's: "
-                 "profilers fail with ERR_NVGPUCTRPERM",
-                 "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee "
-                 "/etc/modprobe.d/nvidia-profiling.conf\n" +
-                     rebuild_initramfs(facts) + "\nsudo reboot");
+    return found(
+        kWarn,
+        "RmProfilingAdminOnly is 1, and this process is not an administrator's: profilers fail with ERR_NVGPUCTRPERM",
+        "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiling.conf\n" +
+            rebuild_initramfs(facts) + "\nsudo reboot");
 }
 
 Finding check_vgpu_licence(const Facts &facts)
@@ -138,8 +136,7 @@ Finding check_vgpu_licence(const Facts &facts)
             all.add(
                 kFail,
                 label(facts, i) +
-                    " is virtual and has no licence: it slows down after some "
-                    "minutes, and CUDA is refused",
+                    " is virtual and has no licence: it slows down after some minutes, and CUDA is refused",
                 "sudo cp client_configuration_token_*.tok /etc/nvidia/ClientConfigToken/\n"
                 "sudo systemctl restart nvidia-gridd\nnvidia-smi -q | grep -A2 'License Status'",
                 i);

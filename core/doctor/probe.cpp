@@ -2,8 +2,8 @@
 
 #include "core/base/error.h"
 #include "core/base/library.h"
-#include "core/machine/files.h"
 #include "core/doctor/checks.h"
+#include "core/machine/files.h"
 
 #include <fcntl.h>
 #include <poll.h>

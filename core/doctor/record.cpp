@@ -33,8 +33,7 @@ void write_file(const fs::path &path, const std::string &text)
     file.close();
     if (problem || !file)
         fail(YOKE_E_IO,
-             "doctor_record: %s cannot be written: %s; give a folder that this user may "
-             "write",
+             "doctor_record: %s cannot be written: %s; give a folder that this user may write",
              path.c_str(), problem ? problem.message().c_str() : strerror(errno));
 }
 
@@ -184,9 +183,9 @@ namespace yoke::doctor {
 
 void record(const std::string &, const Options &)
 {
-    fail(YOKE_E_UNSUPPORTED,
-         "doctor_record: this libyoke was built without nlohmann-json, which writes recordings; "
-         "install it (Debian: nlohmann-json3-dev) and build again");
+    fail(
+        YOKE_E_UNSUPPORTED,
+        "doctor_record: this libyoke was built without nlohmann-json, which writes recordings; install it (Debian: nlohmann-json3-dev) and build again");
 }
 
 }  // namespace yoke::doctor

@@ -60,8 +60,7 @@ const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
 
 const char *const kNewContainer =
     "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
-    "on the host, so that it does not come back: sudo nvidia-ctk cdi generate "
-    "--output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all";
+    "on the host, so that it does not come back: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all";
 
 Finding check_container_devices(const Facts &facts)
 {
@@ -77,11 +76,11 @@ Finding check_container_devices(const Facts &facts)
             kNewContainer);
     const std::vector<std::string> missing = missing_nodes(facts);
     if (!missing.empty() && !facts.nodes.empty())
-        return found(kFail,
-                     join(missing) +
-                         " of this container's GPUs is gone: it was removed, or the "
-                         "card's number changed on the host",
-                     kNewContainer);
+        return found(
+            kFail,
+            join(missing) +
+                " of this container's GPUs is gone: it was removed, or the card's number changed on the host",
+            kNewContainer);
     if (const auto none = no_gpus(facts)) return skip(*none);
     return ok("the driver answers");
 }
@@ -95,18 +94,18 @@ Finding check_container_gpus(const Facts &facts)
     if (!host_driver && gpus(facts).empty()) return skip("the host shows no NVIDIA GPU either");
     const std::string asked = facts.variable("NVIDIA_VISIBLE_DEVICES");
     const bool asked_for_none = asked == "none" || asked == "void";
-    return found(kFail,
-                 "the host has " +
-                     (host_driver ? "NVIDIA's driver " + facts.machine.driver
-                                  : label(facts, gpus(facts)[0])) +
-                     ", the container no /dev/nvidia*" +
-                     (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + asked + "'" : ""),
-                 "on the host: " +
-                     install(facts, {"nvidia-container-toolkit", "nvidia-container-toolkit",
-                                     "nvidia-container-toolkit", "nvidia-container-toolkit"}) +
-                     " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl "
-                     "restart docker\ndocker run --gpus all …\n"
-                     "docker run --gpus '\"device=0,1\"' … # for some: note both pairs of quotes");
+    return found(
+        kFail,
+        "the host has " +
+            (host_driver ? "NVIDIA's driver " + facts.machine.driver
+                         : label(facts, gpus(facts)[0])) +
+            ", the container no /dev/nvidia*" +
+            (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + asked + "'" : ""),
+        "on the host: " +
+            install(facts, {"nvidia-container-toolkit", "nvidia-container-toolkit",
+                            "nvidia-container-toolkit", "nvidia-container-toolkit"}) +
+            " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker\ndocker run --gpus all …\n"
+            "docker run --gpus '\"device=0,1\"' … # for some: note both pairs of quotes");
 }
 
 Finding check_driver_floor(const Facts &facts)
@@ -146,8 +145,7 @@ Finding check_forward_compatibility(const Facts &facts)
     if (barred.empty() && !older)
         return ok(cuda->path + " takes the place of driver " + driver + ", which this GPU allows");
     const std::string remedy =
-        "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v "
-        "/compat | paste -sd:)\n" +
+        "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v /compat | paste -sd:)\n" +
         (family_of(facts) == Family::kFedora ? std::string("sudo dnf remove 'cuda-compat-*'")
                                              : "sudo apt-get remove 'cuda-compat-*'") +
         "\nsudo reboot # if the driver was updated since the machine started";

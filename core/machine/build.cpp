@@ -151,8 +151,7 @@ std::string rebuild_for(const Build &build, int capability)
 {
     if (build.cuda >= 13000 && capability < 75)
         return format(
-            "install a Yoke that was built with CUDA 12 and -DYOKE_CUDA_ARCHS=%d: CUDA 13 "
-            "has no compiler below 7.5",
+            "install a Yoke that was built with CUDA 12 and -DYOKE_CUDA_ARCHS=%d: CUDA 13 has no compiler below 7.5",
             capability);
     std::string archs;
     for (const std::string &arch : build.archs) archs += arch + ";";
@@ -195,15 +194,15 @@ Rejection reject_driver(const Root &root, const Machine &machine)
                     format("the driver is %s, and no Yoke serves one below %s: install a newer one",
                            driver.c_str(), kOldestDriver)};
         if (!root.prefix.empty()) return {};  // nobody tells what looked at that machine
-        return {Reason::kNoModule,
-                "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install "
-                "Yoke with it"};
+        return {
+            Reason::kNoModule,
+            "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install Yoke with it"};
     }
     const std::string library = driver_library(root);
     if (library.empty())
-        return {Reason::kNoCudaLibrary,
-                "there is no libcuda.so.1, the driver's CUDA library: install it, or in a "
-                "container ask for NVIDIA_DRIVER_CAPABILITIES=compute,utility"};
+        return {
+            Reason::kNoCudaLibrary,
+            "there is no libcuda.so.1, the driver's CUDA library: install it, or in a container ask for NVIDIA_DRIVER_CAPABILITIES=compute,utility"};
     const char *floor = first_driver_of(build.major());
     // A compatibility library takes the driver's place.
     const bool is_old = !driver.empty() && *floor && compare_versions(driver, floor) < 0 &&
@@ -211,9 +210,9 @@ Rejection reject_driver(const Root &root, const Machine &machine)
     if (!is_old) return {};
     return {
         Reason::kOldDriver,
-        format("the driver is %s, and this build's CUDA %d needs %s or newer: install that, or a "
-               "Yoke that was built for this one",
-               driver.c_str(), build.major(), floor)};
+        format(
+            "the driver is %s, and this build's CUDA %d needs %s or newer: install that, or a Yoke that was built for this one",
+            driver.c_str(), build.major(), floor)};
 }
 
 bool serves(const Root &root, const yoke_card_info &info)
@@ -229,11 +228,12 @@ Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_
     const Served by = served(build, info);
     const bool cannot_compile = by == Served::kCompiled && driver > 0 && driver < build.cuda;
     if (by != Served::kNo && !cannot_compile) return {};
-    return {cannot_compile ? Reason::kCannotCompile : Reason::kNoCode,
-            format("its compute capability is %d.%d, and this build has code for %s%s; yoke doctor "
-                   "names the build that serves it",
-                   info.cc_major, info.cc_minor, join(build.archs).c_str(),
-                   cannot_compile ? " alone, which this driver is too old to compile for it" : "")};
+    return {
+        cannot_compile ? Reason::kCannotCompile : Reason::kNoCode,
+        format(
+            "its compute capability is %d.%d, and this build has code for %s%s; yoke doctor names the build that serves it",
+            info.cc_major, info.cc_minor, join(build.archs).c_str(),
+            cannot_compile ? " alone, which this driver is too old to compile for it" : "")};
 }
 
 }  // namespace yoke

@@ -23,8 +23,7 @@ std::string docks(const Machine &machine)
     std::string text;
     for (const UnauthorizedDock &dock : machine.docks)
         text += format(
-            "%sthe dock %s is not authorized, so nothing in it is on the bus: boltctl enroll "
-            "--policy auto %s",
+            "%sthe dock %s is not authorized, so nothing in it is on the bus: boltctl enroll --policy auto %s",
             text.empty() ? "" : "; ", dock.name.c_str(),
             dock.uuid.empty() ? "UUID (boltctl list names it)" : dock.uuid.c_str());
     return text;

@@ -21,31 +21,29 @@ Rejection for_driver(const Machine &machine, const yoke_card_info &info)
     const std::string_view driver = info.driver;
     if (driver == kNvidia) return {};
     if (driver == "nouveau")
-        return {Reason::kOtherDriver,
-                "the nouveau driver holds the card: install the NVIDIA driver, write 'blacklist "
-                "nouveau' to /etc/modprobe.d/blacklist-nouveau.conf, rebuild the initramfs "
-                "(update-initramfs -u), restart"};
+        return {
+            Reason::kOtherDriver,
+            "the nouveau driver holds the card: install the NVIDIA driver, write 'blacklist nouveau' to /etc/modprobe.d/blacklist-nouveau.conf, rebuild the initramfs (update-initramfs -u), restart"};
     if (driver == "vfio-pci")
         return {
             Reason::kOtherDriver,
-            format("vfio-pci holds the card for a virtual machine: use it there, or give it back: "
-                   "echo %s > /sys/bus/pci/drivers/vfio-pci/unbind; echo > "
-                   "/sys/bus/pci/devices/%s/driver_override; echo %s > "
-                   "/sys/bus/pci/drivers/nvidia/bind",
-                   info.pci, info.pci, info.pci)};
+            format(
+                "vfio-pci holds the card for a virtual machine: use it there, or give it back: echo %s > /sys/bus/pci/drivers/vfio-pci/unbind; echo > /sys/bus/pci/devices/%s/driver_override; echo %s > /sys/bus/pci/drivers/nvidia/bind",
+                info.pci, info.pci, info.pci)};
     if (!driver.empty())
-        return {Reason::kOtherDriver,
-                format("the driver '%s' holds the card, not nvidia: unbind it and load the NVIDIA "
-                       "driver",
-                       info.driver)};
+        return {
+            Reason::kOtherDriver,
+            format(
+                "the driver '%s' holds the card, not nvidia: unbind it and load the NVIDIA driver",
+                info.driver)};
     if (info.nvml_index >= 0) return {};  // NVML reaches it all the same
     if (machine.driver.empty())
-        return {Reason::kNoDriver,
-                "no driver holds the card: install the NVIDIA driver; if it is installed, modprobe "
-                "nvidia and see dmesg (Secure Boot refuses a module that is not signed)"};
-    return {Reason::kNotHeld,
-            "the NVIDIA driver is loaded but does not hold the card: it may be too new or too old "
-            "for this driver, or have failed; see dmesg | grep -i nvrm"};
+        return {
+            Reason::kNoDriver,
+            "no driver holds the card: install the NVIDIA driver; if it is installed, modprobe nvidia and see dmesg (Secure Boot refuses a module that is not signed)"};
+    return {
+        Reason::kNotHeld,
+        "the NVIDIA driver is loaded but does not hold the card: it may be too new or too old for this driver, or have failed; see dmesg | grep -i nvrm"};
 }
 
 // The files that a process opens for a card.
@@ -58,16 +56,18 @@ Rejection for_files(const Root &root, const Machine &machine, const yoke_card_in
         if (info.minor < 0 && each == file) continue;
         if (access(root.path(each).c_str(), R_OK | W_OK) == 0) continue;
         if (errno == EACCES || errno == EPERM)
-            return {Reason::kClosedFile,
-                    format("this user may not open %s: give it to the user's group by a udev rule, "
-                           "or chmod a+rw %s",
-                           each.c_str(), each.c_str())};
+            return {
+                Reason::kClosedFile,
+                format(
+                    "this user may not open %s: give it to the user's group by a udev rule, or chmod a+rw %s",
+                    each.c_str(), each.c_str())};
         // Outside of containers the driver's own helper makes the file at first use.
         if (errno == ENOENT && !machine.container.empty())
-            return {Reason::kMissingFile,
-                    format("%s is not in this container: start it with --gpus all, or with the "
-                           "card among NVIDIA_VISIBLE_DEVICES",
-                           each.c_str())};
+            return {
+                Reason::kMissingFile,
+                format(
+                    "%s is not in this container: start it with --gpus all, or with the card among NVIDIA_VISIBLE_DEVICES",
+                    each.c_str())};
     }
     return {};
 }
@@ -88,21 +88,23 @@ Rejection for_modes(const Card &card)
     const yoke_card_process *holder = holder_of(card);
     // The server of MPS holds an exclusive card for all.
     if (info.compute_mode == YOKE_COMPUTE_EXCLUSIVE && holder && info.mps != 1)
-        return {Reason::kHeldAlone,
-                format("its compute mode is 'exclusive' and process %d (%s) has it: end that, or "
-                       "nvidia-smi -i %s -c 0",
-                       holder->pid, holder->visible == 1 ? holder->name : "not visible from here",
-                       info.uuid)};
+        return {
+            Reason::kHeldAlone,
+            format(
+                "its compute mode is 'exclusive' and process %d (%s) has it: end that, or nvidia-smi -i %s -c 0",
+                holder->pid, holder->visible == 1 ? holder->name : "not visible from here",
+                info.uuid)};
     if (info.kind == YOKE_CARD_MIG || info.mig != 1) return {};
     if (info.mig_instances > 0)
         return {Reason::kPartitioned,
                 format("it is partitioned into %d MIG instances: use one of these",
                        info.mig_instances)};
     if (info.mig_instances == 0)
-        return {Reason::kNoInstances,
-                format("MIG is on and no instance was made: nvidia-smi mig -i %d -cgi 0 -C (the "
-                       "whole card), or nvidia-smi -i %d -mig 0",
-                       info.nvml_index, info.nvml_index)};
+        return {
+            Reason::kNoInstances,
+            format(
+                "MIG is on and no instance was made: nvidia-smi mig -i %d -cgi 0 -C (the whole card), or nvidia-smi -i %d -mig 0",
+                info.nvml_index, info.nvml_index)};
     return {};
 }
 
@@ -119,15 +121,14 @@ Rejection rejection_of(const Root &root, const Machine &machine, const Card &car
 {
     const yoke_card_info &info = card.info;
     if (info.present == 0)
-        return {Reason::kGone,
-                "the card no longer answers (it has fallen off the bus), which no reset mends: "
-                "restart the machine; if it does not come back, check power, cable and seat, and "
-                "dmesg for Xid 79"};
+        return {
+            Reason::kGone,
+            "the card no longer answers (it has fallen off the bus), which no reset mends: restart the machine; if it does not come back, check power, cable and seat, and dmesg for Xid 79"};
     if (info.kind == YOKE_CARD_INTEGRATED) {
         if (serves(root, info)) return by_build;
-        return {Reason::kNoCode,
-                "this build has no CUDA module with code for this GPU within a processor (Jetson): "
-                "yoke doctor names one; until then use the cpu"};
+        return {
+            Reason::kNoCode,
+            "this build has no CUDA module with code for this GPU within a processor (Jetson): yoke doctor names one; until then use the cpu"};
     }
     if (card.rejected != Reason::kNone) return {card.rejected, info.reason};
     for (const Rejection &rejection :

@@ -259,11 +259,12 @@ void ask_card(Session &session, size_t card)
     ask_nvlinks(asker);
     ask_processes(asker);
     if (asker.needs_reset())
-        reject(asker.card(),
-               {Reason::kNeedsReset,
-                format("the driver asks for a reset of the card: stop its programs, then "
-                       "nvidia-smi --gpu-reset -i %s; where that fails, restart the machine",
-                       asker.info().uuid)});
+        reject(
+            asker.card(),
+            {Reason::kNeedsReset,
+             format(
+                 "the driver asks for a reset of the card: stop its programs, then nvidia-smi --gpu-reset -i %s; where that fails, restart the machine",
+                 asker.info().uuid)});
 }
 
 }  // namespace yoke::nvml

@@ -52,8 +52,7 @@ std::string remedy_of_start(const NvmlFailure &failure, const std::string &modul
             return "; modprobe nvidia, or install the NVIDIA driver";
         case nvml::kVersionMismatch:
             return format(
-                " (kernel module %s, library %s); restart the machine, or unload and load the "
-                "module",
+                " (kernel module %s, library %s); restart the machine, or unload and load the module",
                 known(module), known(library));
         case nvml::kNoPermission:
             return "; give this user access to /dev/nvidiactl and /dev/nvidia*";
@@ -71,8 +70,7 @@ std::string text_of_hang(const NvmlFailure &failure)
     const std::string what = failure.call.empty() ? "the management library" : failure.call;
     const std::string card = failure.card.empty() ? "" : " for " + failure.card;
     return format(
-        "%s%s did not answer within %g s: the driver hangs; look for tasks in state D and for Xid "
-        "in dmesg, and restart the machine%s",
+        "%s%s did not answer within %g s: the driver hangs; look for tasks in state D and for Xid in dmesg, and restart the machine%s",
         what.c_str(), card.c_str(), failure.seconds,
         failure.is_earlier ? "; NVML is not asked again by this process" : "");
 }
@@ -109,8 +107,7 @@ std::string text_of(const NvmlFailure &failure, const std::string &module,
             return failure.detail + " is no management library: it is no regular file";
         case Kind::kNoLibrary:
             return failure.detail +
-                   "; it comes with the NVIDIA driver (in a container: NVIDIA_DRIVER_CAPABILITIES "
-                   "with 'utility')";
+                   "; it comes with the NVIDIA driver (in a container: NVIDIA_DRIVER_CAPABILITIES with 'utility')";
         case Kind::kNoInit:
             return failure.detail + " is no management library: it has no nvmlInit";
         case Kind::kNoThread:

@@ -26,13 +26,15 @@ void note_refusal(Card &card, int code)
     if (code == kLost || code == kGpuNotFound)
         info.present = 0;
     else if (code == kNoPermission)
-        reject(card, {Reason::kClosedFile,
-                      "this user may not use the card: the files /dev/nvidia* are closed to it "
-                      "(chmod or a udev rule, or the group that owns them)"});
+        reject(
+            card,
+            {Reason::kClosedFile,
+             "this user may not use the card: the files /dev/nvidia* are closed to it (chmod or a udev rule, or the group that owns them)"});
     else if (code == kNotFound)
-        reject(card, {Reason::kNotShown,
-                      "the driver does not show this card to this process; in a container, start "
-                      "it with --gpus all or NVIDIA_VISIBLE_DEVICES=all"});
+        reject(
+            card,
+            {Reason::kNotShown,
+             "the driver does not show this card to this process; in a container, start it with --gpus all or NVIDIA_VISIBLE_DEVICES=all"});
     else if (code != kNoFunction)
         reject(card, {Reason::kCannotOpen,
                       format("the driver cannot open the card: %s; see dmesg | grep -i nvrm",

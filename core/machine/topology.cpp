@@ -9,9 +9,7 @@ namespace yoke {
 namespace {
 
 constexpr const char *kLegend =
-    "\nX = itself, NV# = # NVLinks, PIX = one PCIe switch, PXB = several PCIe switches, PHB = a "
-    "host "
-    "bridge,\nNODE = host bridges of one NUMA node, SYS = between NUMA nodes\n";
+    "\nX = itself, NV# = # NVLinks, PIX = one PCIe switch, PXB = several PCIe switches, PHB = a host bridge,\nNODE = host bridges of one NUMA node, SYS = between NUMA nodes\n";
 
 // The bus of the host bridge at the top, "0000:60": root ports of one host bridge share it.
 std::string host_bus(const std::vector<std::string> &bridges, const std::string &address)

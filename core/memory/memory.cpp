@@ -80,9 +80,7 @@ std::string human(int64_t bytes)
     throw Error(
         YOKE_E_OOM,
         format(
-            "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s "
-            "reserved there, %s; %suse a smaller batch, or let autocast keep activations in halves "
-            "(%s)",
+            "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s reserved there, %s; %suse a smaller batch, or let autocast keep activations in halves (%s)",
             device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
             human(stats.allocated).c_str(), human(stats.reserved).c_str(), left.c_str(),
             remedy.c_str(), backend_message.c_str()),

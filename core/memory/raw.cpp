@@ -99,10 +99,10 @@ void *raw_alloc(Device &device, uint64_t bytes, void *stream)
 void raw_free(void *pointer)
 {
     if (pointer && !raw_blocks.free(pointer))
-        fail(YOKE_E_VALUE,
-             "pointer %p is no live block: it was not given by alloc, or was freed already; free "
-             "each block once",
-             pointer);
+        fail(
+            YOKE_E_VALUE,
+            "pointer %p is no live block: it was not given by alloc, or was freed already; free each block once",
+            pointer);
 }
 
 }  // namespace yoke

@@ -189,11 +189,11 @@ void check_reach(const yoke_tensor &x, int axis, int64_t count, std::string_view
                          : mode == "circular" ? length
                                               : (length ? INT64_MAX : 0);
     if (count > std::max<int64_t>(most, 0))
-        fail(YOKE_E_VALUE,
-             "pad: %lld elements cannot be taken from axis %d of shape %s in mode \"%.*s\"; at "
-             "most %lld",
-             static_cast<long long>(count), axis, to_string(x.shape()).c_str(),
-             static_cast<int>(mode.size()), mode.data(), static_cast<long long>(most));
+        fail(
+            YOKE_E_VALUE,
+            "pad: %lld elements cannot be taken from axis %d of shape %s in mode \"%.*s\"; at most %lld",
+            static_cast<long long>(count), axis, to_string(x.shape()).c_str(),
+            static_cast<int>(mode.size()), mode.data(), static_cast<long long>(most));
 }
 
 Tensor pad_axis(const Tensor &x, int axis, int64_t before, int64_t after, const PadArgs &a)
@@ -236,15 +236,15 @@ Tensor compose_pad(PadArgs a)
     const IntList padding = a.padding();
     const std::string_view mode = a.mode();
     if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
-        fail(YOKE_E_VALUE,
-             "pad: argument 'mode' is \"%.*s\"; it is \"constant\", \"reflect\", \"replicate\" or "
-             "\"circular\"",
-             static_cast<int>(mode.size()), mode.data());
+        fail(
+            YOKE_E_VALUE,
+            "pad: argument 'mode' is \"%.*s\"; it is \"constant\", \"reflect\", \"replicate\" or \"circular\"",
+            static_cast<int>(mode.size()), mode.data());
     if (padding.size() % 2 || padding.size() / 2 > static_cast<size_t>(x.ndim))
-        fail(YOKE_E_VALUE,
-             "pad: argument 'padding' is %s; for shape %s it is up to %d pairs (before, after), "
-             "the last axis first",
-             to_string(padding).c_str(), to_string(x.shape()).c_str(), int{x.ndim});
+        fail(
+            YOKE_E_VALUE,
+            "pad: argument 'padding' is %s; for shape %s it is up to %d pairs (before, after), the last axis first",
+            to_string(padding).c_str(), to_string(x.shape()).c_str(), int{x.ndim});
     check_scalar_fits(a.value(), x.dtype, "pad", "value");
     Tensor result = Tensor::share(const_cast<yoke_tensor *>(&x));
     for (size_t i = 0; i < padding.size() / 2; ++i)

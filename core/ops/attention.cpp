@@ -52,11 +52,11 @@ void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke
 void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value)
 {
     if (query.ndim < 3 || key.ndim < 3 || value.ndim < 3)
-        fail(YOKE_E_VALUE,
-             "%s: 'query' has shape %s, 'key' %s and 'value' %s; with enable_gqa they must be "
-             "[..., heads, length, width]",
-             kCall, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
-             to_string(value.shape()).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: 'query' has shape %s, 'key' %s and 'value' %s; with enable_gqa they must be [..., heads, length, width]",
+            kCall, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
+            to_string(value.shape()).c_str());
     if (size_of(key, 3) != size_of(value, 3))
         fail(YOKE_E_VALUE, "%s: 'key' has %lld heads and 'value' %lld; they must agree", kCall,
              size_of(key, 3), size_of(value, 3));
@@ -97,13 +97,12 @@ void check_lead(const yoke_tensor &query, const yoke_tensor &other, const char *
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
         const int64_t x = a[a.size() - 1 - i], y = b[b.size() - 1 - i];
         if (x == y || x == 1 || y == 1) continue;
-        fail(YOKE_E_VALUE,
-             "%s: 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two "
-             "axes "
-             "do not broadcast%s",
-             kCall, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
-             static_cast<long long>(x), static_cast<long long>(y),
-             i == 0 ? "; enable_gqa shares heads of key and value" : "");
+        fail(
+            YOKE_E_VALUE,
+            "%s: 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two axes do not broadcast%s",
+            kCall, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
+            static_cast<long long>(x), static_cast<long long>(y),
+            i == 0 ? "; enable_gqa shares heads of key and value" : "");
     }
 }
 
@@ -179,10 +178,10 @@ void Attention::check_mask(const yoke_tensor &given) const
     scores.push_back(query->shape_[query->ndim - 2]);
     scores.push_back(key->shape_[key->ndim - 2]);
     if (given.ndim < 2)
-        fail(YOKE_E_VALUE,
-             "%s: 'mask' has shape %s; it takes two axes or more, queries and keys last, as the "
-             "scores' %s have them; unsqueeze(0) makes one row for all queries",
-             kCall, to_string(given.shape()).c_str(), to_string(scores).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: 'mask' has shape %s; it takes two axes or more, queries and keys last, as the scores' %s have them; unsqueeze(0) makes one row for all queries",
+            kCall, to_string(given.shape()).c_str(), to_string(scores).c_str());
     if (!broadcasts_to(given.shape(), scores))
         fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s", kCall,
              to_string(given.shape()).c_str(), to_string(scores).c_str());

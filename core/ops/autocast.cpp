@@ -107,8 +107,7 @@ Ref<Autocast> Autocast::make(bool enabled, yoke_dtype dtype, bool cache_enabled)
     if (dtype != YOKE_NONE && dtype != YOKE_F16 && dtype != YOKE_BF16)
         fail(
             YOKE_E_VALUE,
-            "autocast: argument 'dtype' is %s; it is float16, bfloat16, or none for what suits the "
-            "device",
+            "autocast: argument 'dtype' is %s; it is float16, bfloat16, or none for what suits the device",
             is_dtype(dtype) ? name(dtype) : format("%d", dtype).c_str());
     const Autocast *outer = current_autocast();
     Ref<CastCache> cache = outer ? outer->cache_ : Ref<CastCache>::adopt(new CastCache);
@@ -259,9 +258,7 @@ void run_autocast(int32_t number, yoke_arg *args, Tensor *results)
             case AutocastClass::kError:
                 fail(
                     YOKE_E_UNSUPPORTED,
-                    "%s: is not safe under autocast, where its input may be a half whose logarithm "
-                    "overflows; use %s_with_logits, or run it under autocast(enabled=false) in "
-                    "float32",
+                    "%s: is not safe under autocast, where its input may be a half whose logarithm overflows; use %s_with_logits, or run it under autocast(enabled=false) in float32",
                     op.name, op.name);
             case AutocastClass::kNone:
                 break;

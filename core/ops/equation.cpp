@@ -61,8 +61,7 @@ void Equation::check_letter(const std::string &subscripts, size_t at) const
     const char c = subscripts[at];
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return;
     refuse(format(
-        "'%s' in \"%s\" is no letter from a to z or A to Z; it takes those, ',', '...' and one "
-        "'->'",
+        "'%s' in \"%s\" is no letter from a to z or A to Z; it takes those, ',', '...' and one '->'",
         character_at(subscripts, at).c_str(), subscripts.c_str()));
 }
 
@@ -122,11 +121,11 @@ void Equation::infer_result()
 
 void Sizes::refuse(Label label, int64_t a, size_t first, int64_t b, size_t second) const
 {
-    fail(YOKE_E_VALUE,
-         "einsum: equation \"%s\": %s is %lld in operand %zu and %lld in operand %zu; sizes must "
-         "agree",
-         equation_, text_of(label).c_str(), static_cast<long long>(a), first,
-         static_cast<long long>(b), second);
+    fail(
+        YOKE_E_VALUE,
+        "einsum: equation \"%s\": %s is %lld in operand %zu and %lld in operand %zu; sizes must agree",
+        equation_, text_of(label).c_str(), static_cast<long long>(a), first,
+        static_cast<long long>(b), second);
 }
 
 void Sizes::add(Label label, int64_t size, size_t operand)

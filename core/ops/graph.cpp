@@ -159,9 +159,9 @@ Ref<Graph> Graph::leave_thread() noexcept
 void Graph::end()
 {
     if (of_thread() != this)
-        fail(YOKE_E_STATE,
-             "capture: this graph is not being captured by this thread; a capture ends where it "
-             "began");
+        fail(
+            YOKE_E_STATE,
+            "capture: this graph is not being captured by this thread; a capture ends where it began");
     const auto held = leave_thread();
     const yoke_status status = is_native() ? end_native(&native_) : YOKE_OK;
     if (status != YOKE_OK) forget();
@@ -206,11 +206,10 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
                  std::span<yoke_tensor *const> tensors, std::span<const Tensor> results)
 {
     if (launch.device != device_.handle)
-        fail(YOKE_E_STATE,
-             "%s: a graph of %s is being captured, and this works on another device: it would run "
-             "once, at the "
-             "capture, and not in replays; do it before or after",
-             op.name, device_.name.c_str());
+        fail(
+            YOKE_E_STATE,
+            "%s: a graph of %s is being captured, and this works on another device: it would run once, at the capture, and not in replays; do it before or after",
+            op.name, device_.name.c_str());
     size_t next = 0;
     for (yoke_tensor *x : tensors) hold(x, launch.operands[next++].flags & YOKE_OPERAND_WRITE);
     for (const Tensor &x : results) hold(x.get(), true);

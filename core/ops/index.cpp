@@ -69,11 +69,11 @@ void check_index_shape(const yoke_tensor &index, const yoke_tensor &within, cons
         fits = i == axis || index.shape_[i] <= within.shape_[i];
     if (fits) return;
     const std::string but = axis < 0 ? "" : format(", but along axis %d,", axis);
-    fail(YOKE_E_VALUE,
-         "%s: argument 'index' has shape %s and '%s' %s; it needs as many axes%s and may nowhere "
-         "be longer",
-         call, to_string(index.shape()).c_str(), which, to_string(within.shape()).c_str(),
-         but.c_str());
+    fail(
+        YOKE_E_VALUE,
+        "%s: argument 'index' has shape %s and '%s' %s; it needs as many axes%s and may nowhere be longer",
+        call, to_string(index.shape()).c_str(), which, to_string(within.shape()).c_str(),
+        but.c_str());
 }
 
 }  // namespace

@@ -232,10 +232,9 @@ Tensor compose_kl_div(KlDivArgs a)
     check_reduction(loss.reduction, loss.call, true);
     loss.check(false);
     if (loss.reduction == "batchmean" && a.x().ndim == 0)
-        fail(YOKE_E_VALUE,
-             "kl_div: 'x' has no axis, and reduction \"batchmean\" divides by the length of its "
-             "first; use "
-             "\"sum\"");
+        fail(
+            YOKE_E_VALUE,
+            "kl_div: 'x' has no axis, and reduction \"batchmean\" divides by the length of its first; use \"sum\"");
     return loss.value();
 }
 

@@ -92,12 +92,12 @@ void infer_matmul(MatmulArgs a, Plan &plan)
              plan.name(), to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
     const int64_t inner = x.shape_[x.ndim - 1], other = y.shape_[y.ndim == 1 ? 0 : y.ndim - 2];
     if (inner != other)
-        fail(YOKE_E_VALUE,
-             "%s: 'x' of shape %s has %lld columns, but 'y' of shape %s has %lld rows; they must "
-             "agree%s",
-             plan.name(), to_string(x.shape()).c_str(), static_cast<long long>(inner),
-             to_string(y.shape()).c_str(), static_cast<long long>(other),
-             y.ndim > 1 && y.shape_[y.ndim - 1] == inner ? ", as those of y.mT would" : "");
+        fail(
+            YOKE_E_VALUE,
+            "%s: 'x' of shape %s has %lld columns, but 'y' of shape %s has %lld rows; they must agree%s",
+            plan.name(), to_string(x.shape()).c_str(), static_cast<long long>(inner),
+            to_string(y.shape()).c_str(), static_cast<long long>(other),
+            y.ndim > 1 && y.shape_[y.ndim - 1] == inner ? ", as those of y.mT would" : "");
     const auto batch = [](const yoke_tensor &t) {
         return t.shape().first(static_cast<size_t>(std::max(t.ndim - 2, 0)));
     };
@@ -130,10 +130,10 @@ Tensor compose_linear(LinearArgs a)
     if (activation == "none") return ops::linear_internal(a.x(), a.weight(), a.bias());
     if (activation == "relu") return ops::linear_relu(a.x(), a.weight(), a.bias());
     if (activation != "gelu" && activation != "gelu_tanh" && activation != "silu")
-        fail(YOKE_E_VALUE,
-             "linear: argument 'activation' is \"%s\"; it is \"none\", \"relu\", \"gelu\", "
-             "\"gelu_tanh\" or \"silu\"",
-             std::string(activation).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "linear: argument 'activation' is \"%s\"; it is \"none\", \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\"",
+            std::string(activation).c_str());
     const bool keep = grad_enabled() && (wants_gradient(&a.x()) || wants_gradient(&a.weight()) ||
                                          wants_gradient(a.bias()));
     return ops::linear_act(a.x(), a.weight(), a.bias(), activation.data(), keep);

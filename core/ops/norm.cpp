@@ -200,10 +200,10 @@ namespace {
 void check_updatable(const yoke_tensor *running, const char *arg)
 {
     if (!running || running->ndim == 0 || running->shape_[0] < 2 || running->strides_[0]) return;
-    fail(YOKE_E_VALUE,
-         "batch_norm: argument '%s' is expanded: its %lld elements are in one place of memory; "
-         "clone() it first",
-         arg, static_cast<long long>(running->shape_[0]));
+    fail(
+        YOKE_E_VALUE,
+        "batch_norm: argument '%s' is expanded: its %lld elements are in one place of memory; clone() it first",
+        arg, static_cast<long long>(running->shape_[0]));
 }
 
 // running = (1 - momentum) running + momentum value, not recorded.

@@ -214,10 +214,10 @@ void Backward::restore_all()
 {
     const OpNode::Reading reading(node_);
     if (!reading)
-        fail(YOKE_E_STATE,
-             "backward: the graph through '%s' was freed by an earlier backward; give that one "
-             "retain_graph=true to go through it twice",
-             name());
+        fail(
+            YOKE_E_STATE,
+            "backward: the graph through '%s' was freed by an earlier backward; give that one retain_graph=true to go through it twice",
+            name());
     for (size_t i = 0; i < restored_.size(); ++i) restored_[i] = node_.remembered_[i].restore();
 }
 
@@ -229,11 +229,10 @@ void Backward::check_unchanged(int index, const char *which) const
     const uint32_t saved = node_.remembered_[index].version;
     if (version != saved) {
         const char *writer = tensor->storage->last_writer.load(std::memory_order_relaxed);
-        fail(YOKE_E_STATE,
-             "backward of %s needs '%s' as it was, but %s has changed it in place since (version "
-             "%u, saved "
-             "at %u); change a clone() instead",
-             name(), which, writer ? writer : "the host", version, saved);
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs '%s' as it was, but %s has changed it in place since (version %u, saved at %u); change a clone() instead",
+            name(), which, writer ? writer : "the host", version, saved);
     }
 }
 

@@ -293,10 +293,10 @@ void infer_pow(PowArgs a, Plan &plan)
         fail(YOKE_E_TYPE, "%s: bool tensors have no pow; cast one to an integer dtype",
              plan.name());
     if (!is_floating(dtype) && is_scalar(a.y()) && a.y().v.i < 0)
-        fail(YOKE_E_VALUE,
-             "%s: the exponent is %lld, and a negative power of an integer is no integer; cast x, "
-             "which is %s, to a floating dtype",
-             plan.name(), static_cast<long long>(a.y().v.i), name(dtype));
+        fail(
+            YOKE_E_VALUE,
+            "%s: the exponent is %lld, and a negative power of an integer is no integer; cast x, which is %s, to a floating dtype",
+            plan.name(), static_cast<long long>(a.y().v.i), name(dtype));
     infer_binary(a, plan, dtype);
 }
 

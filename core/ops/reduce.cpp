@@ -53,15 +53,15 @@ yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yo
                                    const char *what)
 {
     if (wanted != YOKE_NONE && !is_floating(wanted))
-        fail(YOKE_E_TYPE,
-             "%s: argument 'dtype' is %s, in which a %s has no place; it takes a floating dtype, "
-             "such as float32: cast the result instead",
-             plan.name(), name(wanted), what);
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'dtype' is %s, in which a %s has no place; it takes a floating dtype, such as float32: cast the result instead",
+            plan.name(), name(wanted), what);
     if (wanted == YOKE_NONE && !is_floating(x.dtype))
-        fail(YOKE_E_TYPE,
-             "%s: argument 'x' is %s, in which a %s has no place; give dtype=float32, or cast it "
-             "first",
-             plan.name(), name(x.dtype), what);
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'x' is %s, in which a %s has no place; give dtype=float32, or cast it first",
+            plan.name(), name(x.dtype), what);
     return is_floating(x.dtype) ? cast_to_wanted(plan, arg, x, wanted)
                                 : (plan.cast(arg, wanted), wanted);
 }

@@ -23,11 +23,11 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
         return;
     const char *writer = x.storage->last_writer.load(std::memory_order_relaxed);
     if (const Node *node = node_of(x); !node || !node->is_leaf())
-        fail(YOKE_E_STATE,
-             "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the "
-             "tape has recorded; take the view again",
-             public_name(op), describe(x).c_str(),
-             node ? format(" (by %s)", node->name()).c_str() : "", writer ? writer : "the host");
+        fail(
+            YOKE_E_STATE,
+            "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the tape has recorded; take the view again",
+            public_name(op), describe(x).c_str(),
+            node ? format(" (by %s)", node->name()).c_str() : "", writer ? writer : "the host");
 }
 
 }  // namespace
@@ -86,19 +86,16 @@ void Call::check_written()
         if (op_.args[i].type == ArgType::kMut) {
             const yoke_tensor &x = *args_[i].v.tensor;
             if (grad_enabled() && x.requires_grad() && is_leaf(x))
-                fail(YOKE_E_STATE,
-                     "%s: argument '%s' is a leaf that requires grad and cannot change in place "
-                     "while the "
-                     "tape records; use no_grad(), or an op that returns a new tensor",
-                     public_name(op_), op_.args[i].name);
+                fail(
+                    YOKE_E_STATE,
+                    "%s: argument '%s' is a leaf that requires grad and cannot change in place while the tape records; use no_grad(), or an op that returns a new tensor",
+                    public_name(op_), op_.args[i].name);
             for (int d = 0; d < x.ndim && x.numel; ++d)
                 if (x.strides_[d] == 0 && x.shape_[d] > 1)
-                    fail(YOKE_E_VALUE,
-                         "%s: argument '%s' is expanded: axis %d has %lld elements in one place of "
-                         "memory; "
-                         "clone() it first",
-                         public_name(op_), op_.args[i].name, d,
-                         static_cast<long long>(x.shape_[d]));
+                    fail(
+                        YOKE_E_VALUE,
+                        "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+                        public_name(op_), op_.args[i].name, d, static_cast<long long>(x.shape_[d]));
             separate_overlaps(i);
         }
 }
@@ -149,11 +146,10 @@ void Call::check_gradient_of_written(const yoke_tensor &x)
     if (!is_floating(x.dtype))
         needs_ = 0;  // nor does one flow through integers
     else if (x.is_view)
-        fail(YOKE_E_UNSUPPORTED,
-             "%s: '%s' is a view, and a gradient would have to flow through its base; build the "
-             "tensor "
-             "with cat(), or change it under no_grad()",
-             public_name(op_), op_.args[op_.mut_result].name);
+        fail(
+            YOKE_E_UNSUPPORTED,
+            "%s: '%s' is a view, and a gradient would have to flow through its base; build the tensor with cat(), or change it under no_grad()",
+            public_name(op_), op_.args[op_.mut_result].name);
 }
 
 void Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const

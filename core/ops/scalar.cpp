@@ -147,12 +147,11 @@ void check_scalar_fits(const yoke_arg &value, yoke_dtype dtype, const char *call
 {
     if (is_floating(dtype) || scalar_fits(value, dtype)) return;
     const Bounds bounds = bounds_of(dtype);
-    fail(YOKE_E_VALUE,
-         "%s: argument '%s' is %s, which does not fit into %s (%lld to %lld); use another number, "
-         "or "
-         "a tensor of a wider dtype",
-         call, arg, text_of(value).c_str(), name(dtype), static_cast<long long>(bounds.low),
-         static_cast<long long>(bounds.high));
+    fail(
+        YOKE_E_VALUE,
+        "%s: argument '%s' is %s, which does not fit into %s (%lld to %lld); use another number, or a tensor of a wider dtype",
+        call, arg, text_of(value).c_str(), name(dtype), static_cast<long long>(bounds.low),
+        static_cast<long long>(bounds.high));
 }
 
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)

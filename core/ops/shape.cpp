@@ -22,10 +22,10 @@ Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
     }
     const int64_t rest = checked_numel(shape, call);
     if (open >= 0 && rest == 0 && x.numel == 0)
-        fail(YOKE_E_VALUE,
-             "%s: shape %s is ambiguous for the empty %s: beside a size of 0, -1 may stand for any "
-             "size; write it out",
-             call, to_string(wanted).c_str(), describe(x).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: shape %s is ambiguous for the empty %s: beside a size of 0, -1 may stand for any size; write it out",
+            call, to_string(wanted).c_str(), describe(x).c_str());
     if (open >= 0 && rest > 0) shape[open] = x.numel / rest;
     if (rest == 0 ? x.numel != 0 || open >= 0 : checked_numel(shape, call) != x.numel)
         fail(YOKE_E_VALUE, "%s: shape %s does not hold the %lld elements of %s", call,

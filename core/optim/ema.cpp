@@ -45,10 +45,10 @@ yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
 void yoke_ema::need_own_values(const char *call, const char *why) const
 {
     if (!kept_.empty())
-        fail(YOKE_E_STATE,
-             "%s: the averages stand in the place of the parameters, %s; put the parameters back "
-             "first (leave applied(), or swap once more)",
-             call, why);
+        fail(
+            YOKE_E_STATE,
+            "%s: the averages stand in the place of the parameters, %s; put the parameters back first (leave applied(), or swap once more)",
+            call, why);
 }
 
 void yoke_ema::update()

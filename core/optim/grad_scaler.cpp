@@ -69,10 +69,10 @@ void need_gradients(const std::vector<Tensor> &found_infs, const yoke_optimizer 
                     const char *call)
 {
     if (found_infs.empty())
-        fail(YOKE_E_STATE,
-             "%s: no parameter of this %s has a gradient; call scaler.scale(loss) and backward() "
-             "first",
-             call, optimizer.kind());
+        fail(
+            YOKE_E_STATE,
+            "%s: no parameter of this %s has a gradient; call scaler.scale(loss) and backward() first",
+            call, optimizer.kind());
 }
 
 // The gradients of an optimizer on one device.
@@ -181,11 +181,10 @@ std::vector<Tensor> yoke_grad_scaler::unscale_gradients(const yoke_optimizer &op
             Tensor grad = grad_of(param, "unscale_");
             if (!grad.present()) continue;
             if (grad->dtype == YOKE_F16)
-                fail(YOKE_E_TYPE,
-                     "unscale_: the gradient of a parameter, %s, is float16, which cannot hold "
-                     "unscaled "
-                     "gradients; keep the parameters in float32 and let autocast choose float16",
-                     describe(*grad).c_str());
+                fail(
+                    YOKE_E_TYPE,
+                    "unscale_: the gradient of a parameter, %s, is float16, which cannot hold unscaled gradients; keep the parameters in float32 and let autocast choose float16",
+                    describe(*grad).c_str());
             const auto part = std::find_if(parts.begin(), parts.end(), [&](const OnDevice &each) {
                 return each.device == grad->device;
             });
@@ -209,15 +208,15 @@ void yoke_grad_scaler::unscale(yoke_optimizer &optimizer)
     need_scale(call);
     Iteration &iteration = iteration_of(optimizer);
     if (iteration.stage == Stage::kUnscaled)
-        fail(YOKE_E_STATE,
-             "%s: it has already been called on this %s since the last update(); call it once in "
-             "an iteration",
-             call, optimizer.kind());
+        fail(
+            YOKE_E_STATE,
+            "%s: it has already been called on this %s since the last update(); call it once in an iteration",
+            call, optimizer.kind());
     if (iteration.stage == Stage::kStepped)
-        fail(YOKE_E_STATE,
-             "%s: it is called after step() of this %s; call it before step(), and update() at the "
-             "end of each iteration",
-             call, optimizer.kind());
+        fail(
+            YOKE_E_STATE,
+            "%s: it is called after step() of this %s; call it before step(), and update() at the end of each iteration",
+            call, optimizer.kind());
     std::vector<Tensor> found = unscale_gradients(optimizer);
     need_gradients(found, optimizer, call);
     iteration.found_infs = std::move(found);
@@ -231,10 +230,10 @@ void yoke_grad_scaler::step(yoke_optimizer &optimizer)
     need_scale(call);
     Iteration &iteration = iteration_of(optimizer);
     if (iteration.stage == Stage::kStepped)
-        fail(YOKE_E_STATE,
-             "%s: it has already been called on this %s since the last update(); call update() at "
-             "the end of each iteration",
-             call, optimizer.kind());
+        fail(
+            YOKE_E_STATE,
+            "%s: it has already been called on this %s since the last update(); call update() at the end of each iteration",
+            call, optimizer.kind());
     std::vector<Tensor> found =
         iteration.stage == Stage::kReady ? unscale_gradients(optimizer) : iteration.found_infs;
     need_gradients(found, optimizer, call);
@@ -263,10 +262,10 @@ void yoke_grad_scaler::update()
         for (const Tensor &one : each.found_infs)
             found.push_back(held.emplace_back(on_device(one, *scale_->device)).get());
     if (found.empty())
-        fail(YOKE_E_STATE,
-             "%s: no gradients have been looked at since the last update(); call step(optimizer) "
-             "first",
-             call);
+        fail(
+            YOKE_E_STATE,
+            "%s: no gradients have been looked at since the last update(); call step(optimizer) first",
+            call);
     ops::update_scale(scale_, tracker_, found, options_.growth_factor, options_.backoff_factor,
                       options_.growth_interval);
     iterations_.clear();
@@ -277,10 +276,10 @@ void yoke_grad_scaler::update_to(const yoke_tensor &scale)
     if (!options_.enabled) return;
     need_scale("update");
     if (scale.numel != 1 || !is_floating(scale.dtype) || scale.requires_grad())
-        fail(YOKE_E_VALUE,
-             "update: argument 'new_scale' is %s; it must be a number, or a floating tensor of one "
-             "element that does not require grad",
-             describe(scale).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "update: argument 'new_scale' is %s; it must be a number, or a floating tensor of one element that does not require grad",
+            describe(scale).c_str());
     NoGrad no_grad;
     if (scale.device->host && !Graph::of_thread()) {  // another device would be waited for
         const auto value = read_item<float>(ops::cast(scale, YOKE_F32));

@@ -42,25 +42,24 @@ void yoke_optimizer::check_common(const CommonOptions &options, const char *kind
 void yoke_optimizer::check_masters_stay(size_t group, bool master_weights) const
 {
     if (master_weights != common(group).master_weights)
-        fail(YOKE_E_VALUE,
-             "%s: option 'master_weights' of group %zu cannot change; give it when the group is "
-             "added",
-             kind(), group);
+        fail(
+            YOKE_E_VALUE,
+            "%s: option 'master_weights' of group %zu cannot change; give it when the group is added",
+            kind(), group);
 }
 
 void yoke_optimizer::check_param(const yoke_tensor &param, size_t index, TensorList params) const
 {
     if (!is_floating(param.dtype))
-        fail(YOKE_E_TYPE,
-             "%s: parameter %zu, %s, is not floating and has no gradient; leave it out, or cast it "
-             "to float32",
-             kind(), index, describe(param).c_str());
+        fail(
+            YOKE_E_TYPE,
+            "%s: parameter %zu, %s, is not floating and has no gradient; leave it out, or cast it to float32",
+            kind(), index, describe(param).c_str());
     if (!is_leaf(param) || !param.requires_grad())
-        fail(YOKE_E_STATE,
-             "%s: parameter %zu, %s, is not a leaf that requires grad; call requires_grad_(true) "
-             "on it, and "
-             "give the tensor itself rather than a result computed from it",
-             kind(), index, describe(param).c_str());
+        fail(
+            YOKE_E_STATE,
+            "%s: parameter %zu, %s, is not a leaf that requires grad; call requires_grad_(true) on it, and give the tensor itself rather than a result computed from it",
+            kind(), index, describe(param).c_str());
     const auto is_known = [&param](const yoke_tensor *other) {
         return other->node.get() == param.node.get();
     };
@@ -73,11 +72,10 @@ void yoke_optimizer::check_param(const yoke_tensor &param, size_t index, TensorL
              kind(), index, describe(param).c_str());
     for (int d = 0; d < param.ndim && param.numel; ++d)
         if (param.strides_[d] == 0 && param.shape_[d] > 1)
-            fail(YOKE_E_VALUE,
-                 "%s: parameter %zu, %s, is expanded: axis %d has %lld elements in one place of "
-                 "memory; clone() it first",
-                 kind(), index, describe(param).c_str(), d,
-                 static_cast<long long>(param.shape_[d]));
+            fail(
+                YOKE_E_VALUE,
+                "%s: parameter %zu, %s, is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+                kind(), index, describe(param).c_str(), d, static_cast<long long>(param.shape_[d]));
     if (param.device != params[0]->device)
         fail(YOKE_E_VALUE,
              "%s: parameter %zu is on %s, parameter 0 on %s; make a group for each device", kind(),
@@ -196,8 +194,7 @@ Tensor yoke_optimizer::copy_of_state(int64_t group, int64_t index, size_t slot,
     if (!(steps >= 0) || std::isinf(steps) || steps != std::floor(steps))
         fail(
             YOKE_E_VALUE,
-            "load_state_dict: the state \"step\" of %s of this %s is %g; it counts steps, and must "
-            "be a finite whole number of at least 0; give the one that was saved",
+            "load_state_dict: the state \"step\" of %s of this %s is %g; it counts steps, and must be a finite whole number of at least 0; give the one that was saved",
             place.c_str(), kind(), static_cast<double>(steps));
     return copy;
 }

@@ -106,9 +106,9 @@ Rejection hidden(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
     if (!card.granted)
-        return {Reason::kHostsCard,
-                "it is the host's and was not given to this container; NVIDIA_VISIBLE_DEVICES or "
-                "--gpus of its start decides"};
+        return {
+            Reason::kHostsCard,
+            "it is the host's and was not given to this container; NVIDIA_VISIBLE_DEVICES or --gpus of its start decides"};
     const std::string &why = machine.visible_problem;
     const bool shows_instance = std::any_of(
         machine.cards.begin(), machine.cards.end(),

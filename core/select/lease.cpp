@@ -119,11 +119,10 @@ void check_file(const std::string &path, int file)
     const bool is_ours = file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode);
     if (is_ours && found.st_nlink <= 1) return;
     const int number = file < 0 ? errno : is_ours ? EMLINK : EINVAL;
-    fail(YOKE_E_IO,
-         "the lease file %s cannot be opened: %s; it must be a plain file that all who share the "
-         "GPU may write "
-         "(chmod 666 %s)",
-         path.c_str(), strerror(number), path.c_str());
+    fail(
+        YOKE_E_IO,
+        "the lease file %s cannot be opened: %s; it must be a plain file that all who share the GPU may write (chmod 666 %s)",
+        path.c_str(), strerror(number), path.c_str());
 }
 
 // Whether the file was removed since it was opened, by who clears up old files: the next one that is made at its place is

@@ -25,11 +25,10 @@ std::atomic<bool> warned{false};
 [[noreturn]] __attribute__((cold)) void fail_folder(const std::string &folder, const char *what,
                                                     int number)
 {
-    fail(YOKE_E_IO,
-         "the lease folder %s %s: %s; make it writable for all who share the GPUs (mkdir -p %s; "
-         "chmod 1777 %s), or "
-         "set YOKE_LEASE_DIR to one that is",
-         folder.c_str(), what, strerror(number), folder.c_str(), folder.c_str());
+    fail(
+        YOKE_E_IO,
+        "the lease folder %s %s: %s; make it writable for all who share the GPUs (mkdir -p %s; chmod 1777 %s), or set YOKE_LEASE_DIR to one that is",
+        folder.c_str(), what, strerror(number), folder.c_str(), folder.c_str());
 }
 
 // 0 if the folder is there, a folder, and files can be made in it; else the error's number. One that was named may be a
@@ -100,9 +99,7 @@ void warn_of_private_leases(std::string_view container)
     if (!detail::is_private_mount(file_text("/proc/self/mountinfo"), folder)) return;
     if (warned.exchange(true)) return;
     log(LogLevel::kWarn,
-        "leases lie in %s, which is this container's own: processes elsewhere do not see them; "
-        "mount one folder of the "
-        "host into every container that uses its GPUs, and name it by YOKE_LEASE_DIR",
+        "leases lie in %s, which is this container's own: processes elsewhere do not see them; mount one folder of the host into every container that uses its GPUs, and name it by YOKE_LEASE_DIR",
         folder.c_str());
 }
 

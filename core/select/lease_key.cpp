@@ -35,10 +35,10 @@ std::string lease_key_of(std::string_view name)
     const std::string text(name);
     const Spec spec = parse_spec(spec_text(name));
     if (!names_one(spec) || spec.kind == kHostKind)
-        fail(YOKE_E_VALUE,
-             "'%s' names no card; give a UUID or its beginning, a PCI address, or a device such as "
-             "cuda:0",
-             text.c_str());
+        fail(
+            YOKE_E_VALUE,
+            "'%s' names no card; give a UUID or its beginning, a PCI address, or a device such as cuda:0",
+            text.c_str());
     const Candidates all = find_candidates(spec, false);
     detail::check_one(all.machine, all.situation, spec, 1);
     std::vector<std::string> cards;

@@ -40,10 +40,10 @@ bool is_partitioned(const Card &card)
                          std::string_view(card->info.pci) == meant.front()->info.pci;
     }
     if (all_instances)
-        fail(YOKE_E_VALUE,
-             "device spec '%s' names a card that is partitioned into %zu MIG instances: %s; name "
-             "one of them: uuid:%s",
-             spec.text.c_str(), meant.size(), join(names).c_str(), meant.front()->info.uuid);
+        fail(
+            YOKE_E_VALUE,
+            "device spec '%s' names a card that is partitioned into %zu MIG instances: %s; name one of them: uuid:%s",
+            spec.text.c_str(), meant.size(), join(names).c_str(), meant.front()->info.uuid);
     fail(YOKE_E_VALUE, "device spec '%s' is the beginning of %zu cards: %s; write more of it",
          spec.text.c_str(), meant.size(), join(names).c_str());
 }

@@ -121,9 +121,9 @@ void check_present(const Spec &spec, const Candidates &all, int card, Device &de
     const std::string why = take_backend_error(status, "mem_info");
     throw SelectionError(
         status == YOKE_E_DEVICE_LOST ? status : YOKE_E_UNAVAILABLE,
-        format("device spec '%s': %s was chosen and no longer answers: %s; choose again, or run "
-               "`yoke doctor`",
-               spec.text.c_str(), card_name(all, card).c_str(), why.c_str()),
+        format(
+            "device spec '%s': %s was chosen and no longer answers: %s; choose again, or run `yoke doctor`",
+            spec.text.c_str(), card_name(all, card).c_str(), why.c_str()),
         true);
 }
 

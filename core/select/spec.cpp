@@ -274,9 +274,9 @@ void read_constraints(Spec &spec, std::string_view text)
     spec.is_constrained = true;
     for (const std::string &item : split_list(text)) {
         if (item.empty())
-            refuse(spec,
-                   "has an empty place where a constraint should stand; write KEY=VALUE, such "
-                   "as min_free=8GiB");
+            refuse(
+                spec,
+                "has an empty place where a constraint should stand; write KEY=VALUE, such as min_free=8GiB");
         read_item(spec, item, &seen);
     }
     check_together(spec);
@@ -371,10 +371,10 @@ Spec parse_spec_of_one(std::string_view text)
 {
     Spec spec = parse_spec(text);
     if (spec.count > 1)
-        fail(YOKE_E_VALUE,
-             "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives "
-             "several",
-             spec.text.c_str(), spec.count, spec.count);
+        fail(
+            YOKE_E_VALUE,
+            "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives several",
+            spec.text.c_str(), spec.count, spec.count);
     return spec;
 }
 

@@ -95,10 +95,10 @@ void IdxFile::fail_stream(int state, int system_error, const char *text) const
     if (state == Z_ERRNO) fail_system(path_, "read", system_error);
     if (state == Z_MEM_ERROR) fail(YOKE_E_OOM, "%s: no host memory to inflate '%s'", kCall, path_);
     const char *reason = strstr(text, ": ");  // zlib puts the number of the descriptor first
-    fail(YOKE_E_IO,
-         "%s: the gzip data of '%s' is damaged, %llu bytes into what it holds: %s; fetch the file "
-         "again",
-         kCall, path_, static_cast<unsigned long long>(position_), reason ? reason + 2 : text);
+    fail(
+        YOKE_E_IO,
+        "%s: the gzip data of '%s' is damaged, %llu bytes into what it holds: %s; fetch the file again",
+        kCall, path_, static_cast<unsigned long long>(position_), reason ? reason + 2 : text);
 }
 
 uint64_t IdxFile::read(void *to, uint64_t bytes)
@@ -123,11 +123,11 @@ void IdxFile::read_all(void *to, uint64_t bytes, const char *what)
     const uint64_t before = position_;
     const uint64_t got = read(to, bytes);
     if (got != bytes)
-        fail(YOKE_E_IO,
-             "%s: '%s' ends early: %s take %llu bytes from byte %llu on, and %llu are there; fetch "
-             "the file again",
-             kCall, path_, what, static_cast<unsigned long long>(bytes),
-             static_cast<unsigned long long>(before), static_cast<unsigned long long>(got));
+        fail(
+            YOKE_E_IO,
+            "%s: '%s' ends early: %s take %llu bytes from byte %llu on, and %llu are there; fetch the file again",
+            kCall, path_, what, static_cast<unsigned long long>(bytes),
+            static_cast<unsigned long long>(before), static_cast<unsigned long long>(got));
 }
 
 struct Header {
@@ -149,15 +149,15 @@ yoke_dtype element_type(uint8_t code, const char *path)
         case 0x0E:
             return YOKE_F64;
         case 0x0B:
-            fail(YOKE_E_VALUE,
-                 "%s: '%s' holds int16 (type 0x0B), and Yoke has no such dtype; convert the file "
-                 "to int32 (0x0C)",
-                 kCall, path);
+            fail(
+                YOKE_E_VALUE,
+                "%s: '%s' holds int16 (type 0x0B), and Yoke has no such dtype; convert the file to int32 (0x0C)",
+                kCall, path);
         default:
-            fail(YOKE_E_VALUE,
-                 "%s: '%s' has element type 0x%02X; IDX knows 0x08, 0x09, 0x0B, 0x0C, 0x0D and "
-                 "0x0E: is it an IDX file?",
-                 kCall, path, code);
+            fail(
+                YOKE_E_VALUE,
+                "%s: '%s' has element type 0x%02X; IDX knows 0x08, 0x09, 0x0B, 0x0C, 0x0D and 0x0E: is it an IDX file?",
+                kCall, path, code);
     }
 }
 
@@ -190,12 +190,12 @@ void check_payload(const IdxFile &file, const Header &header)
     const uint64_t head = 4 + 4 * static_cast<uint64_t>(header.shape.size());
     const uint64_t bytes = numel * item_size(header.dtype);
     if (bytes > file.most_bytes() - std::min(head, file.most_bytes()))
-        fail(YOKE_E_IO,
-             "%s ends early: its header says shape %s of %s, %llu bytes in all, and the file can "
-             "hold at most %llu; fetch the file again",
-             call.c_str(), to_string(header.shape).c_str(), name(header.dtype),
-             static_cast<unsigned long long>(head + bytes),
-             static_cast<unsigned long long>(file.most_bytes()));
+        fail(
+            YOKE_E_IO,
+            "%s ends early: its header says shape %s of %s, %llu bytes in all, and the file can hold at most %llu; fetch the file again",
+            call.c_str(), to_string(header.shape).c_str(), name(header.dtype),
+            static_cast<unsigned long long>(head + bytes),
+            static_cast<unsigned long long>(file.most_bytes()));
 }
 
 template <class Word>

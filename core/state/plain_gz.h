@@ -27,7 +27,7 @@ inline void gzclose_r(gzFile file)
     delete file;
 }
 
-inline void gzbuffer(gzFile, unsigned) { }
+inline void gzbuffer(gzFile, unsigned) {}
 
 inline int gzdirect(gzFile)
 {
@@ -56,7 +56,8 @@ inline int gzread(gzFile file, void *to, unsigned bytes)
 inline const char *gzerror(gzFile file, int *state)
 {
     *state = file->state;
-    return file->state == Z_DATA_ERROR ? "this build has no zlib (YOKE_ZLIB); inflate it first" : "";
+    return file->state == Z_DATA_ERROR ? "this build has no zlib (YOKE_ZLIB); inflate it first"
+                                       : "";
 }
 
 }  // namespace yoke

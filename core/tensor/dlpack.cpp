@@ -108,11 +108,10 @@ yoke_dtype our_dtype(const DLDataType &dtype)
     if (dtype.lanes == 1)
         for (const DtypeRow &row : kDtypes)
             if (row.code == dtype.code && row.bits == dtype.bits) return row.ours;
-    fail(YOKE_E_TYPE,
-         "%s: the data has DLPack type %s (code %u) of %u bits and %u lanes, which no dtype of "
-         "Yoke is; convert it "
-         "before the exchange, for example to float32",
-         kFromCall, name_in(kCodeNames, dtype.code), dtype.code, dtype.bits, dtype.lanes);
+    fail(
+        YOKE_E_TYPE,
+        "%s: the data has DLPack type %s (code %u) of %u bits and %u lanes, which no dtype of Yoke is; convert it before the exchange, for example to float32",
+        kFromCall, name_in(kCodeNames, dtype.code), dtype.code, dtype.bits, dtype.lanes);
 }
 
 Device &our_device(const DLDevice &device)
@@ -125,17 +124,16 @@ Device &our_device(const DLDevice &device)
             const std::vector<Device *> &devices = devices_of(find_dlpack_kind(kDLCUDA)->kind);
             for (Device *candidate : devices)
                 if (candidate->index == device.device_id) return *candidate;
-            fail(YOKE_E_UNAVAILABLE,
-                 "%s: the data is on cuda:%d, but this process has %zu cuda devices; copy it to "
-                 "one of them or to the cpu first",
-                 kFromCall, device.device_id, devices.size());
+            fail(
+                YOKE_E_UNAVAILABLE,
+                "%s: the data is on cuda:%d, but this process has %zu cuda devices; copy it to one of them or to the cpu first",
+                kFromCall, device.device_id, devices.size());
         }
         default:
-            fail(YOKE_E_UNSUPPORTED,
-                 "%s: the data is on a device of DLPack type %d (%s); Yoke takes cpu, cuda_host "
-                 "and cuda: "
-                 "copy it to the cpu first",
-                 kFromCall, device.device_type, name_in(kDeviceNames, device.device_type));
+            fail(
+                YOKE_E_UNSUPPORTED,
+                "%s: the data is on a device of DLPack type %d (%s); Yoke takes cpu, cuda_host and cuda: copy it to the cpu first",
+                kFromCall, device.device_type, name_in(kDeviceNames, device.device_type));
     }
 }
 
@@ -202,16 +200,16 @@ Tensor import_as(Managed *managed)
 void check_header(const DLManagedTensorVersioned &managed)
 {
     if (managed.version.major != kMajorVersion)
-        fail(YOKE_E_UNSUPPORTED,
-             "%s: the data comes as DLPack %u.%u, and Yoke reads %u.x; ask the producer for "
-             "max_version (%u, %u)",
-             kFromCall, managed.version.major, managed.version.minor, kMajorVersion, kMajorVersion,
-             kMinorVersion);
+        fail(
+            YOKE_E_UNSUPPORTED,
+            "%s: the data comes as DLPack %u.%u, and Yoke reads %u.x; ask the producer for max_version (%u, %u)",
+            kFromCall, managed.version.major, managed.version.minor, kMajorVersion, kMajorVersion,
+            kMinorVersion);
     if (managed.flags & kFlagReadOnly)
-        fail(YOKE_E_UNSUPPORTED,
-             "%s: the data is read-only, and every tensor of Yoke can be written; pass a copy "
-             "(in NumPy: x.copy())",
-             kFromCall);
+        fail(
+            YOKE_E_UNSUPPORTED,
+            "%s: the data is read-only, and every tensor of Yoke can be written; pass a copy (in NumPy: x.copy())",
+            kFromCall);
 }
 
 }  // namespace

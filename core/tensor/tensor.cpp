@@ -198,18 +198,18 @@ Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const
              static_cast<long long>(offset), static_cast<long long>(size), name(dtype));
     if (offset < 0 || offset > bytes || lowest * size < -offset ||
         (highest + 1) * size > bytes - offset)
-        fail(YOKE_E_VALUE,
-             "%s: shape %s with strides %s from byte %lld on does not lie within the %lld bytes of "
-             "the storage",
-             call, to_string(shape).c_str(), to_string(t->strides()).c_str(),
-             static_cast<long long>(offset), static_cast<long long>(bytes));
+        fail(
+            YOKE_E_VALUE,
+            "%s: shape %s with strides %s from byte %lld on does not lie within the %lld bytes of the storage",
+            call, to_string(shape).c_str(), to_string(t->strides()).c_str(),
+            static_cast<long long>(offset), static_cast<long long>(bytes));
     char *first = bytes ? static_cast<char *>(x.storage->data) + offset : nullptr;
     if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(size))
-        fail(YOKE_E_VALUE,
-             "%s: byte %lld of the storage is at %p, which is not aligned to the %lld bytes of a "
-             "%s; copy it to aligned memory",
-             call, static_cast<long long>(offset), static_cast<void *>(first),
-             static_cast<long long>(size), name(dtype));
+        fail(
+            YOKE_E_VALUE,
+            "%s: byte %lld of the storage is at %p, which is not aligned to the %lld bytes of a %s; copy it to aligned memory",
+            call, static_cast<long long>(offset), static_cast<void *>(first),
+            static_cast<long long>(size), name(dtype));
     t->storage = x.storage;
     t->data = first;
     return t;

@@ -69,10 +69,10 @@ yoke_status select_kernels(const KernelTable **out)
                         level.table->name);
     }
     if (!best && (!strcmp(wanted, "v3") || !strcmp(wanted, "v4")))
-        return fail(YOKE_E_UNSUPPORTED,
-                    "YOKE_CPU_ISA=%s: this build has no kernels for it; configure one with "
-                    "-DYOKE_CPU_ISAS=\"base;v3;v4\", or unset it",
-                    wanted);
+        return fail(
+            YOKE_E_UNSUPPORTED,
+            "YOKE_CPU_ISA=%s: this build has no kernels for it; configure one with -DYOKE_CPU_ISAS=\"base;v3;v4\", or unset it",
+            wanted);
     if (!best)
         return fail(YOKE_E_VALUE, "YOKE_CPU_ISA=%s is not known; use base, v3 or v4, or unset it",
                     wanted);

@@ -26,10 +26,9 @@ constexpr int64_t kCutUnit = 16;
 static yoke_status fail_onednn(dnnl_status_t status, const Product &product)
 {
     if (status == kProcessEnds)
-        return fail(YOKE_E_STATE,
-                    "the process is ending, and oneDNN, which computes products, ends with it; be "
-                    "done with them before main() returns or exit() is called: join the threads "
-                    "that compute");
+        return fail(
+            YOKE_E_STATE,
+            "the process is ending, and oneDNN, which computes products, ends with it; be done with them before main() returns or exit() is called: join the threads that compute");
     const bool no_memory = status == dnnl_out_of_memory;
     return fail(no_memory ? YOKE_E_OOM : YOKE_E_INTERNAL,
                 "oneDNN failed (status %d%s) on a product of %lld x %lld by %lld x %lld",

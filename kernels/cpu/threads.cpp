@@ -63,10 +63,10 @@ static void say_refused(int wanted, int given, int error)
     g_refused.store(wanted);
     if (g_said.exchange(true)) return;
     char text[256];
-    snprintf(text, sizeof(text),
-             "cpu: the system gives no more threads (%s): a team of %d works instead of %d; raise "
-             "the limit on processes or set YOKE_NUM_THREADS to fewer",
-             strerror(error), given, wanted);
+    snprintf(
+        text, sizeof(text),
+        "cpu: the system gives no more threads (%s): a team of %d works instead of %d; raise the limit on processes or set YOKE_NUM_THREADS to fewer",
+        strerror(error), given, wanted);
     g_host->log(YOKE_LOG_WARN, text);
 }
 

@@ -63,10 +63,9 @@ cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 
     const bool fits = grid.x && grid.y && grid.z && grid.x <= 0x7fffffffu && grid.y <= 65535 &&
                       grid.z <= 65535 && threads && threads <= 1024 && shared_bytes <= 48 * 1024;
     if (!fits) return cudaErrorInvalidConfiguration;
-    fake_enqueue(
-        "cudaLaunchKernel", static_cast<cudaStream_t>(record->stream), do_work, drop_work,
-        new Work{name, grid, block, shared_bytes, std::move(kernel), Untouched(record)}, arguments,
-        bytes);
+    fake_enqueue("cudaLaunchKernel", static_cast<cudaStream_t>(record->stream), do_work, drop_work,
+                 new Work{name, grid, block, shared_bytes, std::move(kernel), Untouched(record)},
+                 arguments, bytes);
     return cudaGetLastError();  // as after <<<>>>: of this launch, or what nobody asked for before it
 }
 

@@ -10,7 +10,9 @@ import sys
 import tempfile
 import unittest
 
+import check_format
 import check_symbols
+import literals
 import summary
 
 HERE = pathlib.Path(__file__).parent
@@ -127,6 +129,36 @@ class Checks(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("core/base/long.cpp has 401 lines", output)
         self.assertIn("1 broken", output)
+
+    def test_a_text_that_is_cut_in_two_is_named_with_its_line(self):
+        cut = {"core/base/a.cpp": 'f(\n    "one "\n    "two");\n', "bindings/lua/b.lua": 'f("one "\n  .. "two")\n',
+               "bindings/python/yoke/c.py": 'f("one "\n  f"{two}")\n', "kernels/cuda/d.cu": 'f("a \\"b" "c");\n'}
+        for path, text in cut.items():
+            self.write(path, "\n" + text)
+        status, output = run("check_messages.py", self.root)
+        self.assertEqual(status, 1)
+        for path, text in cut.items():
+            self.assertIn(f"{path}:{2 + text[:4].count(chr(10))} cuts", output)
+            self.assertEqual(literals.join(self.root / path), 1)
+        self.assertIn("4 broken", output)
+        self.assertEqual((self.root / "bindings/python/yoke/c.py").read_text(), '\nf(f"one {two}")\n')
+        self.assertIn('"one two"', (self.root / "bindings/lua/b.lua").read_text())
+        self.assertEqual(run("check_messages.py", self.root)[0], 0)
+
+    def test_texts_that_only_look_cut_pass(self):
+        self.write("core/base/a.cpp", 'f("a line\\n"\n  "and the next\\n"); // "a" "b"\n'
+                                      "g('\"', 2, R\"(\"a\" \"b\")\", \"%\" PRId64 \"d\", \"\\x1b\" \"a\");\n")
+        self.write("bindings/lua/b.lua", 'f("a" .. name .. "b") -- "a" .. "b"\n')
+        self.write("bindings/python/yoke/c.py", 'f("a", "b")\nf(b"a" b"b")  # "a" "b"\n')
+        self.assertEqual(run("check_messages.py", self.root), (0, "texts: 3 looked at, 0 broken\n"))
+
+    @unittest.skipUnless(check_format.clang_format(), "there is no clang-format 14")
+    def test_a_line_that_is_not_formatted_is_named(self):
+        self.write(".clang-format", "BasedOnStyle: Google\n")
+        self.write("core/base/a.cpp", "int a;\nint  b;\n")
+        status, output = run("check_format.py", self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("core/base/a.cpp:2 is not formatted", output)
 
     def test_a_header_that_needs_another_first_does_not_compile_alone(self):
         self.write("capi/include/yoke/types.h", "typedef int yoke_int;\n")

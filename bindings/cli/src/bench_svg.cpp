@@ -65,11 +65,9 @@ void write_svg(const Bench &bench, const std::string &path)
     const std::string text =
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size +
         "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#1c2430\">\n<title>" + title +
-        "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n<text x=\"16\" "
-        "y=\"24\" font-size=\"16\">" +
+        "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n<text x=\"16\" y=\"24\" font-size=\"16\">" +
         title +
-        "</text>\n<text x=\"16\" y=\"42\" fill=\"#5a6472\">blue: the whole bar is the catalog's "
-        "figure; grey: the largest of its unit</text>\n" +
+        "</text>\n<text x=\"16\" y=\"42\" fill=\"#5a6472\">blue: the whole bar is the catalog's figure; grey: the largest of its unit</text>\n" +
         rows + "</svg>\n";
     const std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "w"), fclose);
     if (!file || fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||

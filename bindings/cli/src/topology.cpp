@@ -13,8 +13,7 @@ namespace yoke::cli {
 namespace {
 
 constexpr const char *kLegend =
-    "X: itself; NV#: # NVLinks; PIX: one PCI Express switch; PXB: several switches; PHB: a host "
-    "bridge; NODE: host bridges of one NUMA node; SYS: between NUMA nodes";
+    "X: itself; NV#: # NVLinks; PIX: one PCI Express switch; PXB: several switches; PHB: a host bridge; NODE: host bridges of one NUMA node; SYS: between NUMA nodes";
 
 // A column of the matrix: how each card is joined to a card or a port, or the node that it is near.
 struct Way {

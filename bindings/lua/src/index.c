@@ -99,9 +99,9 @@ static yoke_index read_item(lua_State *L, Target target, int index)
     } else if (!strcmp(text, "newaxis")) {
         item.kind = YOKE_INDEX_NEW_AXIS;
     } else {
-        yl_wrong_type(L, target, index,
-                      "an integer, {first, last, step}, \"...\", yoke.newaxis or a tensor of "
-                      "integers or booleans");
+        yl_wrong_type(
+            L, target, index,
+            "an integer, {first, last, step}, \"...\", yoke.newaxis or a tensor of integers or booleans");
     }
     return item;
 }

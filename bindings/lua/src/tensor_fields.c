@@ -235,8 +235,7 @@ static int tensor_order(lua_State *L)
 {
     return yl_raise(
         L, yl_binding(L), YOKE_E_TYPE, "tensor",
-        "<, <=, > and >= make one boolean in Lua and do not compare tensors; "
-        "compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
+        "<, <=, > and >= make one boolean in Lua and do not compare tensors; compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
 }
 
 /* Replaced by the formatter in yoke/format.lua, which needs the rest of the module; what it cannot show,

@@ -183,8 +183,7 @@ local function check_saved_options(self, number, saved)
     options.entries(load_call, ("groups[%d]"):format(number + 1), saved, names)
     for name, value in pairs(saved) do
         if own[name] == nil and value ~= false then
-            core.raise("value", load_call, ("group %d of the state has the option '%s', %s, which %s lacks: it has %s; load the "
-                .. "state into the kind of optimizer that saved it"):format(number, name, options.shown(value), self.kind,
+            core.raise("value", load_call, ("group %d of the state has the option '%s', %s, which %s lacks: it has %s; load the state into the kind of optimizer that saved it"):format(number, name, options.shown(value), self.kind,
                 table.concat(names, ", ")))
         end
     end
@@ -203,8 +202,7 @@ local function check_saved_state(kind, place, saved, names, has_master)
     end
     for name, value in pairs(saved) do
         if not known[name] then
-            core.raise("value", load_call, ("%s has a state '%s', %s, which %s lacks: it has %s; load the state into the kind "
-                .. "of optimizer that saved it"):format(place, name, options.shown(value), kind, table.concat(names, ", ")))
+            core.raise("value", load_call, ("%s has a state '%s', %s, which %s lacks: it has %s; load the state into the kind of optimizer that saved it"):format(place, name, options.shown(value), kind, table.concat(names, ", ")))
         elseif not core.is_tensor(value) then
             core.raise("type", load_call, ("state '%s' of %s is %s; it takes a tensor, as state_dict() gave it")
                 :format(name, place, options.shown(value)))
@@ -212,8 +210,7 @@ local function check_saved_state(kind, place, saved, names, has_master)
     end
     for _, name in ipairs(needed) do
         if next(saved) ~= nil and saved[name] == nil then
-            core.raise("value", load_call, ("%s has a state without '%s'; %s needs %s; save it with all of them, or give an "
-                .. "empty table to begin that parameter anew"):format(place, name, kind, table.concat(needed, ", ")))
+            core.raise("value", load_call, ("%s has a state without '%s'; %s needs %s; save it with all of them, or give an empty table to begin that parameter anew"):format(place, name, kind, table.concat(needed, ", ")))
         end
     end
 end

@@ -23,10 +23,10 @@ void refuse_unmade(PyObject *object)
 void refuse_copies(py::object &type)
 {
     const auto refuse = [](const py::object &self, const py::object &) {
-        raise_error(YOKE_E_TYPE, "__reduce_ex__",
-                    "a %.100s can neither be copied nor pickled: it stands for something of this "
-                    "process; make a new one",
-                    Py_TYPE(self.ptr())->tp_name);
+        raise_error(
+            YOKE_E_TYPE, "__reduce_ex__",
+            "a %.100s can neither be copied nor pickled: it stands for something of this process; make a new one",
+            Py_TYPE(self.ptr())->tp_name);
         throw py::error_already_set();
     };
     type.attr("__reduce_ex__") =

@@ -155,8 +155,7 @@ void bind_class(py::module_ &module)
 {
     py::class_<Device>(  // whose copies are the device itself
         module, "Device",
-        "One device: yoke.device(spec) gives it. `with device:` makes it the current "
-        "one of this thread, or task.")
+        "One device: yoke.device(spec) gives it. `with device:` makes it the current one of this thread, or task.")
         .def_property_readonly(
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")
@@ -175,10 +174,9 @@ void bind_class(py::module_ &module)
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
             "Waits until all work given to the device has finished.")
-        .def("supports", supports, py::arg("dtype"), py::arg("feature") = "compute",
-             "Whether it has a feature for a dtype: \"compute\", its ops take it; "
-             "\"tensor_cores\", it "
-             "has units that multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).")
+        .def(
+            "supports", supports, py::arg("dtype"), py::arg("feature") = "compute",
+            "Whether it has a feature for a dtype: \"compute\", its ops take it; \"tensor_cores\", it has units that multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).")
         .def("__enter__", enter)
         .def("__exit__", leave)
         .def("__str__", [](const Device &d) { return yoke_device_spec(handle(d)); })
@@ -225,8 +223,7 @@ void bind_threads(py::module_ &module)
             if (count < 0) require(raise_last_error() != nullptr);
             return count;
         },
-        "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the "
-        "processors granted.");
+        "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors granted.");
 }
 
 }  // namespace
@@ -307,8 +304,7 @@ void bind_devices(py::module_ &module)
             return available;
         },
         kind_or_none,
-        "Whether a device of that kind can be used now; without one, whether any accelerator can. "
-        "ValueError for a kind that there is not.");
+        "Whether a device of that kind can be used now; without one, whether any accelerator can. ValueError for a kind that there is not.");
     module.def(
         "why_unavailable",
         [](const py::object &k) {
@@ -323,8 +319,7 @@ void bind_devices(py::module_ &module)
             if (!override_mode("device", object_of(device))) check(yoke_set_device(device));
         },
         py::arg("device"),
-        "Makes a device this thread's current one. A bare index never means the CPU: while that is "
-        "the current device, it counts the first kind of accelerators that there is.");
+        "Makes a device this thread's current one. A bare index never means the CPU: while that is the current device, it counts the first kind of accelerators that there is.");
     module.def(
         "current_device", [] { return object_of(need_device(py::none(), "current_device")); },
         "This thread's current device.");

@@ -98,10 +98,10 @@ bool read_stream(PyObject *value, yoke_tensor *tensor, Request *out)
         return false;
     }
     if (stream < -1 || stream == 0) {
-        raise_error(YOKE_E_VALUE, "__dlpack__",
-                    "argument 'stream' is %lld; pass 1 for the legacy default stream, 2 for the "
-                    "one of each thread, a handle, or -1 for no order",
-                    static_cast<long long>(stream));
+        raise_error(
+            YOKE_E_VALUE, "__dlpack__",
+            "argument 'stream' is %lld; pass 1 for the legacy default stream, 2 for the one of each thread, a handle, or -1 for no order",
+            static_cast<long long>(stream));
         return false;
     }
     if (stream == 1) out->stream = nullptr;  // what Yoke calls the default one
@@ -120,8 +120,7 @@ bool read_device(PyObject *value, yoke_tensor *tensor, bool may_copy, Request *o
     if (!out->to_cpu)
         PyErr_Format(
             PyExc_BufferError,
-            "__dlpack__(): the tensor is on DLPack device (%lld, %lld); it cannot be handed "
-            "over on (%lld, %lld)%s",
+            "__dlpack__(): the tensor is on DLPack device (%lld, %lld); it cannot be handed over on (%lld, %lld)%s",
             static_cast<long long>(own), static_cast<long long>(own_index),
             static_cast<long long>(type), static_cast<long long>(index),
             may_copy ? "" : " without a copy");

@@ -119,10 +119,9 @@ bool init_dtypes(PyObject *module)
 PyObject *dtype_object(yoke_dtype dtype)
 {
     if (dtype > 0 && dtype < YOKE_DTYPE_COUNT) return new_reference(dtypes[dtype]);
-    return raise_error(YOKE_E_UNSUPPORTED, "dtype",
-                       "the library has a dtype, number %d, that this "
-                       "package does not know; update it",
-                       dtype);
+    return raise_error(
+        YOKE_E_UNSUPPORTED, "dtype",
+        "the library has a dtype, number %d, that this package does not know; update it", dtype);
 }
 
 bool dtype_number(PyObject *object, yoke_dtype *out)

@@ -79,10 +79,10 @@ bool Key::read_tensor(PyObject *value, yoke_index *item)
 bool Key::read_array(PyObject *self, PyObject *value, yoke_index *item)
 {
     if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)) {
-        raise_error(YOKE_E_TYPE, "Tensor.__getitem__",
-                    "a tensor is indexed with ints, slices, None, ..., masks and integer tensors, "
-                    "lists or arrays, not with a %.100s",
-                    Py_TYPE(value)->tp_name);
+        raise_error(
+            YOKE_E_TYPE, "Tensor.__getitem__",
+            "a tensor is indexed with ints, slices, None, ..., masks and integer tensors, lists or arrays, not with a %.100s",
+            Py_TYPE(value)->tp_name);
         return false;
     }
     MakeOptions options;

@@ -214,10 +214,8 @@ PyCFunction as_c_function(Function function)
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-
 PyMethodDef functions[] = {
-#define YOKE_PY_OP(name, id, doc) \
-    {#name, as_c_function(call_function<kOp_##name>), kKeywords, doc},
+#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_function<kOp_##name>), kKeywords, doc},
 #include "ops.inc"
 #undef YOKE_PY_OP
 };

@@ -234,10 +234,8 @@ PyObject *reduce(PyObject *self, PyObject *)
 PyMethodDef tensor_methods[] = {
     {"to", keywords(to), kKeywords,
      "to($self, /, device=None, dtype=None, non_blocking=False)\n--\n\n"
-     "The tensor on another device and with another dtype; itself where nothing changes. A dtype "
-     "may\n"
-     "stand first. Gradients flow back. With non_blocking the caller does not wait for copies "
-     "between\n"
+     "The tensor on another device and with another dtype; itself where nothing changes. A dtype may\n"
+     "stand first. Gradients flow back. With non_blocking the caller does not wait for copies between\n"
      "host and device; what then lies on the host is read after the stream was waited for."},
     {"cpu", cpu, METH_NOARGS,
      "cpu($self, /)\n--\n\nThe tensor in host memory; itself if it is there."},
@@ -248,8 +246,7 @@ PyMethodDef tensor_methods[] = {
      "is_pinned($self, /)\n--\n\nWhether it lies in such memory."},
     {"record_stream", record_stream, METH_O,
      "record_stream($self, stream, /)\n--\n\n"
-     "Tells that work which Yoke does not see uses the memory on a stream: it serves again after "
-     "what\n"
+     "Tells that work which Yoke does not see uses the memory on a stream: it serves again after what\n"
      "the stream was given until the tensor goes."},
     {"detach", detach, METH_NOARGS,
      "detach($self, /)\n--\n\nThe same memory, cut off from the record of gradients."},
@@ -258,25 +255,21 @@ PyMethodDef tensor_methods[] = {
      "Asks for a gradient of this leaf, or no longer; returns the tensor. TypeError for integers."},
     {"backward", keywords(backward), kKeywords,
      "backward($self, /, gradient=None, retain_graph=False)\n--\n\n"
-     "Adds the gradients of this tensor to the leaves behind it. `gradient` has its shape and may "
-     "be\n"
+     "Adds the gradients of this tensor to the leaves behind it. `gradient` has its shape and may be\n"
      "left out for one element. ValueError if it is missing, StateError the second time."},
     {"numpy", numpy, METH_NOARGS,
      "numpy($self, /)\n--\n\n"
-     "A NumPy array over the same memory. The tensor is on the CPU, has a dtype that NumPy has "
-     "and\n"
+     "A NumPy array over the same memory. The tensor is on the CPU, has a dtype that NumPy has and\n"
      "requires no grad, else UnsupportedError or StateError says what to call before."},
     {"__array__", keywords(array), kKeywords,
      "__array__($self, /, dtype=None, copy=None)\n--\n\nNumPy's way to ask for numpy()."},
     {"__deepcopy__", deep_copy, METH_O,
      "__deepcopy__($self, memo, /)\n--\n\n"
-     "copy.deepcopy's way to ask for a leaf of its own with the same values and gradient. "
-     "StateError\n"
+     "copy.deepcopy's way to ask for a leaf of its own with the same values and gradient. StateError\n"
      "for what is no leaf."},
     {"__reduce_ex__", reduce, METH_O,
      "__reduce_ex__($self, protocol, /)\n--\n\n"
-     "pickle's and copy.copy's way to ask for it: elements, layout, device and whether it requires "
-     "grad,\n"
+     "pickle's and copy.copy's way to ask for it: elements, layout, device and whether it requires grad,\n"
      "without a gradient. What shares memory in one pickle shares it again."},
     {"tolist", with_no_arguments<tensor_to_list>, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
@@ -285,16 +278,14 @@ PyMethodDef tensor_methods[] = {
     {"data_ptr", address, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of the first element, 0 where there is none."},
     {"storage_id", storage_id, METH_NOARGS,
-     "storage_id($self, /)\n--\n\nA number that views of one storage share and no other live one "
-     "has."},
+     "storage_id($self, /)\n--\n\nA number that views of one storage share and no other live one has."},
     {"storage_nbytes", storage_nbytes, METH_NOARGS,
      "storage_nbytes($self, /)\n--\n\nBytes of the whole storage, of which this may be a part."},
     {"is_contiguous", is_contiguous, METH_NOARGS,
      "is_contiguous($self, /)\n--\n\nWhether the elements lie row-major without gaps."},
     {"close", close, METH_NOARGS,
      "close($self, /)\n--\n\n"
-     "Gives the memory back now, unless a view or a record needs it. Any later use is a "
-     "ClosedError."},
+     "Gives the memory back now, unless a view or a record needs it. Any later use is a ClosedError."},
     {"__dlpack__", keywords(tensor_dlpack), kKeywords,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "A DLPack capsule, without a copy unless one is asked for."},

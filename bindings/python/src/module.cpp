@@ -16,15 +16,12 @@ namespace {
 PyMethodDef functions[] = {
     {"tensor", keywords(tensor_function), kKeywords,
      "tensor(data, dtype=None, device=None, requires_grad=False)\n--\n\n"
-     "A new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or "
-     "any\n"
-     "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its "
-     "dtype.\n"
+     "A new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or any\n"
+     "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its dtype.\n"
      "ValueError for ragged lists and numbers that the dtype cannot hold, naming the place."},
     {"device", keywords(device_function), kKeywords,
      "device(spec)\n--\n\n"
-     "The device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", "
-     "\"auto:min_free=8GiB,exclude=egpu\", see\n"
+     "The device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", \"auto:min_free=8GiB,exclude=egpu\", see\n"
      "docs/devices.md) or an index of the current kind.\n"
      "ValueError for a spec that is not understood, DeviceUnavailableError with the reason."},
     {"from_dlpack", from_dlpack, METH_O,

@@ -68,10 +68,10 @@ bool need_bools(PyObject *value, const char *sign, const char *function)
         if (yoke_tensor_dtype(handle) == YOKE_BOOL) return true;
         given = yoke_dtype_name(yoke_tensor_dtype(handle));
     }
-    raise_error(YOKE_E_TYPE, sign,
-                "it takes bool tensors and bools, not %.100s, which Python would take bit by bit; "
-                "use yoke.%s, or compare first",
-                given, function);
+    raise_error(
+        YOKE_E_TYPE, sign,
+        "it takes bool tensors and bools, not %.100s, which Python would take bit by bit; use yoke.%s, or compare first",
+        given, function);
     return false;
 }
 

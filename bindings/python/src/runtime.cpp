@@ -92,12 +92,10 @@ void bind_runtime(py::module_ &module)
                "The value in force of a variable such as \"YOKE_NUM_THREADS\", or None.");
     module.def(
         "config_set", config_set, py::arg("key"), py::arg("value"),
-        "Sets a variable in place of the environment; None takes it back. StateError after its "
-        "first use, ValueError for an unknown key.");
+        "Sets a variable in place of the environment; None takes it back. StateError after its first use, ValueError for an unknown key.");
     module.def(
         "shutdown", shutdown, py::arg("timeout") = 10.0,
-        "Waits for all devices, at most `timeout` seconds, and gives cached memory back. Any "
-        "later call starts the library again.");
+        "Waits for all devices, at most `timeout` seconds, and gives cached memory back. Any later call starts the library again.");
     module.def(
         "manual_seed", manual_seed, py::arg("seed"),
         "Starts the random numbers of this thread, on every device, again from a seed of 64 bits.");

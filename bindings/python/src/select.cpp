@@ -242,9 +242,7 @@ void bind_select(py::module_ &module)
     module.def("_explain", explain);
     module.def(
         "lease_holder", lease_holder, py::arg("uuid"),
-        "The pid of the process that holds a card's lease: 0 for none, -1 for one that cannot "
-        "be named.\nThe card is a Device, or a UUID or its beginning, a PCI address, \"cuda:0\"; "
-        "ValueError for what names none.");
+        "The pid of the process that holds a card's lease: 0 for none, -1 for one that cannot be named.\nThe card is a Device, or a UUID or its beginning, a PCI address, \"cuda:0\"; ValueError for what names none.");
     module.def(
         "disable", disable, py::arg("kind"),
         "From now on no device of this kind is used; if none was, nothing of it is ever loaded.\n"

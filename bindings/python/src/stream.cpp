@@ -173,9 +173,9 @@ py::object equal(const Stream &stream, const py::object &other)
 
 void bind_stream_class(py::module_ &module)
 {
-    bound_class<Stream>(module, "Stream",
-                        "An order of work on one device. `with yoke.stream(s):` gives a thread's "
-                        "work to it. Greater priorities run first.")
+    bound_class<Stream>(
+        module, "Stream",
+        "An order of work on one device. `with yoke.stream(s):` gives a thread's work to it. Greater priorities run first.")
         .def(py::init(&make_stream), py::arg("device") = py::none(), py::arg("priority") = 0)
         .def_property_readonly("handle", native_of,
                                "The device's own handle, an int; 0 for the default stream.")
@@ -212,9 +212,9 @@ void bind_stream_class(py::module_ &module)
 
 void bind_event_class(py::module_ &module)
 {
-    bound_class<Event>(module, "Event",
-                       "A point in the work of a stream. It belongs to the device on which it is "
-                       "first recorded, and counts as reached until then.")
+    bound_class<Event>(
+        module, "Event",
+        "A point in the work of a stream. It belongs to the device on which it is first recorded, and counts as reached until then.")
         .def(py::init(&make_event), py::arg("timing") = false)
         .def("record", record, py::arg("stream") = py::none(),
              "Puts it behind what a stream (the current one) was given so far.")
@@ -264,10 +264,9 @@ void bind_streams(py::module_ &module)
                 check(yoke_set_stream(stream));
         },
         py::arg("stream"), "Makes a stream this thread's current one of its device.");
-    module.def("wrap_stream", wrap_stream, py::arg("native"), py::arg("device") = py::none(),
-               "A stream that another library made (its handle, an int; 0 for the default one, on "
-               "CUDA 1 too; 2, the default one of each thread, is refused). It must outlive the "
-               "object, and stays that library's to destroy.");
+    module.def(
+        "wrap_stream", wrap_stream, py::arg("native"), py::arg("device") = py::none(),
+        "A stream that another library made (its handle, an int; 0 for the default one, on CUDA 1 too; 2, the default one of each thread, is refused). It must outlive the object, and stays that library's to destroy.");
 }
 
 }  // namespace yoke_python

@@ -61,8 +61,7 @@ PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
         !is_tensor(source = PyTuple_GET_ITEM(args, 0)))
         return raise_error(
             YOKE_E_TYPE, "Tensor",
-            "takes one tensor, of which it is one more handle; yoke.tensor(data) makes "
-            "a tensor from numbers");
+            "takes one tensor, of which it is one more handle; yoke.tensor(data) makes a tensor from numbers");
     yoke_tensor *handle = tensor_argument(source, {"Tensor", "x"});
     if (!handle) return nullptr;
     yoke_tensor_retain(handle);
@@ -95,8 +94,7 @@ PyMemberDef members[] = {
 };
 
 const char kDoc[] =
-    "A strided view of memory on one device. Made by yoke.tensor, yoke.zeros and the other "
-    "creation\n"
+    "A strided view of memory on one device. Made by yoke.tensor, yoke.zeros and the other creation\n"
     "functions. Every op whose first argument is a tensor is a method. Views share memory.";
 
 PyMethodDef all_methods[kOpCount + 64];

@@ -89,6 +89,5 @@ def entries(call: str, name: str, value: Any, wanted: Iterable[str], hint: str =
         raise _yoke.TypeError(_wrong(call, name, value, "a dict is needed, as state_dict() gave it"))
     for key in wanted:
         if key not in value:
-            raise _yoke.ValueError(f"{call}(): '{key}' is missing in argument '{name}', which must have "
-                                   f"{', '.join(wanted)}, as state_dict() gave them{hint}")
+            raise _yoke.ValueError(f"{call}(): '{key}' is missing in argument '{name}', which must have {', '.join(wanted)}, as state_dict() gave them{hint}")
     return [value[key] for key in wanted]

@@ -14,8 +14,7 @@ from yoke._yoke import Tensor
 def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     """A leaf with memory, gradient and attributes of its own, of the same class."""
     if not tensor.is_leaf:
-        raise _yoke.StateError("deepcopy(): the tensor was computed while the tape records, and a copy would be cut off "
-                               "from what it came from; copy tensor.detach()")
+        raise _yoke.StateError("deepcopy(): the tensor was computed while the tape records, and a copy would be cut off from what it came from; copy tensor.detach()")
     with no_grad():
         result = Tensor.__new__(type(tensor), tensor.detach().clone())
     memo[id(tensor)] = result  # before what may lead back here
@@ -63,8 +62,7 @@ def _read_storage(spec: str, data: bytes) -> Tensor:
     try:
         return _yoke.tensor(data, dtype=_yoke.uint8, device=spec)
     except _yoke.DeviceUnavailableError as error:
-        told = _yoke.DeviceUnavailableError(f"a tensor of {spec} was pickled, and it comes back to {spec} alone: {error}; "
-                                            "pickle x.cpu(), or what state_dict() gives with every tensor on the CPU")
+        told = _yoke.DeviceUnavailableError(f"a tensor of {spec} was pickled, and it comes back to {spec} alone: {error}; pickle x.cpu(), or what state_dict() gives with every tensor on the CPU")
         told.call = error.call
         raise told from None
 

@@ -51,8 +51,7 @@ def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
     """`function`, run in the scope that `enter` opens anew for each call."""
     code = getattr(function, "__code__", None)
     if code is not None and code.co_flags & (_GENERATOR | _COROUTINE | _ASYNC_GENERATOR):
-        raise _yoke.TypeError(f"{name}: '{function.__name__}' is a generator or coroutine, whose body "
-                              f"runs after the call; write `with yoke.{name}():` inside it")
+        raise _yoke.TypeError(f"{name}: '{function.__name__}' is a generator or coroutine, whose body runs after the call; write `with yoke.{name}():` inside it")
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -28,5 +28,4 @@ def check_keywords(cls: type, given: int, keywords: dict[str, Any]) -> None:
         if name not in names:
             raise _yoke.TypeError(f"{cls.__name__}(): {_yoke._unknown_keyword(name, names)}: {cls.__name__}({', '.join(names)})")
         if name in names[:given]:
-            raise _yoke.TypeError(f"{cls.__name__}(): argument '{name}' is given twice, by its place and by its name: "
-                                  f"{cls.__name__}({', '.join(names)})")
+            raise _yoke.TypeError(f"{cls.__name__}(): argument '{name}' is given twice, by its place and by its name: {cls.__name__}({', '.join(names)})")

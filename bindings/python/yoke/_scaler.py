@@ -43,8 +43,7 @@ class GradScaler(Named):
             return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
         if isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, dict)):
             return map(self.scale, outputs)
-        raise _yoke.TypeError(f"scale(): argument 'outputs' must be a tensor or an iterable of tensors, not "
-                              f"{type(outputs).__name__}")
+        raise _yoke.TypeError(f"scale(): argument 'outputs' must be a tensor or an iterable of tensors, not {type(outputs).__name__}")
 
     @staticmethod
     def _core_of(optimizer: Any, call: str) -> _yoke._Optimizer:

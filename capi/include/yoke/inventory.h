@@ -44,14 +44,14 @@ typedef struct yoke_card_info {
     int32_t kind;         /* YOKE_CARD_* */
     int32_t parent;       /* of a MIG instance: the card's index; else -1 */
 
-    char name[96];    /* "NVIDIA H200" */
-    char vendor[16];  /* "nvidia", "amd", "intel", or the number of the PCI vendor in hex */
-    char uuid[96];    /* "GPU-8932f937-…", "MIG-…" */
-    char pci[16];     /* "0000:65:00.0", lower case */
-    char driver[24];  /* kernel driver that holds the card: "nvidia", "nouveau", "vfio-pci" */
-    char reason[384]; /* why it cannot be used, with a remedy; "" when it can be */
-    int32_t pci_id;   /* vendor << 16 | device, as 0x10de2335 */
-    int32_t minor;    /* N of /dev/nvidiaN */
+    char name[96];      /* "NVIDIA H200" */
+    char vendor[16];    /* "nvidia", "amd", "intel", or the number of the PCI vendor in hex */
+    char uuid[96];      /* "GPU-8932f937-…", "MIG-…" */
+    char pci[16];       /* "0000:65:00.0", lower case */
+    char driver[24];    /* kernel driver that holds the card: "nvidia", "nouveau", "vfio-pci" */
+    char reason[384];   /* why it cannot be used, with a remedy; "" when it can be */
+    int32_t pci_id;     /* vendor << 16 | device, as 0x10de2335 */
+    int32_t minor;      /* N of /dev/nvidiaN */
     int32_t nvml_index; /* the index of nvidia-smi */
     int32_t
         visible; /* its index under CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER; -1: hidden by them */

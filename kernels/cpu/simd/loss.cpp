@@ -48,11 +48,11 @@ struct Classes {
             if (index == ignored) continue;
             ++*used;
             if (index < 0 || index >= count)
-                return fail(YOKE_E_INDEX,
-                            "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or "
-                            "ignore_index (%lld)",
-                            call, (long long)row, (long long)index, (long long)count - 1,
-                            (long long)ignored);
+                return fail(
+                    YOKE_E_INDEX,
+                    "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or ignore_index (%lld)",
+                    call, (long long)row, (long long)index, (long long)count - 1,
+                    (long long)ignored);
         }
         return YOKE_OK;
     }

@@ -102,10 +102,10 @@ YOKE_KERNEL(_nonzero)
     return for_any(launch, "x", x.dtype, [&]<class T>() {
         int64_t found = count_chunks<T>(loop, rows), row = 0;
         if (found != out.shape[0])
-            return fail(YOKE_E_STATE,
-                        "nonzero: %lld elements are not 0, but there were %lld a moment ago; "
-                        "another thread writes to x",
-                        (long long)found, (long long)out.shape[0]);
+            return fail(
+                YOKE_E_STATE,
+                "nonzero: %lld elements are not 0, but there were %lld a moment ago; another thread writes to x",
+                (long long)found, (long long)out.shape[0]);
         for (int64_t i = 0; i < chunks; i++) {
             int64_t here = rows[i];
             rows[i] = row;

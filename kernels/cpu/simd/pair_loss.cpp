@@ -138,10 +138,10 @@ static yoke_status check_probabilities(const yoke_launch *launch, const yoke_ope
             }
         });
         if (!bad) return (yoke_status)YOKE_OK;
-        return fail(YOKE_E_VALUE,
-                    "binary_cross_entropy: 'x' has the element %g; probabilities lie between 0 and "
-                    "1 (logits are for binary_cross_entropy_with_logits)",
-                    (double)found);
+        return fail(
+            YOKE_E_VALUE,
+            "binary_cross_entropy: 'x' has the element %g; probabilities lie between 0 and 1 (logits are for binary_cross_entropy_with_logits)",
+            (double)found);
     });
 }
 

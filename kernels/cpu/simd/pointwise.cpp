@@ -93,10 +93,10 @@ YOKE_KERNEL(pow)
         if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
             T exponent = negative_exponent<T>(x[1]);
             if (exponent < 0)
-                return fail(YOKE_E_VALUE,
-                            "pow: an exponent is %lld, and a negative power of an integer is no "
-                            "integer; cast x to a floating dtype",
-                            (long long)exponent);
+                return fail(
+                    YOKE_E_VALUE,
+                    "pow: an exponent is %lld, and a negative power of an integer is no integer; cast x to a floating dtype",
+                    (long long)exponent);
         }
         if constexpr (is_float<T>) {
             if (small_power<T>(x[1]) == 2)

@@ -58,12 +58,12 @@ yoke_status need_library(const yoke_launch *launch)
     std::call_once(once, open_library);
     if (g_library.is_open) return YOKE_OK;
     char message[4096];
-    snprintf(message, sizeof message,
-             "%s: matrix products on cuda need cuBLASLt %d, which cannot be loaded; tried %s. "
-             "Install it ('pip install %s'), or name its folder in YOKE_CUDA_LIB_PATH",
-             op_name(launch->op), CUBLAS_VER_MAJOR, g_library.tried,
-             CUBLAS_VER_MAJOR >= 13 ? "nvidia-cublas"
-                                    : "nvidia-cublas-cu" YOKE_STRING(CUBLAS_VER_MAJOR));
+    snprintf(
+        message, sizeof message,
+        "%s: matrix products on cuda need cuBLASLt %d, which cannot be loaded; tried %s. Install it ('pip install %s'), or name its folder in YOKE_CUDA_LIB_PATH",
+        op_name(launch->op), CUBLAS_VER_MAJOR, g_library.tried,
+        CUBLAS_VER_MAJOR >= 13 ? "nvidia-cublas"
+                               : "nvidia-cublas-cu" YOKE_STRING(CUBLAS_VER_MAJOR));
     return g_host->set_error(YOKE_E_UNAVAILABLE, 0, message);
 }
 

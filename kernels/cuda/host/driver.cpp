@@ -48,21 +48,19 @@ bool no_library(Driver &driver, const char *problem)
 {
     const bool absent = strncmp(problem, "libcuda.so.1: cannot open", 25) == 0;
     if (!absent)
-        return give_up(driver, YOKE_E_UNAVAILABLE, 0,
-                       "the NVIDIA driver's library cannot be loaded: %s; reinstall the driver, or "
-                       "correct YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
-                       problem);
+        return give_up(
+            driver, YOKE_E_UNAVAILABLE, 0,
+            "the NVIDIA driver's library cannot be loaded: %s; reinstall the driver, or correct YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
+            problem);
     if (access("/proc/driver/nvidia/version", F_OK) == 0)
-        return give_up(driver, YOKE_E_UNAVAILABLE, 0,
-                       "the NVIDIA kernel driver is loaded, but there is no %s; in a container add "
-                       "compute to NVIDIA_DRIVER_CAPABILITIES, elsewhere install the driver's CUDA "
-                       "library (Debian: libcuda1, Ubuntu: libnvidia-compute)",
-                       kLibrary);
+        return give_up(
+            driver, YOKE_E_UNAVAILABLE, 0,
+            "the NVIDIA kernel driver is loaded, but there is no %s; in a container add compute to NVIDIA_DRIVER_CAPABILITIES, elsewhere install the driver's CUDA library (Debian: libcuda1, Ubuntu: libnvidia-compute)",
+            kLibrary);
     const char *folders = g_host->config("YOKE_CUDA_LIB_PATH");
     return give_up(
         driver, YOKE_OK, 0,
-        "there is no %s%s%s: no NVIDIA driver is installed; install one of release %s or "
-        "newer (Debian: nvidia-driver), or start the container with --gpus all",
+        "there is no %s%s%s: no NVIDIA driver is installed; install one of release %s or newer (Debian: nvidia-driver), or start the container with --gpus all",
         kLibrary, folders ? ", nor in YOKE_CUDA_LIB_PATH, " : "", folders ? folders : "",
         kFloor.release);
 }
@@ -128,11 +126,11 @@ bool give_up_old(Driver &driver, int version)
     char older[64] = "";
     if (version >= kFirstToolkit)  // else no Yoke was built for it
         snprintf(older, sizeof older, ", or a Yoke that was built with CUDA %d", version / 1000);
-    return give_up(driver, YOKE_E_UNAVAILABLE, cudaErrorInsufficientDriver,
-                   "the NVIDIA driver speaks CUDA %d.%d, this module needs CUDA %d.%d; install "
-                   "driver release %s or newer%s",
-                   version / 1000, version % 1000 / 10, kFloor.version / 1000,
-                   kFloor.version % 1000 / 10, kFloor.release, older);
+    return give_up(
+        driver, YOKE_E_UNAVAILABLE, cudaErrorInsufficientDriver,
+        "the NVIDIA driver speaks CUDA %d.%d, this module needs CUDA %d.%d; install driver release %s or newer%s",
+        version / 1000, version % 1000 / 10, kFloor.version / 1000, kFloor.version % 1000 / 10,
+        kFloor.release, older);
 }
 
 // Comes first of all calls: an old driver need not have the others.
@@ -141,17 +139,17 @@ bool check_version(Driver &driver, void *library)
     DriverCalls &call = driver.call;
     find(library, "cuGetErrorName", call.cuGetErrorName);
     if (!find(library, "cuDriverGetVersion", call.cuDriverGetVersion))
-        return give_up(driver, YOKE_E_UNAVAILABLE, 0,
-                       "%s has no cuDriverGetVersion: it is not NVIDIA's; correct "
-                       "YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
-                       kLibrary);
+        return give_up(
+            driver, YOKE_E_UNAVAILABLE, 0,
+            "%s has no cuDriverGetVersion: it is not NVIDIA's; correct YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
+            kLibrary);
     int version = 0;
     const CUresult error = call.cuDriverGetVersion(&version);
     if (error == CUDA_ERROR_STUB_LIBRARY)
-        return give_up(driver, YOKE_E_UNAVAILABLE, error,
-                       "%s is the CUDA toolkit's stub, which is for linking alone; take its folder "
-                       "out of LD_LIBRARY_PATH and YOKE_CUDA_LIB_PATH",
-                       file_of(reinterpret_cast<void *>(call.cuDriverGetVersion)));
+        return give_up(
+            driver, YOKE_E_UNAVAILABLE, error,
+            "%s is the CUDA toolkit's stub, which is for linking alone; take its folder out of LD_LIBRARY_PATH and YOKE_CUDA_LIB_PATH",
+            file_of(reinterpret_cast<void *>(call.cuDriverGetVersion)));
     if (error != CUDA_SUCCESS) return give_up_on_error(driver, "cuDriverGetVersion", error);
     driver.version = version;
     return version >= kFloor.version || give_up_old(driver, version);
@@ -164,13 +162,13 @@ bool no_devices(Driver &driver, int64_t native_code)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible)
-        return give_up(driver, YOKE_OK, native_code,
-                       "CUDA_VISIBLE_DEVICES is '%s', which leaves no GPU; unset it, or name GPUs "
-                       "that 'nvidia-smi -L' lists",
-                       visible);
-    return give_up(driver, YOKE_OK, native_code,
-                   "the NVIDIA driver finds no GPU; check that 'nvidia-smi -L' lists one and that "
-                   "this user may open /dev/nvidia*, or start the container with --gpus all");
+        return give_up(
+            driver, YOKE_OK, native_code,
+            "CUDA_VISIBLE_DEVICES is '%s', which leaves no GPU; unset it, or name GPUs that 'nvidia-smi -L' lists",
+            visible);
+    return give_up(
+        driver, YOKE_OK, native_code,
+        "the NVIDIA driver finds no GPU; check that 'nvidia-smi -L' lists one and that this user may open /dev/nvidia*, or start the container with --gpus all");
 }
 
 // Says which device is passed over: appended to the reason, which counts if none is left.

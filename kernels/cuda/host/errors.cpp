@@ -104,18 +104,17 @@ yoke_status status_of(int64_t error)
 const char *advice_for(int64_t error)
 {
     if (is_fatal(error))
-        return "; the device's context is lost for this process: start it anew, and look for an "
-               "Xid in the kernel's log";
+        return "; the device's context is lost for this process: start it anew, and look for an Xid in the kernel's log";
     return "";
 }
 
 yoke_status device_of(void *handle, const char *call, Device **device)
 {
     if (is_forked())
-        return fail(YOKE_E_FORKED, 0,
-                    "cuda: %s in a forked child, which the driver does not serve; start it with "
-                    "spawn or exec",
-                    call);
+        return fail(
+            YOKE_E_FORKED, 0,
+            "cuda: %s in a forked child, which the driver does not serve; start it with spawn or exec",
+            call);
     Driver &found = driver();
     Device *wanted = static_cast<Device *>(handle);
     if (wanted < found.devices || wanted >= found.devices + found.device_count)

@@ -9,9 +9,9 @@
 namespace yoke::cuda {
 
 constexpr int kFirstToolkit = 12010;
-static_assert(CUDA_VERSION >= kFirstToolkit,
-              "Yoke's CUDA module needs CUDA 12.1 or newer: its kernels take more than 4 KiB of "
-              "arguments");
+static_assert(
+    CUDA_VERSION >= kFirstToolkit,
+    "Yoke's CUDA module needs CUDA 12.1 or newer: its kernels take more than 4 KiB of arguments");
 
 struct Floor {
     int version;          // of CUDA that a driver must speak, as cuDriverGetVersion has it

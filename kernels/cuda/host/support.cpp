@@ -13,11 +13,11 @@ yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t 
                           int64_t shared)
 {
     const auto *device = static_cast<const Device *>(launch->device);
-    return fail(status_of(error), error,
-                "%s: cuda:%d refused a launch of %lld blocks of %d threads with %lld bytes of "
-                "shared memory: %s, %s",
-                op_name(launch->op), device->index, static_cast<long long>(blocks), threads,
-                static_cast<long long>(shared), cudaGetErrorName(error), cudaGetErrorString(error));
+    return fail(
+        status_of(error), error,
+        "%s: cuda:%d refused a launch of %lld blocks of %d threads with %lld bytes of shared memory: %s, %s",
+        op_name(launch->op), device->index, static_cast<long long>(blocks), threads,
+        static_cast<long long>(shared), cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 yoke_status Scratch::reserve(uint64_t bytes)

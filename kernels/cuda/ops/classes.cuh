@@ -47,9 +47,9 @@ struct Call {
                   x.shape[0],
                   x.shape[1],
                   launch->params[1].v.i,
-                  reporter(launch,
-                           "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or "
-                           "ignore_index")},
+                  reporter(
+                      launch,
+                      "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or ignore_index")},
           mean(strcmp(launch->params[0].v.string, "mean") == 0),
           none(strcmp(launch->params[0].v.string, "none") == 0)
     {

@@ -145,12 +145,11 @@ static yoke_status multiply_floats(const yoke_launch *launch, const yoke_operand
         bool done = false;
         if (const yoke_status status = cublaslt_multiply(launch, {each}, &done)) return status;
         if (done) return (yoke_status)YOKE_OK;
-        return fail(YOKE_E_UNSUPPORTED, 0,
-                    "%s: cuBLASLt has no algorithm for %lld products of %lld x %lld by %lld x "
-                    "%lld matrices of %s",
-                    op_name(launch->op), (long long)each.batch, (long long)each.m,
-                    (long long)each.k, (long long)each.k, (long long)each.n,
-                    dtype_name(each.dtype));
+        return fail(
+            YOKE_E_UNSUPPORTED, 0,
+            "%s: cuBLASLt has no algorithm for %lld products of %lld x %lld by %lld x %lld matrices of %s",
+            op_name(launch->op), (long long)each.batch, (long long)each.m, (long long)each.k,
+            (long long)each.k, (long long)each.n, dtype_name(each.dtype));
     });
 }
 

@@ -135,11 +135,10 @@ YOKE_KERNEL(_nonzero)
                    expected,
                    {out.strides[0], out.strides[1]},
                    data_of<int64_t>(out)};
-    const Reporter to =
-        reporter(launch,
-                 "%s: x changed while its elements were counted (%.0lld%lld are not 0, but there "
-                 "were %lld a moment ago); another stream or thread writes to x",
-                 YOKE_E_STATE);
+    const Reporter to = reporter(
+        launch,
+        "%s: x changed while its elements were counted (%.0lld%lld are not 0, but there were %lld a moment ago); another stream or thread writes to x",
+        YOKE_E_STATE);
     const int64_t round = threads * kFlags;
     job.chunk = divide_up(divide_up(x.numel, 2 * kReduceBlocks), round) * round;
     const int64_t chunks = divide_up(x.numel, job.chunk);

@@ -51,20 +51,18 @@ struct ProbabilityCheck {
     bool checks;
 
     ProbabilityCheck(const yoke_launch *launch, Kind kind)
-        : above(reporter(launch,
-                         "%s: 'x' has the element %lld.%06lld; probabilities lie between 0 and 1 "
-                         "(logits are for binary_cross_entropy_with_logits)",
-                         YOKE_E_VALUE)),
+        : above(reporter(
+              launch,
+              "%s: 'x' has the element %lld.%06lld; probabilities lie between 0 and 1 (logits are for binary_cross_entropy_with_logits)",
+              YOKE_E_VALUE)),
           below(above),
           nan(above),
           checks(kind == Kind::kProbabilities)
     {
         below.format =
-            "%s: 'x' has the element -%lld.%06lld; probabilities lie between 0 and 1 (logits are "
-            "for binary_cross_entropy_with_logits)";
+            "%s: 'x' has the element -%lld.%06lld; probabilities lie between 0 and 1 (logits are for binary_cross_entropy_with_logits)";
         nan.format =
-            "%s: 'x' has the element nan; probabilities lie between 0 and 1 "
-            "(logits are for binary_cross_entropy_with_logits)";
+            "%s: 'x' has the element nan; probabilities lie between 0 and 1 (logits are for binary_cross_entropy_with_logits)";
         above.op = below.op = nan.op = YOKE_OP_BINARY_CROSS_ENTROPY;
     }
     // Of several one that is none, if there is one, is told.

@@ -40,11 +40,10 @@ YOKE_KERNEL(pow)
     const yoke_operand *x = launch->operands;
     return for_number_format(launch, "x", x[0].dtype, [&]<class In>() {
         if constexpr (std::is_same_v<In, Integers>) {
-            const Reporter to =
-                reporter(launch,
-                         "%s: an exponent is %lld, and a negative power of an integer is no "
-                         "integer; cast x to a floating dtype",
-                         YOKE_E_VALUE);
+            const Reporter to = reporter(
+                launch,
+                "%s: an exponent is %lld, and a negative power of an integer is no integer; cast x to a floating dtype",
+                YOKE_E_VALUE);
             return binary<In>(launch, CheckedPower{to});
         } else {
             switch (small_power(launch, x[1])) {

@@ -1,6 +1,6 @@
 // Values that are set, read from the environment, or refused; threads; quotas; the log.
-#include "core/base/cgroup.h"
 #include "core/base/config.h"
+#include "core/base/cgroup.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "tests/core/expect_error.h"
@@ -116,10 +116,9 @@ TEST(Config, EveryProblemIsNamedAndEverySlip)
         for (const char *other : {"YOKE_BIN", "YOKE_BUILD_DIR", "YOKE_SOAK", "YOKE_PIANO", "YOKED"})
             setenv(other, "1", 1);
         using Slips = std::vector<std::pair<std::string, std::string>>;
-        EXPECT_EQ(misspelt_variables(),
-                  (Slips{{"YOKE_DEVCE", "YOKE_DEVICE"},
-                         {"YOKE_LOG_LEVL", "YOKE_LOG"},
-                         {"YOKE_PLATFORM", "YOKE_PLATFORMS"}}));
+        EXPECT_EQ(misspelt_variables(), (Slips{{"YOKE_DEVCE", "YOKE_DEVICE"},
+                                               {"YOKE_LOG_LEVL", "YOKE_LOG"},
+                                               {"YOKE_PLATFORM", "YOKE_PLATFORMS"}}));
     });
 }
 

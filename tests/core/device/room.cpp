@@ -108,7 +108,10 @@ TEST(HostRoomHere, KnowsTheLimitsOfThisProcess)
         EXPECT_LT(room.free, room.total);
         EXPECT_GT(room.free, uint64_t{1} << 30);
         expect_error(
-            YOKE_E_OOM, {"of 2.00 GiB are free within RLIMIT_AS (ulimit -v); raise that limit (ulimit -v unlimited, or -d)", "autocast"}, [] {
+            YOKE_E_OOM,
+            {"of 2.00 GiB are free within RLIMIT_AS (ulimit -v); raise that limit (ulimit -v unlimited, or -d)",
+             "autocast"},
+            [] {
                 uint64_t capacity = 0;
                 allocate_block(*devices_of("cpu").front(), uint64_t{4} << 30, 0, &capacity);
             });

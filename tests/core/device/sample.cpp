@@ -1,9 +1,9 @@
 // One device, measured now: joined to its card by UUID or address; told apart when it is gone or nobody knows of it.
 #include "core/device/sample.h"
 
-#include "tests/core/tree.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/tree.h"
 
 #include <cmath>
 

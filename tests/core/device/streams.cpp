@@ -3,9 +3,9 @@
 #include "core/memory/pinned.h"
 #include "core/ops/move.h"
 #include "core/ops/ops.h"
+#include "core/select/select.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/stream_backend.h"
-#include "core/select/select.h"
 
 #include <thread>
 

@@ -1,11 +1,11 @@
 // Blocks of device memory over a fake device that counts what reaches it.
-#include "core/base/thread_state.h"
 #include "core/memory/blocks.h"
+#include "core/base/thread_state.h"
 #include "core/memory/memory.h"
+#include "core/select/select.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_backend.h"
 #include "tests/core/fresh_process.h"
-#include "core/select/select.h"
 
 #include <random>
 #include <thread>

@@ -4,10 +4,10 @@
 #include "core/autograd/backward.h"
 #include "core/ops/graph.h"
 #include "core/ops/tf32.h"
+#include "core/select/select.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_backend.h"
 #include "tests/core/fresh_process.h"
-#include "core/select/select.h"
 
 #include <vector>
 

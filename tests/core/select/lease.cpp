@@ -1,7 +1,7 @@
 // Leases: held by one process, gone with it, known by name.
+#include "core/select/lease.h"
 #include "core/base/config.h"
 #include "core/base/fork.h"
-#include "core/select/lease.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 

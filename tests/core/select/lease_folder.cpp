@@ -1,9 +1,9 @@
 // The folder of leases: one for all users, made while others look, and files in it that are what they seem.
 #include "core/base/config.h"
 #include "core/select/lease.h"
-#include "tests/core/tree.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/tree.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

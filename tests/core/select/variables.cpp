@@ -1,9 +1,9 @@
 // What the configuration's variables hold is checked by who reads them, before anything fails of it.
 #include "core/base/config.h"
 #include "core/device/device.h"
+#include "core/select/select.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
-#include "core/select/select.h"
 
 #include <gtest/gtest.h>
 

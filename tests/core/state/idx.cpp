@@ -1,7 +1,7 @@
 // IDX files, whole and damaged: core/state/idx.cpp.
 #include "core/state/idx.h"
-#include "tests/core/expect_error.h"
 #include "core/select/select.h"
+#include "tests/core/expect_error.h"
 
 #include <zlib.h>
 

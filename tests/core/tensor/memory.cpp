@@ -1,7 +1,7 @@
 // Memory of the host program as tensors, and bytes between host and device.
+#include "core/select/select.h"
 #include "core/tensor/tensor.h"
 #include "tests/core/expect_error.h"
-#include "core/select/select.h"
 
 #include <array>
 #include <vector>

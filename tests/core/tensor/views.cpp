@@ -1,7 +1,7 @@
 // Tensors, views, byte ranges and the host's memory: core/tensor/tensor.cpp and copy.cpp.
+#include "core/select/select.h"
 #include "core/tensor/tensor.h"
 #include "tests/core/expect_error.h"
-#include "core/select/select.h"
 
 #include <algorithm>
 #include <numeric>

@@ -133,9 +133,9 @@ void yl_refuse_keys(lua_State *L, Target target, int index)
     lua_pushinteger(L, length);
     if (!lua_next(L, index)) return;
     if (lua_type(L, -2) == LUA_TSTRING)
-        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
-                 "argument '%s' is a list with the key '%s'; give keywords in a table of their "
-                 "own, behind it",
-                 target.name, yl_key(L, -2));
+        yl_raise(
+            L, target.binding, YOKE_E_VALUE, target.call,
+            "argument '%s' is a list with the key '%s'; give keywords in a table of their own, behind it",
+            target.name, yl_key(L, -2));
     lua_pop(L, 2);
 }

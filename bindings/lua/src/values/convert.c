@@ -149,10 +149,10 @@ static int to_tensors(lua_State *L, Target target, int index, Lists *lists, yoke
     /* A finalizer may have appended to the list after the room was sized. */
     const lua_Unsigned count = lua_rawlen(L, index);
     if (count > lists->room || count > INT32_MAX)
-        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
-                 "argument '%s' has %I items where there is room for %I; a finalizer must not "
-                 "append to a list while a call reads it",
-                 target.name, (lua_Integer)count, (lua_Integer)lists->room);
+        yl_raise(
+            L, target.binding, YOKE_E_VALUE, target.call,
+            "argument '%s' has %I items where there is room for %I; a finalizer must not append to a list while a call reads it",
+            target.name, (lua_Integer)count, (lua_Integer)lists->room);
     *value = (yoke_arg){YOKE_ARG_TENSORS, (int32_t)count, {.tensors = lists->tensors}};
     for (int32_t i = 0; i < value->count; ++i) lists->tensors[i] = tensor_at(L, target, index, i);
     lists->tensors += count;

@@ -90,8 +90,7 @@ function init.calculate_gain(nonlinearity, ...)
     local gains = { linear = 1.0, sigmoid = 1.0, tanh = 5.0 / 3.0, relu = 2.0 ^ 0.5, selu = 0.75,
         leaky_relu = (2.0 / (1.0 + slope * slope)) ^ 0.5 }
     if not gains[nonlinearity] then
-        core.raise("value", "calculate_gain", ("argument 'nonlinearity' is '%s'; there are leaky_relu, linear, relu, selu, "
-            .. "sigmoid, tanh"):format(nonlinearity))
+        core.raise("value", "calculate_gain", ("argument 'nonlinearity' is '%s'; there are leaky_relu, linear, relu, selu, sigmoid, tanh"):format(nonlinearity))
     end
     return gains[nonlinearity]
 end

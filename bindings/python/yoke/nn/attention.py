@@ -13,8 +13,7 @@ from yoke.nn.norm import LayerNorm
 
 def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
     if x.ndim != 3 or x.shape[2] != width:
-        raise _yoke.ValueError(f"{call}: x has shape {list(x.shape)}; it takes [N, length, {name}] with {name} {width}; "
-                               "unsqueeze(0) makes a batch of one sequence")
+        raise _yoke.ValueError(f"{call}: x has shape {list(x.shape)}; it takes [N, length, {name}] with {name} {width}; unsqueeze(0) makes a batch of one sequence")
 
 
 class MultiheadAttention(Module):
@@ -32,11 +31,9 @@ class MultiheadAttention(Module):
         embed_dim, num_heads = whole(call, "embed_dim", embed_dim, 1), whole(call, "num_heads", num_heads, 1)
         kv_heads = num_heads if num_kv_heads is None else whole(call, "num_kv_heads", num_kv_heads, 1)
         if embed_dim % num_heads:
-            raise _yoke.ValueError(f"MultiheadAttention(): embed_dim is {embed_dim} and num_heads {num_heads}; heads must "
-                                   "divide embed_dim evenly")
+            raise _yoke.ValueError(f"MultiheadAttention(): embed_dim is {embed_dim} and num_heads {num_heads}; heads must divide embed_dim evenly")
         if num_heads % kv_heads:
-            raise _yoke.ValueError(f"MultiheadAttention(): num_kv_heads is {kv_heads} and num_heads {num_heads}; "
-                                   "num_kv_heads must divide num_heads evenly")
+            raise _yoke.ValueError(f"MultiheadAttention(): num_kv_heads is {kv_heads} and num_heads {num_heads}; num_kv_heads must divide num_heads evenly")
         self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim = embed_dim // num_heads
         self.dropout, self.causal = dropout, causal
@@ -55,8 +52,7 @@ class MultiheadAttention(Module):
         return self.out(y.transpose(1, 2).reshape((n, length, self.embed_dim)))
 
     def extra_repr(self) -> str:
-        return (f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, "
-                f"causal={self.causal}")
+        return (f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, causal={self.causal}")
 
 
 class TransformerBlock(Module):

@@ -17,8 +17,7 @@ class _Ordered(Module):
 
     def _add(self, module: Any) -> None:
         if not isinstance(module, Module):
-            raise _yoke.TypeError(f"{type(self).__name__}(): argument {len(self)} must be a Module, not "
-                                  f"{type(module).__name__}")
+            raise _yoke.TypeError(f"{type(self).__name__}(): argument {len(self)} must be a Module, not {type(module).__name__}")
         self._modules[str(len(self))] = module
 
     def append(self: C, module: Module) -> C:

@@ -94,8 +94,7 @@ def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.
 
 def _fans(tensor: Tensor, call: str) -> tuple[int, int]:
     if need_tensor(call, "tensor", tensor).ndim < 2:
-        raise _yoke.ValueError(f"{call}(): the tensor has shape {tensor.shape}; inputs and outputs are counted on two axes "
-                               "or more")
+        raise _yoke.ValueError(f"{call}(): the tensor has shape {tensor.shape}; inputs and outputs are counted on two axes or more")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -106,8 +105,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": 2.0**0.5, "selu": 0.75,
              "leaky_relu": (2.0 / (1.0 + slope * slope)) ** 0.5}
     if not isinstance(nonlinearity, str) or nonlinearity not in gains:
-        raise _yoke.ValueError(f"calculate_gain(): argument 'nonlinearity' is '{nonlinearity}'; there are "
-                               f"{', '.join(sorted(gains))}")
+        raise _yoke.ValueError(f"calculate_gain(): argument 'nonlinearity' is '{nonlinearity}'; there are {', '.join(sorted(gains))}")
     return gains[nonlinearity]
 
 

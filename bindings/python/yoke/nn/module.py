@@ -59,8 +59,7 @@ class Module(Named):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._buffers and not isinstance(value, (Parameter, Module)):
             if value is not None and not isinstance(value, Tensor):
-                raise _yoke.TypeError(f"{type(self).__name__}: '{name}' is a buffer and takes a tensor or None, not "
-                                      f"{type(value).__name__}; del it first")
+                raise _yoke.TypeError(f"{type(self).__name__}: '{name}' is a buffer and takes a tensor or None, not {type(value).__name__}; del it first")
             self._buffers[name] = value
             return
         self._forget(name)
@@ -91,8 +90,7 @@ class Module(Named):
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """Adds a parameter, or None for one that this module goes without, such as a bias."""
         if parameter is not None and not isinstance(parameter, Parameter):
-            raise _yoke.TypeError(f"register_parameter(): argument 'parameter' is {shown(parameter)}; a Parameter or None is "
-                                  "needed")
+            raise _yoke.TypeError(f"register_parameter(): argument 'parameter' is {shown(parameter)}; a Parameter or None is needed")
         self._forget(text("register_parameter", "name", name))
         self._parameters[name] = parameter
 
@@ -102,8 +100,7 @@ class Module(Named):
         It is part of state_dict() if it is persistent.
         """
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise _yoke.TypeError(f"register_buffer(): argument 'tensor' must be a tensor or None, not "
-                                  f"{type(tensor).__name__}")
+            raise _yoke.TypeError(f"register_buffer(): argument 'tensor' must be a tensor or None, not {type(tensor).__name__}")
         self._forget(text("register_buffer", "name", name))
         self._buffers[name] = tensor
         if not persistent:
@@ -132,8 +129,7 @@ class Module(Named):
                 within.discard(number)
                 continue
             if number in within:
-                raise _yoke.ValueError(f"{call}(): the module '{name}' holds itself, so that its tensors have names without "
-                                       "end; keep what leads back up out of the attributes, in a list for instance")
+                raise _yoke.ValueError(f"{call}(): the module '{name}' holds itself, so that its tensors have names without end; keep what leads back up out of the attributes, in a list for instance")
             within.add(number)
             stack.append((name, None, number))
             yield name, module

@@ -78,8 +78,7 @@ class GroupNorm(_Affine):
         num_groups = whole("GroupNorm", "num_groups", num_groups, 1)
         num_channels = whole("GroupNorm", "num_channels", num_channels, 1)
         if num_channels % num_groups:
-            raise _yoke.ValueError(f"GroupNorm(): num_channels is {num_channels} and num_groups {num_groups}; groups must "
-                                   "divide channels evenly")
+            raise _yoke.ValueError(f"GroupNorm(): num_channels is {num_channels} and num_groups {num_groups}; groups must divide channels evenly")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self._register((num_channels,), affine, affine, device, dtype)
 

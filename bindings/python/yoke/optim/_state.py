@@ -25,8 +25,7 @@ def fitting_state(optimizer: Optimizer, state_dict: Any) -> tuple[list[Any], dic
              for group in groups]
     own = [len(group["params"]) for group in optimizer.param_groups]
     if own != given:
-        raise _yoke.ValueError(f"{_CALL}(): the state has groups of {given} parameters, the optimizer of {own}; "
-                               "make the optimizer over the same groups first")
+        raise _yoke.ValueError(f"{_CALL}(): the state has groups of {given} parameters, the optimizer of {own}; make the optimizer over the same groups first")
     entries(_CALL, "state", state, ())
     for at in state:
         if at not in range(sum(own)):
@@ -40,16 +39,13 @@ def _check_options(optimizer: Optimizer, at: int, group: Any) -> None:
     kind, options = optimizer._KIND, ", ".join(optimizer._OPTIONS)
     for name in optimizer._OPTIONS:
         if name not in group and name != "master_weights":  # which PyTorch has not
-            raise _yoke.ValueError(f"{_CALL}(): group {at} of the state has no option '{name}'; {kind} has {options}; load the "
-                                   f"state into the kind of optimizer that saved it")
+            raise _yoke.ValueError(f"{_CALL}(): group {at} of the state has no option '{name}'; {kind} has {options}; load the state into the kind of optimizer that saved it")
     for name, value in group.items():
         if name in optimizer.param_groups[at] or name in _ASIDE:
             continue
         meant = optimizer._IMPLIED.get(name, False)
         if not (value is None or isinstance(value, (int, float)) and value == meant):
-            raise _yoke.ValueError(f"{_CALL}(): group {at} of the state has the option '{name}', {shown(value)}, which {kind} "
-                                   f"cannot follow: it has {options}; load the state into the kind of optimizer that saved it, "
-                                   f"or take '{name}' out of the state")
+            raise _yoke.ValueError(f"{_CALL}(): group {at} of the state has the option '{name}', {shown(value)}, which {kind} cannot follow: it has {options}; load the state into the kind of optimizer that saved it, or take '{name}' out of the state")
 
 
 def _checked_states(optimizer: Optimizer, state: Any) -> dict[int, dict[str, Any]]:
@@ -71,13 +67,11 @@ def _checked_states(optimizer: Optimizer, state: Any) -> dict[int, dict[str, Any
 def _check_state(where: str, kind: str, found: dict[str, Any], names: list[str], needed: list[str]) -> None:
     for name, value in found.items():
         if name not in names:
-            raise _yoke.ValueError(f"{where} has '{name}', {shown(value)}, which {kind} lacks: it has {', '.join(names)}; load "
-                                   "the state into the kind of optimizer that saved it")
+            raise _yoke.ValueError(f"{where} has '{name}', {shown(value)}, which {kind} lacks: it has {', '.join(names)}; load the state into the kind of optimizer that saved it")
         if name == "step" and isinstance(value, (int, float)):
             number(_CALL, "step", value)
         elif not isinstance(value, Tensor):
             raise _yoke.TypeError(f"{where} has '{name}', {shown(value)}; a tensor is needed, as state_dict() gave it")
     missing = [name for name in needed if found and name not in found]
     if missing:
-        raise _yoke.ValueError(f"{where} is without '{missing[0]}'; {kind} needs {', '.join(needed)}; save it with all of "
-                               "them, or leave it out to begin that parameter anew")
+        raise _yoke.ValueError(f"{where} is without '{missing[0]}'; {kind} needs {', '.join(needed)}; save it with all of them, or leave it out to begin that parameter anew")

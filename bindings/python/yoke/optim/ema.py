@@ -66,8 +66,7 @@ class EMA(Named):
         """Takes over copies of what state_dict() gave, of as many parameters of the same shapes; else ValueError or
         TypeError."""
         if self._depth > 0:
-            raise _yoke.StateError("load_state_dict(): the averages stand in the place of the parameters; leave applied() "
-                                   "first")
+            raise _yoke.StateError("load_state_dict(): the averages stand in the place of the parameters; leave applied() first")
         call = "load_state_dict"
         decay, averages = entries(call, "state_dict", state_dict, ("decay", "averages"))
         averages = [tensor(call, "averages", each) for each in listed(call, "averages", averages, "tensors")]

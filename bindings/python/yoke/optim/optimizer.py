@@ -43,12 +43,10 @@ class Optimizer(Named):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds tensors, {"params": tensors, "lr": …}; options that are missing take the defaults."""
         if not isinstance(param_group, dict) or "params" not in param_group:
-            raise _yoke.TypeError(f"{self._KIND}(): a group of parameters is a dict with the key 'params', and options "
-                                  "beside it")
+            raise _yoke.TypeError(f"{self._KIND}(): a group of parameters is a dict with the key 'params', and options beside it")
         unknown = set(param_group) - {"params", *self._OPTIONS}
         if unknown:
-            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; there are "
-                                   f"{', '.join(self._OPTIONS)}")
+            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; there are {', '.join(self._OPTIONS)}")
         params = param_group["params"]
         full = {**self.defaults, **param_group, "params":
                 [params] if isinstance(params, Tensor) else listed(self._KIND, "params", params, "tensors")}
@@ -66,20 +64,15 @@ class Optimizer(Named):
     def _check_groups(self) -> None:
         """Raises where a script has put into param_groups, or taken out, what the core would never hear of."""
         if len(self.param_groups) != len(self._params):
-            raise _yoke.StateError(f"{self._KIND}: param_groups has {len(self.param_groups)} groups, but the optimizer was "
-                                   f"given {len(self._params)}; add_param_group() adds one, and a new optimizer can do "
-                                   "without one")
+            raise _yoke.StateError(f"{self._KIND}: param_groups has {len(self.param_groups)} groups, but the optimizer was given {len(self._params)}; add_param_group() adds one, and a new optimizer can do without one")
         for i, (group, given) in enumerate(zip(self.param_groups, self._params)):
             params = group.get("params")
             if not (isinstance(params, (list, tuple)) and len(params) == len(given)
                     and all(map(operator.is_, params, given))):
-                raise _yoke.StateError(f"{self._KIND}: param_groups[{i}]['params'] no longer holds the {len(given)} tensors "
-                                       "that the optimizer was given; put them back, and add others with "
-                                       "add_param_group({'params': …})")
+                raise _yoke.StateError(f"{self._KIND}: param_groups[{i}]['params'] no longer holds the {len(given)} tensors that the optimizer was given; put them back, and add others with add_param_group({{'params': …}})")
             for name in self._OPTIONS:
                 if name not in group:
-                    raise _yoke.ValueError(f"{self._KIND}: param_groups[{i}] has lost its option '{name}'; set it again, to "
-                                           f"{self.defaults[name]} if it was the default")
+                    raise _yoke.ValueError(f"{self._KIND}: param_groups[{i}] has lost its option '{name}'; set it again, to {self.defaults[name]} if it was the default")
 
     def _tell(self) -> _yoke._Optimizer:
         """The core's optimizer, after it has heard of changed options."""

@@ -69,8 +69,7 @@ class Schedule(Named):
         rates = [number(call, "base_lrs", rate) for rate in listed(call, "base_lrs", state_dict["base_lrs"], "numbers")]
         last_step = whole(call, "last_step", state_dict["last_step"], 0)
         if len(rates) != len(self.base_lrs):
-            raise _yoke.ValueError(f"load_state_dict(): rates of {len(rates)} groups for an optimizer with "
-                                   f"{len(self.base_lrs)}")
+            raise _yoke.ValueError(f"load_state_dict(): rates of {len(rates)} groups for an optimizer with {len(self.base_lrs)}")
         self._set({**self._checked(call, options), "base_lrs": rates, "last_step": last_step})
         self._apply()
 
@@ -162,8 +161,7 @@ class one_cycle(Schedule):
         if not 0 <= share <= 1:
             raise _yoke.ValueError(f"{call}(): argument 'pct_start' is {share}; it is a share, 0 to 1")
         if not (div_factor > 0 and final_div_factor > 0):
-            raise _yoke.ValueError(f"{call}(): arguments 'div_factor' and 'final_div_factor' are {div_factor} "
-                                   f"and {final_div_factor}; both must be above 0")
+            raise _yoke.ValueError(f"{call}(): arguments 'div_factor' and 'final_div_factor' are {div_factor} and {final_div_factor}; both must be above 0")
         return checked
 
     def lr_at(self, step: int, base_lr: float) -> float:

@@ -103,7 +103,8 @@ TEST(Faults, OfLinear)
 TEST(Faults, OfTuning)
 {
     setenv("FAKE_CUBLASLT_ALGORITHMS", "2", 1);
-    setenv("FAKE_CUDA_TICKS", "1", 1);  // so that the same one wins each time, and the calls are the same
+    setenv("FAKE_CUDA_TICKS", "1",
+           1);  // so that the same one wins each time, and the calls are the same
     expect_every_call_may_fail(
         [](Scenario &s) {
             const std::string file =
