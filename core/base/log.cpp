@@ -57,6 +57,13 @@ State &state = immortal<State>();
 // So that a library that nobody listens to takes no lock.
 std::atomic<bool> listened{false};
 
+LogLevel level_of(std::string_view word)
+{
+    if (word == "error") return LogLevel::kError;
+    if (word == "info") return LogLevel::kInfo;
+    return word == "debug" ? LogLevel::kDebug : LogLevel::kWarn;
+}
+
 // An unreadable YOKE_LOG is raised when the first backend opens; until then it counts as absent.
 LogLevel threshold() noexcept
 {
@@ -69,11 +76,7 @@ LogLevel threshold() noexcept
     } catch (const std::bad_alloc &) {
         return LogLevel::kWarn;  // for this line: the next one asks again
     }
-    const std::string_view word(text ? text : "warn");
-    const LogLevel level = word == "error"   ? LogLevel::kError
-                           : word == "info"  ? LogLevel::kInfo
-                           : word == "debug" ? LogLevel::kDebug
-                                             : LogLevel::kWarn;
+    const LogLevel level = level_of(text ? text : "warn");
     kept.store(static_cast<int32_t>(level), std::memory_order_relaxed);
     return level;
 }
@@ -94,6 +97,13 @@ bool exchange(int64_t id, const Ref<Sink> &fresh, Ref<Sinks> *old)
     listened.store(!next->all.empty());
     *old = std::exchange(state.sinks, std::move(next));
     return found;
+}
+
+// They are called outside the lock, which a callback may ask for again.
+Ref<Sinks> present_sinks()
+{
+    const std::lock_guard lock(state.mutex);
+    return state.sinks;
 }
 
 }  // namespace
@@ -136,11 +146,7 @@ void log(LogLevel level, const char *format, ...) noexcept
         vsnprintf(message, sizeof message, format, args);
     }
     va_end(args);
-    Ref<Sinks> now;
-    {
-        const std::lock_guard lock(state.mutex);
-        now = state.sinks;
-    }
+    const Ref<Sinks> now = present_sinks();
     if (!now.present()) return;
     for (const Ref<Sink> &sink : now->all) sink->say(level, message);
 }

@@ -39,8 +39,7 @@ constexpr yoke_catalog_card kCards[] = {
 
 bool ends_in(std::string_view name, std::string_view model)
 {
-    if (name.size() < model.size() || name.substr(name.size() - model.size()) != model)
-        return false;
+    if (!name.ends_with(model)) return false;
     return name.size() == model.size() ||
            !isalnum(static_cast<unsigned char>(name[name.size() - model.size() - 1]));
 }

@@ -86,9 +86,7 @@ int64_t leading_number(const std::string &text)
 
 std::string blankless(std::string text)
 {
-    text.erase(std::remove_if(text.begin(), text.end(),
-                              [](char c) { return isspace(static_cast<unsigned char>(c)); }),
-               text.end());
+    std::erase_if(text, [](char c) { return isspace(static_cast<unsigned char>(c)); });
     return text;
 }
 

@@ -109,13 +109,18 @@ void Graph::forget() noexcept
     state_.store(State::kEmpty, std::memory_order_release);
 }
 
-void Graph::begin()
+void Graph::check_empty() const
 {
     if (of_thread())
         fail(YOKE_E_STATE, "capture: this thread captures a graph already; end that one first");
     if (state_ != State::kEmpty)
         fail(YOKE_E_STATE,
              "capture: this graph was captured before; make another Graph for another step");
+}
+
+void Graph::begin()
+{
+    check_empty();
     check_usable(device_);
     if (is_native() && !random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
     synchronize(device_);  // what was given before belongs to no graph

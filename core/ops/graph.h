@@ -56,6 +56,7 @@ private:
 
     ~Graph() override;
     bool is_native() const noexcept { return device_.backend->graph_begin != nullptr; }
+    void check_empty() const;
     void begin_native();
     yoke_status end_native(void **graph) noexcept;
     Ref<Graph> leave_thread() noexcept;

@@ -80,22 +80,26 @@ Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
 }
 
 // What holds for every op that writes an argument.
+static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
+{
+    if (grad_enabled() && x.requires_grad() && is_leaf(x))
+        fail(
+            YOKE_E_STATE,
+            "%s: argument '%s' is a leaf that requires grad and cannot change in place while the tape records; use no_grad(), or an op that returns a new tensor",
+            public_name(op), op.args[arg].name);
+    for (int d = 0; d < x.ndim && x.numel; ++d)
+        if (x.strides_[d] == 0 && x.shape_[d] > 1)
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+                public_name(op), op.args[arg].name, d, static_cast<long long>(x.shape_[d]));
+}
+
 void Call::check_written()
 {
     for (int i = 0; i < op_.arg_count; ++i)
         if (op_.args[i].type == ArgType::kMut) {
-            const yoke_tensor &x = *args_[i].v.tensor;
-            if (grad_enabled() && x.requires_grad() && is_leaf(x))
-                fail(
-                    YOKE_E_STATE,
-                    "%s: argument '%s' is a leaf that requires grad and cannot change in place while the tape records; use no_grad(), or an op that returns a new tensor",
-                    public_name(op_), op_.args[i].name);
-            for (int d = 0; d < x.ndim && x.numel; ++d)
-                if (x.strides_[d] == 0 && x.shape_[d] > 1)
-                    fail(
-                        YOKE_E_VALUE,
-                        "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; clone() it first",
-                        public_name(op_), op_.args[i].name, d, static_cast<long long>(x.shape_[d]));
+            check_changeable(op_, i, *args_[i].v.tensor);
             separate_overlaps(i);
         }
 }

@@ -34,19 +34,25 @@ void infer_argsort(ArgsortArgs a, Plan &plan)
     plan.result_like(a.x(), YOKE_I64);
 }
 
+static void check_k(TopkArgs a, int axis, const char *name)
+{
+    const yoke_tensor &x = a.x();
+    const int64_t length = x.ndim > 0 ? x.shape_[axis] : 1;
+    if (a.k() < 0 || a.k() > length)
+        fail(YOKE_E_VALUE,
+             "%s: argument 'k' is %lld; axis %d of shape %s has %lld elements to choose from", name,
+             static_cast<long long>(a.k()), axis, to_string(x.shape()).c_str(),
+             static_cast<long long>(length));
+    if (x.ndim == 0 && a.k() == 0)
+        fail(YOKE_E_VALUE, "%s: argument 'k' is 0; of a tensor of shape [] only 1 can be taken",
+             name);
+}
+
 void infer_topk(TopkArgs a, Plan &plan)
 {
     const yoke_tensor &x = a.x();
     const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
-    const int64_t length = x.ndim > 0 ? x.shape_[axis] : 1;
-    if (a.k() < 0 || a.k() > length)
-        fail(YOKE_E_VALUE,
-             "%s: argument 'k' is %lld; axis %d of shape %s has %lld elements to choose from",
-             plan.name(), static_cast<long long>(a.k()), axis, to_string(x.shape()).c_str(),
-             static_cast<long long>(length));
-    if (x.ndim == 0 && a.k() == 0)
-        fail(YOKE_E_VALUE, "%s: argument 'k' is 0; of a tensor of shape [] only 1 can be taken",
-             plan.name());
+    check_k(a, axis, plan.name());
     a.set_axis(axis);
     Dims shape{x.shape()};
     if (x.ndim > 0) shape[axis] = a.k();

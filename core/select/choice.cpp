@@ -104,22 +104,27 @@ Contender contender(const Machine &machine, const Situation &situation, int card
     return made;
 }
 
+Verdict verdict_on(const Machine &machine, int card, const Situation &situation, const Spec &spec)
+{
+    const CardState &state = situation.states[static_cast<size_t>(card)];
+    const Rejections rejections = judge_card(machine, card, situation, spec);
+    Verdict verdict;
+    verdict.card = card;
+    verdict.accepted = rejections.count == 0;
+    verdict.broken = rejections.count;
+    verdict.may_pass = rejections.may_pass();
+    verdict.device = state.device;
+    verdict.reason = verdict.accepted ? merits(machine.cards[static_cast<size_t>(card)], state)
+                                      : rejections.text;
+    return verdict;
+}
+
 void judge_cards(const Machine &machine, const Situation &situation, const Spec &spec,
                  Choice &choice, std::vector<Contender> &fitting)
 {
     for (int i = 0; i < static_cast<int>(machine.cards.size()); ++i) {
-        const CardState &state = situation.states[static_cast<size_t>(i)];
-        const Rejections rejections = judge_card(machine, i, situation, spec);
-        Verdict verdict;
-        verdict.card = i;
-        verdict.accepted = rejections.count == 0;
-        verdict.broken = rejections.count;
-        verdict.may_pass = rejections.may_pass();
-        verdict.device = state.device;
-        verdict.reason = verdict.accepted ? merits(machine.cards[static_cast<size_t>(i)], state)
-                                          : rejections.text;
-        choice.verdicts.push_back(verdict);
-        if (verdict.accepted) fitting.push_back(contender(machine, situation, i));
+        choice.verdicts.push_back(verdict_on(machine, i, situation, spec));
+        if (choice.verdicts.back().accepted) fitting.push_back(contender(machine, situation, i));
     }
     std::sort(fitting.begin(), fitting.end(), detail::is_before);
 }

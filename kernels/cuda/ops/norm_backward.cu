@@ -107,6 +107,23 @@ __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], co
     for (int i = (int)threadIdx.x; i < 2 * length; i += (int)blockDim.x) to[i] = sums[i];
 }
 
+// What a block has added up to its place: a thread's own sums where the block has one row at a time.
+template <class In, class C, int E>
+__device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], const Member &member,
+                                int length, C *sums)
+{
+    C *to = sums + (int64_t)blockIdx.x * 2 * length;
+    if (member.group < (int)blockDim.x) return add_groups<In>(dweight, dbias, member, length, to);
+    constexpr int V = kRowPack<In>;
+    YOKE_UNROLL
+    for (int i = 0; i < E; i++) {
+        const int at = member.pack<V>(i / V) + i % V;
+        if (at >= length) continue;
+        to[at] = dweight[i];
+        to[length + at] = dbias[i];
+    }
+}
+
 // Threads with few elements hold g and x; with many they read both once more, from a near cache.
 template <class In, int E, bool kPacked, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
@@ -166,17 +183,7 @@ __global__ void __launch_bounds__(kMostThreads)
             dx.put(member.pack<V>(p), y);
         }
     }
-    if (!of.sums) return;
-    C *to = of.sums + (int64_t)blockIdx.x * 2 * rows.length;
-    if (group < (int)blockDim.x)
-        return add_groups<In>(dweight, dbias, member, (int)rows.length, to);
-    YOKE_UNROLL
-    for (int i = 0; i < E; i++) {
-        const int at = member.pack<V>(i / V) + i % V;
-        if (at >= rows.length) continue;
-        to[at] = dweight[i];
-        to[rows.length + at] = dbias[i];
-    }
+    if (of.sums) put_sums<In>(dweight, dbias, member, (int)rows.length, of.sums);
 }
 
 // ---- longer rows --------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ __device__ inline scan_result<T> scan_sum(scan_type<T> sum)
 
 // Elements of a row that a thread takes at a time.
 template <class T>
-constexpr int kScanLength = 16 / (int)sizeof(T) < 8 ? 16 / (int)sizeof(T) : 8;
+constexpr int kScanLength = sizeof(T) == 1 ? 8 : 16 / (int)sizeof(T);
 
 struct ScanJob {
     Walk<2> rows;  // out, x; at the first element of the direction

@@ -242,64 +242,57 @@ struct Case {
     void (*change)(Machine &, yoke_card_info &);
 };
 
+const Case kReasons[] = {
+    {"", [](Machine &, yoke_card_info &) {}},
+    {"", [](Machine &, yoke_card_info &info) { info.asleep = 1; }},
+    {"no backend of this build serves it",
+     [](Machine &, yoke_card_info &info) { put(info.vendor, "amd"); }},
+    {"no backend of this build serves it",
+     [](Machine &, yoke_card_info &info) { put(info.vendor, "1a03"); }},
+    {"no reset mends: restart the machine",
+     [](Machine &, yoke_card_info &info) { info.present = 0; }},
+    {"blacklist nouveau", [](Machine &, yoke_card_info &info) { put(info.driver, "nouveau"); }},
+    {"echo 0000:65:00.0 > /sys/bus/pci/drivers/vfio-pci/unbind",
+     [](Machine &, yoke_card_info &info) { put(info.driver, "vfio-pci"); }},
+    {"the driver 'pciback' holds",
+     [](Machine &, yoke_card_info &info) { put(info.driver, "pciback"); }},
+    {"modprobe nvidia",
+     [](Machine &, yoke_card_info &info) { put(info.driver, ""), info.nvml_index = -1; }},
+    {"loaded but does not hold",
+     [](Machine &machine, yoke_card_info &info) {
+         put(info.driver, "");
+         info.nvml_index = -1;
+         machine.driver = "580.82.07";
+     }},
+    {"NVML does not start: out of memory (code 20)",
+     [](Machine &machine, yoke_card_info &) {
+         machine.nvml.failure.kind = NvmlFailure::Kind::kNotStarted;
+         machine.nvml.failure.code = 20;
+     }},
+    {"", [](Machine &machine,
+            yoke_card_info &) { machine.nvml.failure.kind = NvmlFailure::Kind::kNoLibrary; }},
+    {"nvidia-smi -i GPU-1 -c 0",
+     [](Machine &, yoke_card_info &info) { info.compute_mode = YOKE_COMPUTE_PROHIBITED; }},
+    {"", [](Machine &, yoke_card_info &info) { info.compute_mode = YOKE_COMPUTE_EXCLUSIVE; }},
+    {"process 7 (not visible from here) has it",
+     [](Machine &machine, yoke_card_info &info) {
+         info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
+         machine.cards[0].processes = {process(7, 1)};
+     }},
+    {"",
+     [](Machine &machine, yoke_card_info &info) {
+         info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
+         info.mps = 1;
+         machine.cards[0].processes = {process(7, 1)};
+     }},
+    {"into 7 MIG instances",
+     [](Machine &, yoke_card_info &info) { info.mig = 1, info.mig_instances = 7; }},
+    {"-cgi 0 -C", [](Machine &, yoke_card_info &info) { info.mig = 1, info.mig_instances = 0; }},
+};
+
 TEST_F(Proc, EveryReasonNamesWhatToDo)
 {
-    for (const Case &c : {
-             Case{"", [](Machine &, yoke_card_info &) {}},
-             Case{"", [](Machine &, yoke_card_info &info) { info.asleep = 1; }},
-             Case{"no backend of this build serves it",
-                  [](Machine &, yoke_card_info &info) { put(info.vendor, "amd"); }},
-             Case{"no backend of this build serves it",
-                  [](Machine &, yoke_card_info &info) { put(info.vendor, "1a03"); }},
-             Case{"no reset mends: restart the machine",
-                  [](Machine &, yoke_card_info &info) { info.present = 0; }},
-             Case{"blacklist nouveau",
-                  [](Machine &, yoke_card_info &info) { put(info.driver, "nouveau"); }},
-             Case{"echo 0000:65:00.0 > /sys/bus/pci/drivers/vfio-pci/unbind",
-                  [](Machine &, yoke_card_info &info) { put(info.driver, "vfio-pci"); }},
-             Case{"the driver 'pciback' holds",
-                  [](Machine &, yoke_card_info &info) { put(info.driver, "pciback"); }},
-             Case{"modprobe nvidia",
-                  [](Machine &, yoke_card_info &info) {
-                      put(info.driver, ""), info.nvml_index = -1;
-                  }},
-             Case{"loaded but does not hold",
-                  [](Machine &machine, yoke_card_info &info) {
-                      put(info.driver, "");
-                      info.nvml_index = -1;
-                      machine.driver = "580.82.07";
-                  }},
-             Case{"NVML does not start: out of memory (code 20)",
-                  [](Machine &machine, yoke_card_info &) {
-                      machine.nvml.failure.kind = NvmlFailure::Kind::kNotStarted;
-                      machine.nvml.failure.code = 20;
-                  }},
-             Case{"",
-                  [](Machine &machine, yoke_card_info &) {
-                      machine.nvml.failure.kind = NvmlFailure::Kind::kNoLibrary;
-                  }},
-             Case{"nvidia-smi -i GPU-1 -c 0",
-                  [](Machine &, yoke_card_info &info) {
-                      info.compute_mode = YOKE_COMPUTE_PROHIBITED;
-                  }},
-             Case{"", [](Machine &,
-                         yoke_card_info &info) { info.compute_mode = YOKE_COMPUTE_EXCLUSIVE; }},
-             Case{"process 7 (not visible from here) has it",
-                  [](Machine &machine, yoke_card_info &info) {
-                      info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
-                      machine.cards[0].processes = {process(7, 1)};
-                  }},
-             Case{"",
-                  [](Machine &machine, yoke_card_info &info) {
-                      info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
-                      info.mps = 1;
-                      machine.cards[0].processes = {process(7, 1)};
-                  }},
-             Case{"into 7 MIG instances",
-                  [](Machine &, yoke_card_info &info) { info.mig = 1, info.mig_instances = 7; }},
-             Case{"-cgi 0 -C",
-                  [](Machine &, yoke_card_info &info) { info.mig = 1, info.mig_instances = 0; }},
-         }) {
+    for (const Case &c : kReasons) {
         Machine machine;
         machine.cards = {nvidia_card()};
         c.change(machine, machine.cards[0].info);
