@@ -12,7 +12,8 @@ from bench import WORKERS, Report, Worker, ratio, rounds, torch_workers
 
 MIB, FAR_MIB = 16, 512  # of input
 
-# {case: (blocks of the input's size read and written, least speed as a multiple of Debian's PyTorch, least part of the copy's speed)}
+# {case: (blocks of the input's size read and written, least speed as a multiple of Debian's PyTorch, least part of the
+# copy's speed)}
 CASES = {
     "gelu": (2, 1.3, None),
     "gelu tanh": (2, None, 0.45),

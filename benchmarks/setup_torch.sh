@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes an environment with the newest PyTorch, without the parts that only a GPU would use: setup_torch.sh FOLDER [PYTHON]
+# Makes an environment with the newest PyTorch, without the parts that only a GPU would use: setup_torch.sh FOLDER
+# [PYTHON]
 #
 # The wheel from PyPI is linked with CUDA's libraries, so those are needed even to import it. What is left out
 # is loaded later, or never on a CPU.

@@ -1,5 +1,5 @@
-# YOKE_CUDA_ARCHS, as CMake's CUDA_ARCHITECTURES: "86-real" is machine code, "86-virtual" PTX for later cards, "86" both.
-# Unless told otherwise every card that people have is served, and later ones by the PTX of the last.
+# YOKE_CUDA_ARCHS, as CMake's CUDA_ARCHITECTURES: "86-real" is machine code, "86-virtual" PTX for later cards, "86"
+# both. Unless told otherwise every card that people have is served, and later ones by the PTX of the last.
 set(yoke_common_archs 75-real 80-real 86-real 89-real 90-real 100-real 120)
 set(YOKE_CUDA_ARCHS ${yoke_common_archs} CACHE STRING
     "CUDA architectures of the CUDA module, like 86 or \"80-real;90\"; native: those of this machine's cards, if there are any")
@@ -18,8 +18,8 @@ function(yoke_native_archs out)
     set(${out} ${archs} PARENT_SCOPE)
 endfunction()
 
-# Of the common ones those that this nvcc compiles for: CUDA 13 has left 7.0 behind, 12.6 does not know 10.0. A list that
-# someone gave stands as it is, and nvcc says what it does not know.
+# Of the common ones those that this nvcc compiles for: CUDA 13 has left 7.0 behind, 12.6 does not know 10.0. A list
+# that someone gave stands as it is, and nvcc says what it does not know.
 function(yoke_cuda_archs out nvcc)
     set(archs ${YOKE_CUDA_ARCHS})
     if(archs STREQUAL "native")

@@ -1,10 +1,11 @@
-# yoke_engines: the libraries libyoke stands on. Of oneDNN and zlib a build can do without, if it is told to: with AUTO it
-# says what it lacks and what that costs, with ON (the default) a missing one is an error.
+# yoke_engines: the libraries libyoke stands on. Of oneDNN and zlib a build can do without, if it is told to: with AUTO
+# it says what it lacks and what that costs, with ON (the default) a missing one is an error.
 set(YOKE_ONEDNN ON CACHE STRING "Matrix products of the CPU by oneDNN 2: ON, AUTO (where it is found) or OFF")
 set(YOKE_ZLIB ON CACHE STRING "Reading of gzip files by zlib: ON, AUTO (where it is found) or OFF")
 find_package(Threads REQUIRED)
 
-# yoke_engine(NAME found cost): whether an engine is used, in NAME_USED: TRUE or FALSE. `problem` says why it was not found.
+# yoke_engine(NAME found cost): whether an engine is used, in NAME_USED: TRUE or FALSE. `problem` says why it was not
+# found.
 function(yoke_engine name found cost)
     if(NOT problem)
         set(problem "the library was not found: install it (Debian: libdnnl-dev, zlib1g-dev)")

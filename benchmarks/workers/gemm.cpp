@@ -1,7 +1,7 @@
 // Worker of gemm.py: square matrix products through Yoke, and straight through oneDNN from and to the same memory.
 //
-// A case is "WHO DTYPE SIZE THREADS", as in "yoke f32 512 2". The direct call is what oneDNN does at its best with plain
-// row-major matrices: primitive, memory objects, argument list and scratchpad are made once.
+// A case is "WHO DTYPE SIZE THREADS", as in "yoke f32 512 2". The direct call is what oneDNN does at its best with
+// plain row-major matrices: primitive, memory objects, argument list and scratchpad are made once.
 #include <omp.h>
 
 #include <chrono>

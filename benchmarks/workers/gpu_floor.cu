@@ -1,8 +1,8 @@
 // Worker of gpu.py: what CUDA itself costs, called directly: `gpu_floor [FILE OF CUBLASLT]`.
 //
 // Cases: "copy MIB" gives seconds of a copy within the device's memory, "launch" host seconds of launching an empty
-// kernel, "gemm DTYPE SIZE" seconds of a square product through cuBLASLt's first heuristic, with the layouts that Yoke's
-// matmul has: everything row-major. An answer that begins with "!" says why there is none.
+// kernel, "gemm DTYPE SIZE" seconds of a square product through cuBLASLt's first heuristic, with the layouts that
+// Yoke's matmul has: everything row-major. An answer that begins with "!" says why there is none.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -69,7 +69,7 @@ double timed(long count, const F &once)
     return (now() - start) / static_cast<double>(count);
 }
 
-// ---- copy and launch -------------------------------------------------------------------------------------------------
+// ---- copy and launch ------------------------------------------------------------------------------------------------
 
 double copy(long mib, long count)
 {
@@ -108,7 +108,7 @@ double launch(long count)
     return seconds / static_cast<double>(count);
 }
 
-// ---- products --------------------------------------------------------------------------------------------------------
+// ---- products -------------------------------------------------------------------------------------------------------
 
 #if HAS_CUBLASLT
 

@@ -1,9 +1,9 @@
 // Worker of mlp.py: the floor of a training step of 784-512-512-10 at batch 128.
 //
 // What no implementation can leave out: eight matrix products (forward with its bias, weights backward, inputs backward
-// but for the first layer), straight through oneDNN with everything made once, and one pass of SGD with momentum over all
-// parameters, which are float32. No activation, loss, cast, data or memory management. A case is "floor AMP THREADS": off
-// multiplies in float32, bf16 in bfloat16.
+// but for the first layer), straight through oneDNN with everything made once, and one pass of SGD with momentum over
+// all parameters, which are float32. No activation, loss, cast, data or memory management. A case is "floor AMP
+// THREADS": off multiplies in float32, bf16 in bfloat16.
 #include <omp.h>
 
 #include <chrono>

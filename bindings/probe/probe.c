@@ -5,10 +5,11 @@
  *                                                    checked
  *   yoke-probe [--deadline SECONDS] cuda:0 cuda:1    a copy from the first to the second, checked
  *
- * Prints a line a figure, "h2d 2.3e10" (bytes per second; seconds of a launch), "broken TEXT" for wrong bytes, and "done" at the
- * end. A program of its own, because what it tries may hang or crash: the doctor ends it at a deadline, and should the doctor
- * end before, it ends itself. Exit 1: something failed, and the last line says what. Exit 3: it could not be tried, for reasons
- * that do not blame the device ("untried TEXT"): it cannot be opened, its memory is full, a library is missing.
+ * Prints a line a figure, "h2d 2.3e10" (bytes per second; seconds of a launch), "broken TEXT" for wrong bytes, and
+ * "done" at the end. A program of its own, because what it tries may hang or crash: the doctor ends it at a deadline,
+ * and should the doctor end before, it ends itself. Exit 1: something failed, and the last line says what. Exit 3: it
+ * could not be tried, for reasons that do not blame the device ("untried TEXT"): it cannot be opened, its memory is
+ * full, a library is missing.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "yoke/yoke.h"

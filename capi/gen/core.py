@@ -2,7 +2,8 @@
 
 from gen.table import TYPES, result_name
 
-# Argument type: (type of its accessor, Args:: getter, Args:: setter and the type it takes, type of a caller's parameter).
+# Argument type: (type of its accessor, Args:: getter, Args:: setter and the type it takes, type of a caller's
+# parameter).
 ACCESS = {
     "tensor": ("const yoke_tensor &", "tensor", ("set_tensor", "const yoke_tensor &"), "const yoke_tensor &"),
     "tensor?": ("const yoke_tensor *", "tensor_or_null", None, "const yoke_tensor *"),

@@ -1,7 +1,7 @@
 // args.h: how the functions of ops.cpp turn their C arguments into the core's argument list.
 //
-// The converters run outside of the guard, so they cannot raise: what cannot be used becomes an entry of a negative kind,
-// and call() turns that into the error. A good call pays one OR per argument for it.
+// The converters run outside of the guard, so they cannot raise: what cannot be used becomes an entry of a negative
+// kind, and call() turns that into the error. A good call pays one OR per argument for it.
 #pragma once
 
 #include "core/ops/op_def.h"

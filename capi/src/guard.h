@@ -1,7 +1,7 @@
 // guard.h: the one border between exceptions and status codes.
 //
-// Every function of the C API that can fail runs its body in guard(): whatever the core raises becomes a status, and its
-// details become the calling thread's last error. Success touches neither. This is the only try/catch of the C API.
+// Every function of the C API that can fail runs its body in guard(): whatever the core raises becomes a status, and
+// its details become the calling thread's last error. Success touches neither. This is the only try/catch of the C API.
 #pragma once
 
 #include "capi/src/handles.h"
@@ -16,7 +16,8 @@
 
 namespace yoke::capi {
 
-// Called inside a catch block: stores the exception as the last error of `call` ("yoke_softmax") and returns its status.
+// Called inside a catch block: stores the exception as the last error of `call` ("yoke_softmax") and returns its
+// status.
 __attribute__((cold, noinline)) yoke_status keep_exception(const char *call) noexcept;
 
 template <class Body>

@@ -1,9 +1,9 @@
 // handles.h: the border between objects and the handles that C has of them, and its checking mode (YOKE_CHECKS=1).
 //
 // A handle is the address of its object. In the checking mode it also carries a generation number in the bits that
-// addresses do not use, and is known with how many references the host holds by it: what was released, is of another kind
-// or was never given out is an error that names the call which released it, whatever stands at the address by now. The
-// mode is read with the first handle; while it is off, a handle costs one look at a flag.
+// addresses do not use, and is known with how many references the host holds by it: what was released, is of another
+// kind or was never given out is an error that names the call which released it, whatever stands at the address by now.
+// The mode is read with the first handle; while it is off, a handle costs one look at a flag.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -72,8 +72,8 @@ __attribute__((cold)) bool read_checks() noexcept;
 
 // Of the checking mode. Raises for what is no handle of that kind.
 void *find(void *handle, HandleKind kind, const char *call, const char *argument);
-// One reference more or fewer that the host holds. Such a handle that is none is told as any error is and logged, and the
-// result is nullptr, else the object.
+// One reference more or fewer that the host holds. Such a handle that is none is told as any error is and logged, and
+// the result is nullptr, else the object.
 void *retain(void *handle, HandleKind kind, const char *call) noexcept;
 void *take_back(void *handle, HandleKind kind, const char *call) noexcept;
 // The handle of an object, `given` with a reference or merely shown.
@@ -95,8 +95,8 @@ auto *object_of(Handle *handle, const char *call, const char *argument)
     return reinterpret_cast<Object *>(handle);
 }
 
-// What stands behind the handles in an op's arguments, put in their place; lists live as long as the result, which is null
-// while a handle is the object.
+// What stands behind the handles in an op's arguments, put in their place; lists live as long as the result, which is
+// null while a handle is the object.
 using ResolvedLists = std::vector<std::vector<yoke_tensor *>>;
 std::unique_ptr<ResolvedLists> resolve(yoke_arg *args, int count, const OpDef &op,
                                        const char *call);

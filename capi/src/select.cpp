@@ -36,8 +36,8 @@ yoke_candidate candidate_of(const Verdict &verdict)
     return made;
 }
 
-// By UUID: numbers mean something else as soon as the variable is set. A card that has none cannot be named: the variable
-// would hide it, and every other card where it is the only one.
+// By UUID: numbers mean something else as soon as the variable is set. A card that has none cannot be named: the
+// variable would hide it, and every other card where it is the only one.
 std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
                          std::string &problem)
 {

@@ -1,11 +1,13 @@
 // backward.h: walking the tape.
 //
-// Nodes are run by falling sequence number: every use of a tensor was recorded after the tensor was made, so when a node's
-// turn comes its gradients are complete. The order depends on nothing but the recording, and no recursion is involved.
+// Nodes are run by falling sequence number: every use of a tensor was recorded after the tensor was made, so when a
+// node's turn comes its gradients are complete. The order depends on nothing but the recording, and no recursion is
+// involved.
 //
-// Several threads may walk one graph, or graphs that share a trunk: a walk holds what it reads while it reads it. Where one
-// that does not retain the graph has been, a later one raises YOKE_E_STATE, as it would in one thread; which comes later is
-// for the program to order, or all of them but the last retain it. A leaf adds what comes to it under a lock of its own.
+// Several threads may walk one graph, or graphs that share a trunk: a walk holds what it reads while it reads it. Where
+// one that does not retain the graph has been, a later one raises YOKE_E_STATE, as it would in one thread; which comes
+// later is for the program to order, or all of them but the last retain it. A leaf adds what comes to it under a lock
+// of its own.
 #pragma once
 
 #include "core/autograd/node.h"

@@ -1,8 +1,8 @@
 // node.h: the tape. A recorded op is a node; its edges lead to the nodes that made its inputs.
 //
 // The graph points backwards only: a tensor holds the node that made it, a node holds its edges and what its vjp reads,
-// never a tensor that holds the node. Dropping the last tensor of a long chain frees it without recursion. What an op is,
-// this floor does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
+// never a tensor that holds the node. Dropping the last tensor of a long chain frees it without recursion. What an op
+// is, this floor does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
 #pragma once
 
 #include "core/base/thread_state.h"

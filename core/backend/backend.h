@@ -38,7 +38,8 @@ typedef struct yoke_host {
     const char *(*config)(const char *key);
     /* Threads that CPU work of the calling thread may use: 1 inside a worker. */
     int32_t (*num_threads)(void);
-    /* Scratch from the caching allocator, ordered on the stream: it may be freed right after the launch that uses it. */
+    /* Scratch from the caching allocator, ordered on the stream: it may be freed right after the launch that uses it.
+     * */
     yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, void **out);
     void (*scratch_free)(void *device, void *pointer, void *stream);
 } yoke_host;
@@ -161,9 +162,10 @@ typedef struct yoke_backend {
     uint64_t op_table_hash; /* YOKE_OP_TABLE_HASH of ops.inc: kernels are found by op number */
     const char *kind;       /* "cpu" */
 
-    /* Devices. device_count succeeds with 0 where there is none; why_unavailable then writes one sentence with its remedy,
-     * cut to `capacity` with its NUL. All of a kind are opened together: open and info are cheap, what a device costs falls due
-     * at its first other call. It may be opened again once closed, and outlives all made on it. synchronize: all streams. */
+    /* Devices. device_count succeeds with 0 where there is none; why_unavailable then writes one sentence with its
+     * remedy, cut to `capacity` with its NUL. All of a kind are opened together: open and info are cheap, what a device
+     * costs falls due at its first other call. It may be opened again once closed, and outlives all made on it.
+     * synchronize: all streams. */
     yoke_status (*device_count)(int32_t *count);
     void (*why_unavailable)(char *text, uint64_t capacity);
     yoke_status (*device_open)(int32_t index, void **device);

@@ -1,7 +1,7 @@
 // cgroup.h: the control groups of this process, of version 1 and 2, and what they grant.
 //
-// A group's limits hold for all below it, so the least on the way to the root counts. Inside a container the path that the
-// kernel names may not exist below the mount, whose root is then the container's own group.
+// A group's limits hold for all below it, so the least on the way to the root counts. Inside a container the path that
+// the kernel names may not exist below the mount, whose root is then the container's own group.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct Groups {
     // Processors that may be used, 0 if there is no limit.
     double processors() const;
 
-    // The group that leaves the least memory. `used` counts nothing that the kernel can take back, such as files it has read.
+    // The group that leaves the least memory. `used` counts nothing that the kernel can take back, such as files it has
+    // read.
     struct Memory {
         uint64_t limit = 0, used = 0;  // limit 0: there is none
         std::string file;              // in which the limit stands

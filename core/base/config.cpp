@@ -238,7 +238,8 @@ std::vector<ConfigProblem> config_problems()
     return problems;
 }
 
-// The setting that was probably meant: the nearest, else the longest of which the name is a longer form, LOG of LOG_LEVEL.
+// The setting that was probably meant: the nearest, else the longest of which the name is a longer form, LOG of
+// LOG_LEVEL.
 static const char *meant_by(std::string_view name, const std::vector<const char *> &settings)
 {
     if (const char *near = nearest_word(name, settings)) return near;

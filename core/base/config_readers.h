@@ -1,7 +1,7 @@
 // config_readers.h: for values of the configuration that only a floor above can read.
 //
-// That floor puts its reader here while the library is loaded, the same one that it uses itself. So check_config() finds
-// what would fail at first use, and in the same words.
+// That floor puts its reader here while the library is loaded, the same one that it uses itself. So check_config()
+// finds what would fail at first use, and in the same words.
 #pragma once
 
 #include <string_view>

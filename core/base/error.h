@@ -48,8 +48,8 @@ __attribute__((format(printf, 1, 2), cold)) std::string format(const char *forma
 // The name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
 const char *status_name(yoke_status status) noexcept;
 
-// The calling thread's last error. Storing never fails; long messages are cut. It allocates only where the thread has no
-// state yet; where there is no memory for one either, the last error is that.
+// The calling thread's last error. Storing never fails; long messages are cut. It allocates only where the thread has
+// no state yet; where there is no memory for one either, the last error is that.
 void store_last_error(yoke_status status, const char *call, const char *message,
                       int64_t native_code, const char *device = "") noexcept;
 const yoke_error *last_error() noexcept;

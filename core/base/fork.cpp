@@ -15,14 +15,15 @@ std::atomic<bool> forked_child{false};
 constexpr int kMaxHooks = 8;
 std::atomic<void (*)()> child_hooks[kMaxHooks];
 
-// ---- the loader ------------------------------------------------------------------------------------------------------
+// ---- the loader -----------------------------------------------------------------------------------------------------
 
 constinit std::mutex loader;  // held by who loads a library, and by a fork
 std::atomic<bool> loader_lost{false};
 constinit thread_local bool is_loading __attribute__((tls_model("initial-exec"))) = false;
 bool loader_held = false;  // by the fork that is under way, which holds MutexList's lock
 
-// Asks every millisecond: of a lock with a deadline of its own the thread sanitizer knows nothing, and reports its unlock.
+// Asks every millisecond: of a lock with a deadline of its own the thread sanitizer knows nothing, and reports its
+// unlock.
 bool try_loader()
 {
     for (int asked = 0; asked < kLoadingWait * 1000; ++asked) {

@@ -1,7 +1,7 @@
 // read_gate.h: something that any number of threads may read, until one lets go of it.
 //
-// Nobody waits: readers come in without a lock, letting go turns later readers away, and what was let go of is dropped by
-// whoever leaves last.
+// Nobody waits: readers come in without a lock, letting go turns later readers away, and what was let go of is dropped
+// by whoever leaves last.
 #pragma once
 
 #include <atomic>

@@ -67,7 +67,8 @@ inline void contiguous_strides(IntList shape, int64_t *strides)
 }
 bool is_contiguous(IntList shape, const int64_t *strides);
 
-// 0 ≤ result < ndim; raises YOKE_E_INDEX that names call, axis and ndim. `ndim` 0 admits -1 and 0, as NumPy's scalars do.
+// 0 ≤ result < ndim; raises YOKE_E_INDEX that names call, axis and ndim. `ndim` 0 admits -1 and 0, as NumPy's scalars
+// do.
 int normalize_axis(int64_t axis, int ndim, const char *call);
 
 // Sorted, unique, non-negative; an absent list means all axes. Raises on repetition.

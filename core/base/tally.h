@@ -8,7 +8,8 @@
 
 namespace yoke {
 
-// The sum is exact wherever no step is under way; a thread that adds meanwhile may not see the first thread's last step yet.
+// The sum is exact wherever no step is under way; a thread that adds meanwhile may not see the first thread's last step
+// yet.
 class Tally {
 public:
     // The sum after it.

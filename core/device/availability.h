@@ -26,8 +26,8 @@ public:
     // As far as it is known without opening anything.
     static Availability known(std::string_view kind);
 
-    // Raises unless every kind that YOKE_PLATFORMS names has devices: nothing else is used in its place. What the program
-    // itself has switched off need not.
+    // Raises unless every kind that YOKE_PLATFORMS names has devices: nothing else is used in its place. What the
+    // program itself has switched off need not.
     static void require_named();
 
     // The same for a choice among kinds, which begins with the first of them: that must serve this very process.

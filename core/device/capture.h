@@ -1,14 +1,14 @@
 // capture.h: waiting for a device while graphs of it are captured.
 //
 // CUDA refuses to wait for a device as a whole while any of its streams is being captured, whichever thread asks and in
-// whatever mode the capture is; and the capture is lost. So captures are counted for each device, over all threads, and who
-// waits for a device meanwhile waits for one lane of it after another:
+// whatever mode the capture is; and the capture is lost. So captures are counted for each device, over all threads, and
+// who waits for a device meanwhile waits for one lane of it after another:
 //   the default stream              by itself
 //   streams of ours                 each by itself, those that rest too
 //   streams that the host wrapped   by a fence behind their present work; of one that is gone, behind its last work
-// The stream that is captured is none of them: it has no lane, so that nobody gives it work, waits for it, or asks whether
-// it is idle. Not waited for, as it would be otherwise, is work on streams that Yoke does not know. A stream that the
-// host itself captures is beyond our sight: to wait for it is as wrong as it ever was.
+// The stream that is captured is none of them: it has no lane, so that nobody gives it work, waits for it, or asks
+// whether it is idle. Not waited for, as it would be otherwise, is work on streams that Yoke does not know. A stream
+// that the host itself captures is beyond our sight: to wait for it is as wrong as it ever was.
 #pragma once
 
 #include "core/device/device.h"

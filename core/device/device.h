@@ -58,7 +58,8 @@ void enable(std::string_view kind);
 // that every replay would need.
 void check_not_capturing(const char *call);
 
-// Waits for all work that was given to the device; lane by lane while a graph of it is captured (core/device/capture.h).
+// Waits for all work that was given to the device; lane by lane while a graph of it is captured
+// (core/device/capture.h).
 void synchronize(Device &device);
 
 // Every device that was opened so far, by ordinal.
@@ -73,8 +74,8 @@ namespace detail {
 [[noreturn]] void fail_no_kernel(const Device &device, const char *op_name);
 }  // namespace detail
 
-// Raises YOKE_E_FORKED if the device's driver was left behind by a fork, YOKE_E_UNAVAILABLE if its kind is switched off.
-// Whatever gives work to a device passes here first.
+// Raises YOKE_E_FORKED if the device's driver was left behind by a fork, YOKE_E_UNAVAILABLE if its kind is switched
+// off. Whatever gives work to a device passes here first.
 inline void check_usable(const Device &device)
 {
     if (device.host) return;

@@ -1,5 +1,5 @@
-// late.h: failures of a device's work that were found where nobody could be told, as in a wait before a free: kept until
-// the next call that waits for the device on behalf of its caller.
+// late.h: failures of a device's work that were found where nobody could be told, as in a wait before a free: kept
+// until the next call that waits for the device on behalf of its caller.
 #pragma once
 
 #include "core/device/device.h"

@@ -1,5 +1,5 @@
-// room.h: how much memory a device has for this process: of the host, the least of what the machine, the control groups and
-// the limits of the process leave.
+// room.h: how much memory a device has for this process: of the host, the least of what the machine, the control groups
+// and the limits of the process leave.
 #pragma once
 
 #include "core/base/cgroup.h"

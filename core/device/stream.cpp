@@ -35,8 +35,9 @@ bool is_idle_native(Device &device, void *native)
     return idle != 0;
 }
 
-// Of CUDA's handles two are no pointers: cudaStreamLegacy, the default stream by its other name, and cudaStreamPerThread. A
-// fence on that one would stand behind the work of the thread that waits, not of the one that gave it.
+// Of CUDA's handles two are no pointers: cudaStreamLegacy, the default stream by its other name, and
+// cudaStreamPerThread. A fence on that one would stand behind the work of the thread that waits, not of the one that
+// gave it.
 void *checked_native(const Device &device, void *native, const char *call)
 {
     constexpr uintptr_t kLegacy = 1, kPerThread = 2;

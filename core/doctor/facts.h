@@ -124,8 +124,8 @@ struct Facts {
     std::string variable(const std::string &name) const;
     bool is_set(const std::string &name) const { return variables.count(name) != 0; }
     bool in_container() const { return !machine.container.empty(); }
-    // The copy that counts: the first that is loaded, else the first that would be found. Of one major version where that
-    // is not 0: a process may hold several.
+    // The copy that counts: the first that is loaded, else the first that would be found. Of one major version where
+    // that is not 0: a process may hold several.
     const LibraryCopy *library(const std::string &name, int major = 0) const;
 };
 

@@ -110,7 +110,8 @@ void read_memory(Root &root, Facts &facts)
     facts.memory.available = bytes_of("MemAvailable");
 }
 
-// The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and folders.
+// The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and
+// folders.
 std::string mount_above(const std::string &line, const std::string &folder)
 {
     std::istringstream words(line);
@@ -183,8 +184,8 @@ void read_recorded(Root &root, Facts &facts)
 
 }  // namespace
 
-// In safe mode a device has no version (ENODATA); before it was read there is none yet (EAGAIN), which is no trouble. In a
-// recording the first is an empty file, and the second none.
+// In safe mode a device has no version (ENODATA); before it was read there is none yet (EAGAIN), which is no trouble.
+// In a recording the first is an empty file, and the second none.
 static bool is_safe_mode(Root &root, const std::string &path, const std::string &firmware)
 {
     const int error = root.problem();

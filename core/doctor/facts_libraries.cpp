@@ -1,4 +1,5 @@
-// What of CUDA's libraries is loaded or would be found, what the CUDA module was built for, and who installed the driver.
+// What of CUDA's libraries is loaded or would be found, what the CUDA module was built for, and who installed the
+// driver.
 #include "core/base/config.h"
 #include "core/base/library.h"
 #include "core/doctor/facts.h"
@@ -45,8 +46,9 @@ bool is_for_linking(const LibraryCopy &copy)
     return copy.version.empty();
 }
 
-// Of several names of one library in a folder, "libcublas.so.13" and "libcublas.so.13.0.0.19", the longest version tells
-// most; other major versions are other libraries. The driver's own has one major version and its release as another name.
+// Of several names of one library in a folder, "libcublas.so.13" and "libcublas.so.13.0.0.19", the longest version
+// tells most; other major versions are other libraries. The driver's own has one major version and its release as
+// another name.
 void add_copies(Root &root, const std::string &folder, Facts &facts)
 {
     std::map<std::pair<std::string, int>, LibraryCopy> best;

@@ -53,7 +53,8 @@ Finding check_link_width(const Facts &facts)
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         if (info.is_egpu == 1) continue;  // a cable has its own width: check 26
-        // The maker of a laptop decides how many lanes a chip is given, and Windows shows Linux within it a bus of its own.
+        // The maker of a laptop decides how many lanes a chip is given, and Windows shows Linux within it a bus of its
+        // own.
         const bool is_wired = facts.is_laptop || is_wsl(facts);
         const bool narrow =
             !is_wired && info.link_width > 0 && info.link_width < info.link_width_max;

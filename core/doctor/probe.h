@@ -1,7 +1,8 @@
-// probe.h: what must be tried to be known, copies and kernels, each in a process of its own that is ended at a deadline.
+// probe.h: what must be tried to be known, copies and kernels, each in a process of its own that is ended at a
+// deadline.
 //
-// The process is `yoke-probe`, installed beside the command `yoke`: a host program could not be run again as a probe. It is
-// looked for in YOKE_BIN, then beside this library. A probe that hangs or crashes takes nothing with it.
+// The process is `yoke-probe`, installed beside the command `yoke`: a host program could not be run again as a probe.
+// It is looked for in YOKE_BIN, then beside this library. A probe that hangs or crashes takes nothing with it.
 #pragma once
 
 #include "core/doctor/facts.h"

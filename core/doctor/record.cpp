@@ -104,8 +104,8 @@ Tree redacted(const Tree &tree, Redactor &redactor)
     return made;
 }
 
-// Where a path lies in a recording. LD_LIBRARY_PATH may name "../../lib": nothing may be written outside the recording, and
-// what is relative to some folder is no file of the recorded root. "" for such a path.
+// Where a path lies in a recording. LD_LIBRARY_PATH may name "../../lib": nothing may be written outside the recording,
+// and what is relative to some folder is no file of the recorded root. "" for such a path.
 std::string place_in(const fs::path &folder, const std::string &path)
 {
     const fs::path normal = fs::path(path).lexically_normal();

@@ -25,8 +25,8 @@ size_t hex_digits(std::string_view text)
     return count;
 }
 
-// The length of a UUID at the start, 0 if there is none: groups of 8, 4, 4, 4 and 12 digits. systemd joins those of a pod
-// by '_', since '-' stands for a folder there.
+// The length of a UUID at the start, 0 if there is none: groups of 8, 4, 4, 4 and 12 digits. systemd joins those of a
+// pod by '_', since '-' stands for a folder there.
 size_t uuid_length(std::string_view text)
 {
     size_t at = 0;

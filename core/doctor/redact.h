@@ -1,7 +1,7 @@
 // redact.h: a report that can be shown to strangers: names and numbers of one machine become placeholders.
 //
-// The same name is the same placeholder wherever it stands: GPU-0 is the card's UUID in the evidence, the recorded files
-// and the scenario, so that what is redacted can still be read, and replayed.
+// The same name is the same placeholder wherever it stands: GPU-0 is the card's UUID in the evidence, the recorded
+// files and the scenario, so that what is redacted can still be read, and replayed.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -19,8 +19,8 @@ public:
     Redactor(const Machine &machine, const std::string &host,
              const std::vector<std::string> &users = {});
 
-    // Every name that is known, and what looks like a UUID, a container's id or a home folder. Names of one or two letters
-    // only where nothing but a name can stand: prose is full of such words.
+    // Every name that is known, and what looks like a UUID, a container's id or a home folder. Names of one or two
+    // letters only where nothing but a name can stand: prose is full of such words.
     std::string operator()(const std::string &text);
     // A field that holds a name and nothing else, however short that is.
     std::string name(const std::string &text);

@@ -162,8 +162,8 @@ std::optional<std::string> Root::kernel_log()
     return texts_["/dev/kmsg"] = of_interest(all);
 }
 
-// Of another root a device file is a text, "0660 root:video", or "0600 root:root denied"; one that others may not read is
-// denied, too, since whoever looks at it is nobody there.
+// Of another root a device file is a text, "0660 root:video", or "0600 root:root denied"; one that others may not read
+// is denied, too, since whoever looks at it is nobody there.
 std::optional<Root::Node> Root::node(const std::string &path)
 {
     struct stat status {};

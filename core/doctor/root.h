@@ -30,8 +30,8 @@ public:
     bool exists(const std::string &path);
     // The last `limit` bytes of a file, "" when there are none. Not remembered.
     static std::string end_of(const std::string &path, size_t limit);
-    // The kernel's log since it started, newest last, of which lines about GPUs, their bus and suspend: /dev/kmsg, else the
-    // log files. nullopt: none may be read.
+    // The kernel's log since it started, newest last, of which lines about GPUs, their bus and suspend: /dev/kmsg, else
+    // the log files. nullopt: none may be read.
     std::optional<std::string> kernel_log();
     // How a device file may be used: nullopt when it is absent, or a folder.
     struct Node {

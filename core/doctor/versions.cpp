@@ -35,8 +35,8 @@ std::string newer_driver(const Facts &facts, const std::string &release)
            "\nsudo reboot";
 }
 
-// A GeForce or TITAN, which does not take a user-mode library that is newer than its kernel module; "": all take it, being
-// made for data centres.
+// A GeForce or TITAN, which does not take a user-mode library that is newer than its kernel module; "": all take it,
+// being made for data centres.
 std::string barred_from_newer(const Facts &facts)
 {
     for (const int i : gpus(facts)) {
@@ -47,7 +47,8 @@ std::string barred_from_newer(const Facts &facts)
     return "";
 }
 
-// The compatibility library in whose place the driver's own need not be new; nullptr if there is none, or it does not count.
+// The compatibility library in whose place the driver's own need not be new; nullptr if there is none, or it does not
+// count.
 const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
 {
     const LibraryCopy *cuda = facts.library("cuda");

@@ -1,7 +1,7 @@
 // build.h: which cards this build of Yoke serves, from the mark in its CUDA module, which is not loaded for that.
 //
-// A tensor can be made on a card if the module is there, the driver's CUDA library is there and new enough for it, and it
-// has code for the card's compute capability: what opening CUDA would find out is said here without opening it.
+// A tensor can be made on a card if the module is there, the driver's CUDA library is there and new enough for it, and
+// it has code for the card's compute capability: what opening CUDA would find out is said here without opening it.
 #pragma once
 
 #include "core/machine/files.h"
@@ -26,16 +26,17 @@ struct Build {
 inline constexpr const char *kBuildMark = "yoke-cuda-module: ";
 Build build_of_mark(const std::string &mark);
 
-// How a build serves a compute capability (80): with machine code, or with code that the driver compiles, if it is new enough.
+// How a build serves a compute capability (80): with machine code, or with code that the driver compiles, if it is new
+// enough.
 enum class Served { kNo, kBinary, kCompiled };
 Served served(const Build &build, int capability);
 
-// The same of a card. Machine code for a card that is plugged in does not run on a GPU within a processor: there it must be
-// that very GPU's, or code that the driver compiles.
+// The same of a card. Machine code for a card that is plugged in does not run on a GPU within a processor: there it
+// must be that very GPU's, or code that the driver compiles.
 Served served(const Build &build, const yoke_card_info &info);
 
-// The first release of the driver that serves a module built with a major version of CUDA, "" if it is not known. Kernels
-// here have longer arguments than CUDA 12.0 takes.
+// The first release of the driver that serves a module built with a major version of CUDA, "" if it is not known.
+// Kernels here have longer arguments than CUDA 12.0 takes.
 const char *first_driver_of(int cuda_major);
 inline constexpr const char *kOldestDriver = "530";  // below it no build serves
 
@@ -51,8 +52,8 @@ int compare_versions(const std::string &a, const std::string &b);
 // "13.0" -> 13000, 0 for what is no version.
 int cuda_version_of(const std::string &text);
 
-// Why this build cannot use cards of a machine, whatever the card; "" for nothing, or where it is not known: of a recorded
-// machine that does not tell its build.
+// Why this build cannot use cards of a machine, whatever the card; "" for nothing, or where it is not known: of a
+// recorded machine that does not tell its build.
 Rejection reject_driver(const Root &root, const Machine &machine);
 // The same of one card that the driver serves.
 bool serves(const Root &root, const yoke_card_info &info);

@@ -10,8 +10,8 @@ namespace yoke {
 
 std::span<const yoke_catalog_card> catalog();
 
-// The model that a driver's name and total memory belong to, as an index; -1: none. The name must end in the model's, so
-// that a "Ti" or "Laptop GPU" is not taken for the plain card; memory, where both know it, must be within 6 %.
+// The model that a driver's name and total memory belong to, as an index; -1: none. The name must end in the model's,
+// so that a "Ti" or "Laptop GPU" is not taken for the plain card; memory, where both know it, must be within 6 %.
 int find_model(std::string_view name, int64_t memory);
 
 }  // namespace yoke

@@ -163,8 +163,8 @@ void mark_mps(const Root &root, Machine &machine)
         if (is_held_by_nvidia(card.info)) card.info.mps = 1;
 }
 
-// In a container the bus shows all cards of the host. Those of the container are the ones that NVML tells of; where it is
-// silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
+// In a container the bus shows all cards of the host. Those of the container are the ones that NVML tells of; where it
+// is silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
 void mark_granted(const Root &root, Machine &machine)
 {
     if (machine.container.empty()) return;

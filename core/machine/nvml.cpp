@@ -283,7 +283,8 @@ const NvmlFailure *watch(Session &session, double limit)
     return nullptr;
 }
 
-// A card of the driver's of which it has said nothing yet: whoever hangs at the start tells of none, and CUDA starts as NVML does.
+// A card of the driver's of which it has said nothing yet: whoever hangs at the start tells of none, and CUDA starts as
+// NVML does.
 bool is_unanswered(const Card &card)
 {
     const yoke_card_info &info = card.info;

@@ -1,7 +1,7 @@
 // nvml_abi.h: the part of NVML's binary interface that is used, in our own words.
 //
-// The library is only ever looked up at run time, so no header of it is needed to build. Layouts are held to the sizes of
-// the published interface (version 13) by static_assert; numbers carry NVML's values.
+// The library is only ever looked up at run time, so no header of it is needed to build. Layouts are held to the sizes
+// of the published interface (version 13) by static_assert; numbers carry NVML's values.
 #pragma once
 
 #include <cstddef>

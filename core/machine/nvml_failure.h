@@ -36,12 +36,13 @@ struct NvmlFailure {
     explicit operator bool() const noexcept { return kind != Kind::kNone; }
 };
 
-// One sentence with its remedy; "" for no failure. Of a start that failed over versions it names both: the kernel module's
-// and the library's, "" for one that is not known.
+// One sentence with its remedy; "" for no failure. Of a start that failed over versions it names both: the kernel
+// module's and the library's, "" for one that is not known.
 std::string text_of(const NvmlFailure &failure, const std::string &module,
                     const std::string &library);
 
-// What it says against the cards: CUDA starts as NVML does, and hangs as it does. kNone where CUDA may work all the same.
+// What it says against the cards: CUDA starts as NVML does, and hangs as it does. kNone where CUDA may work all the
+// same.
 Reason reason_of(const NvmlFailure &failure) noexcept;
 
 }  // namespace yoke

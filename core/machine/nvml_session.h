@@ -1,4 +1,5 @@
-// nvml_session.h: the library's table of functions, and how one is called under watch. For the files that fill a snapshot.
+// nvml_session.h: the library's table of functions, and how one is called under watch. For the files that fill a
+// snapshot.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -39,8 +40,8 @@ struct Known {
 // Thrown through the worker, once nobody waits for it any more.
 struct Abandoned {};
 
-// What a snapshot's worker writes and its watcher reads. The worker holds `mutex` except within a call of the library, so
-// the watcher can take over what was known when a call does not return.
+// What a snapshot's worker writes and its watcher reads. The worker holds `mutex` except within a call of the library,
+// so the watcher can take over what was known when a call does not return.
 struct Session {
     using Clock = std::chrono::steady_clock;
 

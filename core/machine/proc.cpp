@@ -95,9 +95,9 @@ struct Place {
     bool own_namespace;  // of process numbers
 };
 
-// A process's name by its command line, argv[0], and the short name that the kernel keeps. A program that writes a title
-// has one text with blanks in place of arguments, of which some may be secret: "job --key=...". Then only what the kernel
-// knows the program by counts.
+// A process's name by its command line, argv[0], and the short name that the kernel keeps. A program that writes a
+// title has one text with blanks in place of arguments, of which some may be secret: "job --key=...". Then only what
+// the kernel knows the program by counts.
 std::string name_of_process(const std::string &program, const std::string &known)
 {
     constexpr const char *kBlanks = " \t\r\n";

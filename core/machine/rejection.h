@@ -1,4 +1,5 @@
-// rejection.h: why a card cannot be used. The reason decides, and the doctor's check follows from it; the text is for people.
+// rejection.h: why a card cannot be used. The reason decides, and the doctor's check follows from it; the text is for
+// people.
 #pragma once
 
 #include <cstdint>

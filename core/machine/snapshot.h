@@ -2,8 +2,9 @@
 //
 // A snapshot is put together from four sources, each a file of its own, in this order: the PCI bus (sysfs.h), what each
 // vendor's driver tells (vendor.h; NVIDIA's management library answers within a deadline or is left behind), /proc and
-// cgroups, and the variables of the environment (visibility.h). CUDA is not touched. YOKE_SYSROOT puts another root before
-// /sys, /proc and /dev; YOKE_NVML_PATH names another management library: tests and recorded machines come in through these.
+// cgroups, and the variables of the environment (visibility.h). CUDA is not touched. YOKE_SYSROOT puts another root
+// before /sys, /proc and /dev; YOKE_NVML_PATH names another management library: tests and recorded machines come in
+// through these.
 #pragma once
 
 #include "core/base/refcount.h"

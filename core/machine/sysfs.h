@@ -17,7 +17,8 @@ std::vector<Card> read_pci_cards(const Root &root, const std::string &only = "")
 // The bridges above a device, from its own port up to the root port, by the target of its link in /sys/bus/pci/devices.
 std::vector<std::string> bridges_of(const std::string &link, const std::string &address);
 
-// "0000:65:00.0", from any way in which an address is written (NVML gives eight digits for the domain); "" for no address.
+// "0000:65:00.0", from any way in which an address is written (NVML gives eight digits for the domain); "" for no
+// address.
 std::string pci_address(std::string_view text);
 
 // Docks that the system has not let in.

@@ -1,6 +1,7 @@
 // vendor.h: a maker of cards: what its driver and its files tell beyond the PCI bus, in one file for each.
 //
-// A snapshot asks every vendor in the order in which the functions stand here. What a vendor does not tell stays unknown.
+// A snapshot asks every vendor in the order in which the functions stand here. What a vendor does not tell stays
+// unknown.
 #pragma once
 
 #include "core/machine/files.h"

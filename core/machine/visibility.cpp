@@ -29,8 +29,8 @@ bool is_counted(const Machine &machine, const Card &card)
     return !machine.nvml.answered() || info.asleep == 1;
 }
 
-// CUDA does not say what its FASTEST_FIRST goes by; compute capability, then multiprocessors times clock, gives its order for
-// the cards that we know of. Equal cards stay in the order of their addresses.
+// CUDA does not say what its FASTEST_FIRST goes by; compute capability, then multiprocessors times clock, gives its
+// order for the cards that we know of. Equal cards stay in the order of their addresses.
 double speed_of(const yoke_card_info &info)
 {
     const double clock = std::isnan(info.sm_clock_max) ? 1 : info.sm_clock_max;
@@ -163,8 +163,8 @@ public:
 
     const std::string &problem() const { return problem_; }
 
-    // Each entry that can be understood by itself, once, as far as one list can name them; in UUIDs where kinds were mixed.
-    // CUDA takes no list with an instance and something beside it: of such a mixture the whole cards stay.
+    // Each entry that can be understood by itself, once, as far as one list can name them; in UUIDs where kinds were
+    // mixed. CUDA takes no list with an instance and something beside it: of such a mixture the whole cards stay.
     std::string corrected() const
     {
         std::vector<int> cards;
@@ -208,8 +208,8 @@ private:
         return info.kind == YOKE_CARD_MIG || info.mig == 1;
     }
 
-    // The same where an entry may be of any kind. In a container a number beyond the last may be the host's, by which the
-    // card's device file is called.
+    // The same where an entry may be of any kind. In a container a number beyond the last may be the host's, by which
+    // the card's device file is called.
     int find_meant(const std::string &entry, std::string &why) const
     {
         const int card = find(entry, false, why);

@@ -1,8 +1,9 @@
 // visibility.h: which cards CUDA would show a process, and in which order, by the variables of the environment alone.
 //
 // CUDA_VISIBLE_DEVICES is read as the CUDA runtime reads it (torch's rules where CUDA's are not written down): numbers
-// as strtoul takes them, unique prefixes of UUIDs, MIG-<uuid>, MIG-GPU-<uuid>/<GI>/<CI>; kinds do not mix; the first invalid entry ends the list; a
-// duplicate empties it; "" hides all, an unset variable nothing. CUDA_DEVICE_ORDER says what the numbers count.
+// as strtoul takes them, unique prefixes of UUIDs, MIG-<uuid>, MIG-GPU-<uuid>/<GI>/<CI>; kinds do not mix; the first
+// invalid entry ends the list; a duplicate empties it; "" hides all, an unset variable nothing. CUDA_DEVICE_ORDER says
+// what the numbers count.
 #pragma once
 
 #include "core/machine/inventory.h"

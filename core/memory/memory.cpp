@@ -87,8 +87,8 @@ std::string human(int64_t bytes)
         0, device.name);
 }
 
-// Of the host's memory the kernel gives more than there is, and ends the process that goes beyond its control group's limit
-// by touching it. So what the group has no room for is refused before: of blocks that are worth a look at files.
+// Of the host's memory the kernel gives more than there is, and ends the process that goes beyond its control group's
+// limit by touching it. So what the group has no room for is refused before: of blocks that are worth a look at files.
 yoke_status ask_group(const DeviceMemory &memory, uint64_t size)
 {
     constexpr uint64_t kWorthALook = uint64_t{16} << 20;

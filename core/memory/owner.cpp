@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint64_t kMark = uint64_t{1} << 63;
 
-// Which owner a marked block belongs to. Each entry holds a reference: an owner outlives its blocks. Never freed, see raw.cpp.
+// Which owner a marked block belongs to. Each entry holds a reference: an owner outlives its blocks. Never freed, see
+// raw.cpp.
 struct Owners {
     Mutex mutex{LockRank::kOther};
     std::unordered_map<void *, BlockOwner *> of_block;

@@ -1,9 +1,10 @@
-// owner.h: blocks that belong to a graph, whose launches name them by address: they stay where they are for as long as the
-// graph can be replayed.
+// owner.h: blocks that belong to a graph, whose launches name them by address: they stay where they are for as long as
+// the graph can be replayed.
 //
-// While a graph is captured, its thread's requests for the graph's device are served from here: first from what the capture
-// itself has freed again (its launches run in one order, so that is safe), then from the allocator. After the capture
-// a freed block waits unused; when the graph is gone it goes back to the allocator, at once or when its last tensor does.
+// While a graph is captured, its thread's requests for the graph's device are served from here: first from what the
+// capture itself has freed again (its launches run in one order, so that is safe), then from the allocator. After the
+// capture a freed block waits unused; when the graph is gone it goes back to the allocator, at once or when its last
+// tensor does.
 #pragma once
 
 #include "core/base/refcount.h"

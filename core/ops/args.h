@@ -1,4 +1,5 @@
-// args.h: typed reading and writing of an op's argument list. The accessor structs of ops.h, one an op, derive from Args.
+// args.h: typed reading and writing of an op's argument list. The accessor structs of ops.h, one an op, derive from
+// Args.
 //
 // The list is borrowed. Tensors in it are borrowed too, and set_* keeps no copy: what a shape rule writes must live as
 // long as the call (Plan::keep).

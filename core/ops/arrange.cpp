@@ -1,5 +1,5 @@
-// arrange.cpp: tensors joined, repeated, mirrored and padded: shape rules and vjps. What is made of views and one copy has no
-// kernel, and its gradient is theirs.
+// arrange.cpp: tensors joined, repeated, mirrored and padded: shape rules and vjps. What is made of views and one copy
+// has no kernel, and its gradient is theirs.
 #include "core/ops/arrange.h"
 
 #include "core/ops/scalar.h"

@@ -1,7 +1,7 @@
 // attention.cpp: scaled_dot_product_attention: its checks, shape rules and vjps.
 //
-// Axes before the last two are heads. They broadcast as views, without copies; where several heads of the query share one
-// of key and value, the axis of heads is split in two, (key heads, queries' heads for each).
+// Axes before the last two are heads. They broadcast as views, without copies; where several heads of the query share
+// one of key and value, the axis of heads is split in two, (key heads, queries' heads for each).
 #include "core/base/random.h"
 #include "core/ops/family.h"
 

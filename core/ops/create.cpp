@@ -35,8 +35,8 @@ yoke_dtype dtype_of_scalar(const yoke_arg &value)
                                          : YOKE_I64;
 }
 
-// Whether steps from start come to stop, or there is nothing between them. Integers are compared as such: beyond 2^53 two of
-// them may be one double.
+// Whether steps from start come to stop, or there is nothing between them. Integers are compared as such: beyond 2^53
+// two of them may be one double.
 bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
 {
     const double from = scalar_f64(start), to = scalar_f64(stop), pace = scalar_f64(step);

@@ -1,4 +1,5 @@
-// equation.h: an equation of einsum, read and held against its tensors: which axis has which label, and how long each is.
+// equation.h: an equation of einsum, read and held against its tensors: which axis has which label, and how long each
+// is.
 //
 // Whatever is wrong is YOKE_E_VALUE that names the equation, the letter or operand, and the sizes.
 #pragma once

@@ -96,8 +96,8 @@ Graph::~Graph()
     forget();
 }
 
-// Lets go of all that was taken down: the graph is empty. That is said last: who gives a capture up has no turn, and from
-// then on another thread may begin one.
+// Lets go of all that was taken down: the graph is empty. That is said last: who gives a capture up has no turn, and
+// from then on another thread may begin one.
 void Graph::forget() noexcept
 {
     launches_.clear();

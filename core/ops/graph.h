@@ -1,11 +1,11 @@
 // graph.h: a whole step, captured once and replayed: a CUDA graph, or on other backends the launches themselves.
 //
-// While a graph is captured nothing runs: launches of the thread on the graph's device are taken down, with the memory they
-// name. What they name is held until the graph is gone. What would wait for the device, or work elsewhere, is refused by
-// name: it would happen once, at the capture, and never again.
+// While a graph is captured nothing runs: launches of the thread on the graph's device are taken down, with the memory
+// they name. What they name is held until the graph is gone. What would wait for the device, or work elsewhere, is
+// refused by name: it would happen once, at the capture, and never again.
 //
-// A replay draws new random numbers: each captured op has its place behind a base that lies on the device and moves on with
-// every replay. Numbers that the host computes (a learning rate) are fixed at the capture.
+// A replay draws new random numbers: each captured op has its place behind a base that lies on the device and moves on
+// with every replay. Numbers that the host computes (a learning rate) are fixed at the capture.
 #pragma once
 
 #include "core/base/random.h"
@@ -37,7 +37,8 @@ public:
     void release_handle() noexcept;
     void replay();
 
-    // Called for each launch of the capturing thread, with every tensor it names. True: it is taken down and shall not run.
+    // Called for each launch of the capturing thread, with every tensor it names. True: it is taken down and shall not
+    // run.
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
               std::span<yoke_tensor *const> tensors, std::span<const Tensor> results);
 

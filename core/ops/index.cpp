@@ -1,7 +1,8 @@
 // index.cpp: ops that go by index or mask: shape rules and vjps.
 //
 // gather, scatter_add and index_select take indices from 0 on, as in PyTorch; _index and _index_put, on which x[…] is
-// built, take negative ones too, as in NumPy. Indices themselves are checked by the kernels, before anything is written.
+// built, take negative ones too, as in NumPy. Indices themselves are checked by the kernels, before anything is
+// written.
 #include "core/ops/family.h"
 #include "core/ops/scalar.h"
 

@@ -29,7 +29,8 @@ Tensor transposed(const yoke_tensor &x)
     return ops::transpose(x, -2, -1);
 }
 
-// The three ops that linear becomes take x, weight and bias as their first arguments, and speak of themselves as linear.
+// The three ops that linear becomes take x, weight and bias as their first arguments, and speak of themselves as
+// linear.
 enum : int { kX, kWeight, kBias };
 constexpr const char *kLinear = "linear";
 

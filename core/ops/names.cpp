@@ -21,7 +21,8 @@ void raise_kernel_error(const OpDef &op, yoke_status status, const Device &devic
     try {
         rethrow_backend_error(status, op.name, device.name.c_str());
     } catch (const Error &error) {
-        // Kernels of internal ops mostly know what they are part of: "binary_cross_entropy: …", behind our "_pair_loss: ".
+        // Kernels of internal ops mostly know what they are part of: "binary_cross_entropy: …", behind our "_pair_loss:
+        // ".
         std::string text = error.what();
         const size_t length = strlen(op.name);
         if (text.compare(0, length, op.name) == 0 && text.compare(length, 2, ": ") == 0)

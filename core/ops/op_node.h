@@ -1,8 +1,8 @@
 // op_node.h: the tape node of an op call, and what a vjp sees of it.
 //
-// A node keeps the call's arguments. Of each tensor it keeps shape, strides and dtype; the memory too only where the op's
-// line in ops.def says that the vjp reads it. At backward time the tensors are made anew from that; reading the data of
-// one that was not kept is a defect which the op tests find.
+// A node keeps the call's arguments. Of each tensor it keeps shape, strides and dtype; the memory too only where the
+// op's line in ops.def says that the vjp reads it. At backward time the tensors are made anew from that; reading the
+// data of one that was not kept is a defect which the op tests find.
 #pragma once
 
 #include "core/autograd/node.h"
@@ -27,8 +27,8 @@ struct Remembered {
 
 class OpNode final : public Node {
 public:
-    // Records a call. `tensors` are the call's tensors in launch order, lists laid out in place, absent ones null; `needs`
-    // has a bit for each argument that wants a gradient.
+    // Records a call. `tensors` are the call's tensors in launch order, lists laid out in place, absent ones null;
+    // `needs` has a bit for each argument that wants a gradient.
     static Ref<OpNode> make(const OpDef &op, const yoke_arg *args, TensorList tensors,
                             std::span<const Tensor> results, uint32_t needs);
 

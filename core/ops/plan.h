@@ -1,8 +1,8 @@
 // plan.h: what a shape rule (infer_<op>) says about a call: its results, and which arguments are cast first.
 //
 // A shape rule checks the arguments, settles them in place (axes become non-negative, absent values are filled in) and
-// states each result once, in order. It launches nothing itself; where it needs the value of another op first (a cast, a
-// transfer, one_hot's largest index), it calls that op.
+// states each result once, in order. It launches nothing itself; where it needs the value of another op first (a cast,
+// a transfer, one_hot's largest index), it calls that op.
 #pragma once
 
 #include "core/ops/args.h"

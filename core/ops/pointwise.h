@@ -8,8 +8,8 @@ namespace yoke {
 // The promoted dtype of two operands, scalars being weak; one of them has to be a tensor.
 yoke_dtype operand_dtype(const yoke_arg &x, const yoke_arg &y, const char *call);
 
-// Arguments `first` and the one behind it are broadcast to one result and cast to `dtype`; the result has that dtype, or
-// `result`. A number that does not fit into `dtype` is refused.
+// Arguments `first` and the one behind it are broadcast to one result and cast to `dtype`; the result has that dtype,
+// or `result`. A number that does not fit into `dtype` is refused.
 void infer_binary(const Args &a, Plan &plan, yoke_dtype dtype, yoke_dtype result = YOKE_NONE);
 
 // One floating result like x; integers and bool are cast to f32.

@@ -1,7 +1,8 @@
-// run.h: the one path that every op call takes, whoever makes it: C, a script through yoke_op_invoke, or the core itself.
+// run.h: the one path that every op call takes, whoever makes it: C, a script through yoke_op_invoke, or the core
+// itself.
 //
-// In order: cast under autocast, check arguments and devices, infer the results' shapes (with the casts of promotion), allocate them, launch
-// the backend's kernel, record on the tape. No op does any of these for itself.
+// In order: cast under autocast, check arguments and devices, infer the results' shapes (with the casts of promotion),
+// allocate them, launch the backend's kernel, record on the tape. No op does any of these for itself.
 #pragma once
 
 #include "core/ops/args.h"
@@ -11,8 +12,8 @@
 
 namespace yoke {
 
-// Runs an op. `args` has the op's arg_count entries, absent defaults filled in; shape rules overwrite entries. Writes the
-// op's returned_count results, each an owned reference, to `results`.
+// Runs an op. `args` has the op's arg_count entries, absent defaults filled in; shape rules overwrite entries. Writes
+// the op's returned_count results, each an owned reference, to `results`.
 void run(int32_t op, yoke_arg *args, Tensor *results);
 
 // The same for the callers in ops.h: the first result.
@@ -42,8 +43,8 @@ std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 int64_t count_list(int32_t op, yoke_arg *args);
 constexpr int64_t kMaxListed = int64_t{1} << 24;
 
-// Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an INT
-// for a float). For yoke_op_invoke.
+// Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an
+// INT for a float). For yoke_op_invoke.
 void check_arg(const OpDef &op, int arg, yoke_arg &value);
 
 }  // namespace yoke

@@ -13,8 +13,8 @@ namespace yoke {
 
 namespace {
 
-// float32 on the way to a half: cut off, with an odd last bit where something was lost, so that the second rounding sees
-// on which side of the middle the value lies.
+// float32 on the way to a half: cut off, with an odd last bit where something was lost, so that the second rounding
+// sees on which side of the middle the value lies.
 uint32_t float_bits_to_odd(double value)
 {
     const auto single = static_cast<float>(value);
@@ -104,7 +104,8 @@ Bounds bounds_of(yoke_dtype dtype)
     }
 }
 
-// The smallest magnitude that rounds to infinity, or to NaN where there is none: half a unit above the largest finite value.
+// The smallest magnitude that rounds to infinity, or to NaN where there is none: half a unit above the largest finite
+// value.
 double overflow_of(yoke_dtype dtype)
 {
     switch (dtype) {

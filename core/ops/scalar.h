@@ -7,15 +7,15 @@
 
 namespace yoke {
 
-// The bits of a script scalar in `dtype`, in the low bytes; floating dtypes are rounded once, to nearest and even, on the
-// host. Promotion sees to it that a float meets a floating dtype or bool.
+// The bits of a script scalar in `dtype`, in the low bytes; floating dtypes are rounded once, to nearest and even, on
+// the host. Promotion sees to it that a float meets a floating dtype or bool.
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);
 
 // A script scalar with as many digits as tell it from every other number.
 std::string text_of(const yoke_arg &value);
 
-// Whether `dtype` has a value for the scalar: an integer dtype for what lies within its bounds, cut to a whole number; a
-// floating one for infinities, NaN and what does not round to infinity; bool for everything.
+// Whether `dtype` has a value for the scalar: an integer dtype for what lies within its bounds, cut to a whole number;
+// a floating one for infinities, NaN and what does not round to infinity; bool for everything.
 bool scalar_fits(const yoke_arg &value, yoke_dtype dtype);
 
 // Raises YOKE_E_VALUE that names call, argument, value and bounds for an integer dtype that the scalar does not fit:

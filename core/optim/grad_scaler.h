@@ -1,10 +1,10 @@
 // grad_scaler.h: loss scaling for f16, by the rules of PyTorch's GradScaler.
 //
-// A loss multiplied by a large scale keeps small gradients from vanishing. Before a step they are divided by it again; if
-// one is not finite the step is skipped and the scale shrinks; after growth_interval good iterations it grows.
+// A loss multiplied by a large scale keeps small gradients from vanishing. Before a step they are divided by it again;
+// if one is not finite the step is skipped and the scale shrinks; after growth_interval good iterations it grows.
 //
-// Scale and growth tracker are scalars on the device, made at the first scale(). unscale, step and update launch work and
-// never wait for a value; state() does. For each optimizer an iteration goes
+// Scale and growth tracker are scalars on the device, made at the first scale(). unscale, step and update launch work
+// and never wait for a value; state() does. For each optimizer an iteration goes
 // ready -> unscaled -> stepped, and update() begins the next; calls out of that order raise YOKE_E_STATE.
 //
 // A disabled scaler lets all pass: scale returns its argument, step steps, the rest does nothing.

@@ -1,8 +1,8 @@
 // optimizer.h: what every optimizer shares: groups of parameters, each with options, and state for each parameter.
 //
-// A step reads the gradients that the leaves hold, changes the parameters in place outside the tape, and is one launch a
-// group. Parameters without a gradient stay as they are. Nothing of a step depends on a value that the host would have to
-// wait for: whether it is skipped, and the number of steps so far, are scalars on the device.
+// A step reads the gradients that the leaves hold, changes the parameters in place outside the tape, and is one launch
+// a group. Parameters without a gradient stay as they are. Nothing of a step depends on a value that the host would
+// have to wait for: whether it is skipped, and the number of steps so far, are scalars on the device.
 //
 // With master weights, a parameter of a half dtype has a copy in float32 that the steps change; the parameter is that
 // copy rounded, written in the same pass. Its state is float32 then, else of the parameter's dtype.

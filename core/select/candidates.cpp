@@ -28,8 +28,9 @@ bool is_card_of(const Card &card, const Device &device)
            normal_pci(device.info.pci) == normal_pci(info.pci);
 }
 
-// Whether a card's rejection is refuted by its having been opened, which makes no context: one that the bus alone gave for
-// want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang stands.
+// Whether a card's rejection is refuted by its having been opened, which makes no context: one that the bus alone gave
+// for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang
+// stands.
 bool is_refuted(const Card &card, const Device &device)
 {
     const yoke_card_info &info = card.info;
@@ -55,8 +56,9 @@ void complete(Card &card, Device &device)
     if (is_refuted(card, device)) reject(card, {});
 }
 
-// How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if its
-// answer is needed or it is in use anyway. What the backend says in place of an answer is a reason to reject the card.
+// How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if
+// its answer is needed or it is in use anyway. What the backend says in place of an answer is a reason to reject the
+// card.
 void ask_free_memory(Card &card, CardState &state, Device &device, bool needed)
 {
     yoke_card_info &info = card.info;
@@ -135,8 +137,9 @@ bool is_to_choose(const Spec &spec, bool open)
                         [](const Device *device) { return *traits_of(device->kind()).vendor; });
 }
 
-// Beside an instance CUDA shows a process nothing, so that without the variable most cards of such a machine have no number.
-// Who only looks may have each of them: as the first device of a process that is started with the variable that names it.
+// Beside an instance CUDA shows a process nothing, so that without the variable most cards of such a machine have no
+// number. Who only looks may have each of them: as the first device of a process that is started with the variable that
+// names it.
 void offer_beside_instances(Candidates &all, bool several)
 {
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {

@@ -1,7 +1,8 @@
 // candidates.h: the devices that could serve, put together from the inventory, the leases and what the backends opened.
 //
 // CUDA's devices and the inventory's cards are joined by UUID, else by PCI address, never by number. A device that no
-// inventory knows (in a virtual machine, on a board without a management library) becomes a card from what its backend tells.
+// inventory knows (in a virtual machine, on a board without a management library) becomes a card from what its backend
+// tells.
 #pragma once
 
 #include "core/device/device.h"
@@ -26,8 +27,8 @@ Candidates find_candidates(const Spec &spec, bool open);
 std::string lease_key(const yoke_card_info &info);
 std::string lease_key(const Device &device);
 
-// The same for a name that a user gives: a UUID or its beginning, a PCI address, "cuda:0". Raises YOKE_E_VALUE for what names
-// no card, or several.
+// The same for a name that a user gives: a UUID or its beginning, a PCI address, "cuda:0". Raises YOKE_E_VALUE for what
+// names no card, or several.
 std::string lease_key_of(std::string_view name);
 
 // The doctor's check that looks into why no NVIDIA GPU can be used, "driver-bound"; "" where the machine shows none.

@@ -1,8 +1,8 @@
 // choice.h: which devices serve a spec best, decided from what is known of them.
 //
-// Nothing is read and nothing is opened here: a snapshot of the machine and a spec go in, a verdict for every device comes
-// out. Equal input gives equal output. Sets of at most kExactCards fitting devices are searched in full; of more, a set is
-// grown from each device in turn, each time by the one that fits best.
+// Nothing is read and nothing is opened here: a snapshot of the machine and a spec go in, a verdict for every device
+// comes out. Equal input gives equal output. Sets of at most kExactCards fitting devices are searched in full; of more,
+// a set is grown from each device in turn, each time by the one that fits best.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -47,8 +47,8 @@ struct Choice {
     bool may_change = false;   // enough may fit later: memory, load, leases, who has it alone
 };
 
-// The best `count` devices. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for more
-// than one device where the spec names one.
+// The best `count` devices. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for
+// more than one device where the spec names one.
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count);
 
 // "cuda", or "" for a card that no backend serves.

@@ -91,8 +91,8 @@ std::string path_in(const std::string &folder, std::string_view card)
     return folder + "/" + detail::lease_name(card) + ".lease";
 }
 
-// Opened without O_CREAT first: in a sticky folder the kernel may refuse that flag for a file of somebody else, even one
-// that all may write (fs.protected_regular).
+// Opened without O_CREAT first: in a sticky folder the kernel may refuse that flag for a file of somebody else, even
+// one that all may write (fs.protected_regular).
 int open_lease(const std::string &path)
 {
     constexpr int kFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
@@ -125,8 +125,8 @@ void check_file(const std::string &path, int file)
         path.c_str(), strerror(number), path.c_str());
 }
 
-// Whether the file was removed since it was opened, by who clears up old files: the next one that is made at its place is
-// another, of which the lock would say nothing.
+// Whether the file was removed since it was opened, by who clears up old files: the next one that is made at its place
+// is another, of which the lock would say nothing.
 bool is_removed(int file)
 {
     struct stat found {};
@@ -162,8 +162,8 @@ int32_t pid_in_file(int file)
     return lives ? static_cast<int32_t>(pid) : -1;
 }
 
-// Who has the lock of an open lease file that is locked. The kernel's list is right where it tells anything: it is silent
-// on processes of other PID namespaces, and then the text in the file means one of theirs too.
+// Who has the lock of an open lease file that is locked. The kernel's list is right where it tells anything: it is
+// silent on processes of other PID namespaces, and then the text in the file means one of theirs too.
 int32_t holder_of(int file)
 {
     struct stat found {};

@@ -1,8 +1,9 @@
 // lease.h: a card held for one process, against all others that ask before they take one.
 //
-// A lease is an exclusive flock() on a file of the lease folder, one file for each card, named after its UUID. The lock is
-// the lease: the kernel ends it with the process, however that ends, and the file stays behind meaning nothing. Files are
-// never removed, since a process might hold the lock of one that was. The pid written into a file serves messages alone.
+// A lease is an exclusive flock() on a file of the lease folder, one file for each card, named after its UUID. The lock
+// is the lease: the kernel ends it with the process, however that ends, and the file stays behind meaning nothing.
+// Files are never removed, since a process might hold the lock of one that was. The pid written into a file serves
+// messages alone.
 //
 // A lock of this kind belongs to the open file, which fork() shares and exec() would: so the files close on exec, and a
 // forked child closes its copies before it does anything else. The lease stays the parent's.

@@ -19,8 +19,8 @@ namespace detail {
 // /tmp/yoke-leases. Makes nothing. `root` stands before both.
 std::string usual_lease_folder(const std::string &root = "");
 
-// Whether the mount on which a folder lies is of this container alone, by the text of /proc/self/mountinfo: its root, or
-// memory that was mounted for it.
+// Whether the mount on which a folder lies is of this container alone, by the text of /proc/self/mountinfo: its root,
+// or memory that was mounted for it.
 bool is_private_mount(const std::string &mountinfo, const std::string &folder);
 
 // What another user makes is closed to us for the instant until its mode is set, which gives back what the umask took.

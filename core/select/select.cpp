@@ -134,8 +134,8 @@ public:
     {
         for (const std::string &key : taken_) return_lease(key);
     }
-    // In one order everywhere, so that of two that want the same cards one gets them all. Gives the one that another has;
-    // "" for none.
+    // In one order everywhere, so that of two that want the same cards one gets them all. Gives the one that another
+    // has; "" for none.
     std::string take(std::vector<std::string> keys)
     {
         std::sort(keys.begin(), keys.end());

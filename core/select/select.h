@@ -1,5 +1,5 @@
-// select.h: from a spec to devices, and which device a thread uses: its own choice (set_device), else the process default,
-// which is resolved once from the configuration (YOKE_DEVICE, by default "auto").
+// select.h: from a spec to devices, and which device a thread uses: its own choice (set_device), else the process
+// default, which is resolved once from the configuration (YOKE_DEVICE, by default "auto").
 #pragma once
 
 #include "core/device/device.h"

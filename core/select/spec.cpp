@@ -37,7 +37,8 @@ struct Item {
     fail(YOKE_E_VALUE, "device spec '%s' %s", spec.text.c_str(), why.c_str());
 }
 
-// What users of other programs call a kind: by its letters "gpu" is next to "cpu", which is the one thing that it is not.
+// What users of other programs call a kind: by its letters "gpu" is next to "cpu", which is the one thing that it is
+// not.
 const char *meant_kind(const std::string &word, const std::vector<const char *> &words)
 {
     if (const char *kind = kind_called(lower(word)))
@@ -73,7 +74,8 @@ size_t word_of(const Item &item, const std::string &word, const std::vector<cons
     refuse_word(item, word, words);
 }
 
-// A number and what stands behind it; false if the value does not begin with one, or it is below 0 or beyond all reason.
+// A number and what stands behind it; false if the value does not begin with one, or it is below 0 or beyond all
+// reason.
 bool read_number(const std::string &value, double *number, std::string *rest)
 {
     const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), *number,

@@ -1,7 +1,7 @@
 // spec.h: the one line of text by which a device is asked for: "cuda:1", "auto:min_free=8GiB,exclude=egpu+display".
 //
-// The language stands in yoke/select.h. This is its only parser: C, Python, Lua, the command line and YOKE_DEVICE all come
-// here. What is wrong with a spec is told by key, value, what is allowed and the nearest match.
+// The language stands in yoke/select.h. This is its only parser: C, Python, Lua, the command line and YOKE_DEVICE all
+// come here. What is wrong with a spec is told by key, value, what is allowed and the nearest match.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@ namespace yoke {
 
 namespace {
 
-// A set of addresses in one table without links: a tensor comes and goes with every op, and a node of its own for each would
-// cost an allocation. Empty places are null; a removal moves what follows back.
+// A set of addresses in one table without links: a tensor comes and goes with every op, and a node of its own for each
+// would cost an allocation. Empty places are null; a removal moves what follows back.
 class AddressSet {
 public:
     void insert(const yoke_tensor *tensor)

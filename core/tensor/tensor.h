@@ -145,8 +145,8 @@ void allocate_memory(yoke_tensor &x);
 // Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.
 Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
 
-// A view of the whole storage behind x, of any dtype, its first element `offset` bytes in; raises unless it lies within. No
-// autograd.
+// A view of the whole storage behind x, of any dtype, its first element `offset` bytes in; raises unless it lies
+// within. No autograd.
 Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const int64_t *strides,
                     int64_t offset, const char *call);
 

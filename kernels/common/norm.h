@@ -5,7 +5,8 @@
 //    one after another: the bits do not depend on the ISA, and four vectors of 16 hide the latency of an addition.
 //  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
 //    digits.
-//  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more, every
+//  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more,
+//  every
 //    value shrunk; Normal takes large deviations so too.
 #pragma once
 
@@ -151,8 +152,8 @@ YOKE_HD C inverse_root_of(double variance, C eps)
     return overflowed(held) ? (C)inverse_root(variance, (double)eps) : inverse_root(held, eps);
 }
 
-// The normalised x, (x - mean) rstd. Where deviations are large, x - mean might overflow and rstd be too small for all its
-// digits; then both are taken shrunk.
+// The normalised x, (x - mean) rstd. Where deviations are large, x - mean might overflow and rstd be too small for all
+// its digits; then both are taken shrunk.
 template <class C>
 struct Normal {
     C scale, mean, rstd;

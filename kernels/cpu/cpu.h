@@ -31,15 +31,15 @@ yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype
 // Threads that a call of run_chunks may use: 1 inside a chunk.
 int team_size();
 // Into how many chunks work is best cut. Of work that costs nothing to cut, so many (but `most`) that whoever is done
-// early finds something to take, and as many for each thread. Of other work one a thread while the machine is quiet; more
-// while somebody else wants the processors too, so that little waits for a thread that is put aside.
+// early finds something to take, and as many for each thread. Of other work one a thread while the machine is quiet;
+// more while somebody else wants the processors too, so that little waits for a thread that is put aside.
 int64_t fine_chunks(int64_t most);
 int team_chunks();
 
 // Calls fn(context, i, slot) for each i below count, on the calling thread and the rest of the team. Any thread may get
-// any chunk, in any order: results may depend on i alone. Scratch may go by the slot, which no two chunks have at once and
-// which is below `slots` (team_size() of before the call, or more) and below count. If another host thread has the team,
-// the calling thread runs all chunks.
+// any chunk, in any order: results may depend on i alone. Scratch may go by the slot, which no two chunks have at once
+// and which is below `slots` (team_size() of before the call, or more) and below count. If another host thread has the
+// team, the calling thread runs all chunks.
 using ChunkFn = void (*)(void *context, int64_t index, int slot);
 void run_chunks(int64_t count, ChunkFn fn, void *context, int slots);
 

@@ -19,8 +19,8 @@ void limit_onednn(const char *isa);
 // "oneDNN 2.6.3", or that the build has none.
 void describe_onednn(char *text, size_t bytes);
 
-// Makes what oneDNN makes once for all products, a millisecond's work. While it does, an exit() elsewhere would destroy what
-// is in the making (gemm_exit.h); so it is done when the CPU is opened, rather than amid the first products.
+// Makes what oneDNN makes once for all products, a millisecond's work. While it does, an exit() elsewhere would destroy
+// what is in the making (gemm_exit.h); so it is done when the CPU is opened, rather than amid the first products.
 void prepare_onednn();
 
 // Whether it multiplies bf16 by instructions made for that; a user may have held it below what the processor has.

@@ -24,8 +24,8 @@ static pthread_key_t g_key;
 static dnnl_engine_t g_engine;  // one for the process, kept to its end
 static thread_local GemmCache *t_cache __attribute__((tls_model("initial-exec")));
 
-// oneDNN keeps what it makes in a cache of its own, under a lock that a fork in the midst would leave to the child locked
-// for ever. So a fork waits until nothing is being made.
+// oneDNN keeps what it makes in a cache of its own, under a lock that a fork in the midst would leave to the child
+// locked for ever. So a fork waits until nothing is being made.
 static pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_making()

@@ -2,7 +2,8 @@
 //
 // Contract: a cache belongs to one thread, so there is no lock, and a primitive with its memory objects is never used
 // by two threads at once (oneDNN's own scratchpads are per thread too). It is made at a thread's first product and goes
-// with the thread. All its functions are called where a OneThread lives. Looking up an entry costs a hash and a comparison or two; making one some 100 microseconds.
+// with the thread. All its functions are called where a OneThread lives. Looking up an entry costs a hash and a
+// comparison or two; making one some 100 microseconds.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>

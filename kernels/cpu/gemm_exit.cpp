@@ -10,8 +10,8 @@
 #include <bit>
 #include <new>
 
-// Of the C++ ABI, as atexit() for one library; a library is known by any address that is its own. glibc keeps the same list
-// for all, and __cxa_finalize calls and takes out the handlers of one.
+// Of the C++ ABI, as atexit() for one library; a library is known by any address that is its own. glibc keeps the same
+// list for all, and __cxa_finalize calls and takes out the handlers of one.
 extern "C" int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
 extern "C" void __cxa_finalize(void *library);
 extern "C" int __cxa_thread_atexit_impl(void (*handler)(void *), void *argument, void *library);
@@ -20,7 +20,8 @@ namespace yoke::cpu {
 
 constexpr int64_t kPatience = 10;  // seconds: a product of 8192 x 8192 takes one thread no longer
 
-// One for each thread that has used oneDNN. Never freed, since the handler may look at any time; another thread gets it.
+// One for each thread that has used oneDNN. Never freed, since the handler may look at any time; another thread gets
+// it.
 struct Record {
     std::atomic<bool> taken{true}, inside{false};
     Record *next = nullptr;
@@ -175,7 +176,8 @@ bool watches_exit()
     return g_watched;
 }
 
-// oneDNN makes its statics at its first steps of a kind. So after many products a further one is looked for now and then.
+// oneDNN makes its statics at its first steps of a kind. So after many products a further one is looked for now and
+// then.
 void stay_before_statics()
 {
     pthread_mutex_lock(&g_registering);

@@ -1,15 +1,17 @@
 // What becomes of products while the process ends.
 //
-// oneDNN keeps what it has made in statics, and exit() destroys those while other threads go on: a thread inside oneDNN then
-// reads memory that is gone. So each use stands in an Inside, and before the first of these statics is destroyed a handler
+// oneDNN keeps what it has made in statics, and exit() destroys those while other threads go on: a thread inside oneDNN
+// then reads memory that is gone. So each use stands in an Inside, and before the first of these statics is destroyed a
+// handler
 //   refuses every further use: a product is an error from then on, whoever asks for it;
 //   waits for the threads that are inside, kPatience seconds at most.
-// Handlers of exit() run from the last that was registered to the first, and statics are among them: each is registered when
-// it is made. So the handler is registered anew behind whatever may have made one.
+// Handlers of exit() run from the last that was registered to the first, and statics are among them: each is registered
+// when it is made. So the handler is registered anew behind whatever may have made one.
 //
-// Until the first products are done, what is in the making stands before the handler. exit() ends the thread-local objects of
-// its thread before anything else, so one of ours waits there, and first products after it wait to see whether that thread is
-// at its end alone. The thread that loaded the library has one; exit() in another is not guarded then.
+// Until the first products are done, what is in the making stands before the handler. exit() ends the thread-local
+// objects of its thread before anything else, so one of ours waits there, and first products after it wait to see
+// whether that thread is at its end alone. The thread that loaded the library has one; exit() in another is not guarded
+// then.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -44,8 +46,8 @@ void stay_before_statics();
 // The first products of each kind are done: what oneDNN makes once for all is there.
 void end_preparation();
 
-// Around a fork: none falls into a registration, in which the C library holds a lock that it gives no child anew. The child
-// has none of the other threads.
+// Around a fork: none falls into a registration, in which the C library holds a lock that it gives no child anew. The
+// child has none of the other threads.
 void exit_before_fork();
 void exit_after_fork();
 void exit_after_fork_in_child();

@@ -1,10 +1,11 @@
 // Products through oneDNN, bias fused, cut into parts for the team: by matrices, or by rows or columns of the result.
 //
-// Each part is a product of its own that oneDNN computes in one thread, with dense operands: what is not is copied first.
-// Two rules keep the bits apart from the number of threads.
+// Each part is a product of its own that oneDNN computes in one thread, with dense operands: what is not is copied
+// first. Two rules keep the bits apart from the number of threads.
 //  * oneDNN's kernels for AVX-512 take dense operands all alike: an element of the result is the same sum in the same
 //    order wherever the cut lies. So one thread cuts nothing, and a team as suits it.
-//  * Its other kernels (before AVX-512, and AMX but for small depths) do not: the order depends on the extents. There the cut follows from the
+//  * Its other kernels (before AVX-512, and AMX but for small depths) do not: the order depends on the extents. There
+//  the cut follows from the
 //    shape alone, and one thread computes the same parts one after the other.
 #include <algorithm>
 #include <atomic>
@@ -99,8 +100,8 @@ static Kernels kernels_for(yoke_dtype dtype)
     return (isa & kBf16) == kBf16 ? Kernels::kAmx : Kernels::kOther;
 }
 
-// Those of AMX give an element the same bits for depths up to 512 that fill their tiles, in parts that keep to AMX: each
-// of 1657 such cuts that were tried, and not all of 1680 up to 1024.
+// Those of AMX give an element the same bits for depths up to 512 that fill their tiles, in parts that keep to AMX:
+// each of 1657 such cuts that were tried, and not all of 1680 up to 1024.
 constexpr int64_t kAmxDepth = 512, kAmxTile = 32, kAmxUnit = 64;
 
 static bool may_cut_anywhere(const Product &p)

@@ -6,8 +6,9 @@
 
 namespace yoke::cpu {
 
-// oneDNN 2.6 maps a quarter of a MiB for each kernel that it writes, of which a primitive has up to some dozens; the most
-// that it was seen to take by malloc for one, with its packed operands, was 700 KB. Nothing of this is touched here.
+// oneDNN 2.6 maps a quarter of a MiB for each kernel that it writes, of which a primitive has up to some dozens; the
+// most that it was seen to take by malloc for one, with its packed operands, was 700 KB. Nothing of this is touched
+// here.
 constexpr uint64_t kMapped = 16 << 20, kTaken = 1 << 20;
 constexpr uint64_t kPacked = 2;  // copies of the operands
 

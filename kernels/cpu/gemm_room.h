@@ -1,7 +1,7 @@
 // Whether the host has memory, asked before those are called that do not ask.
 //
-// libgomp ends the process where it finds none, and parts of oneDNN write to what they were not given. So as much as they
-// take is taken and given back right before; the allocator then has it, or the system had it a moment ago.
+// libgomp ends the process where it finds none, and parts of oneDNN write to what they were not given. So as much as
+// they take is taken and given back right before; the allocator then has it, or the system had it a moment ago.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,8 @@
 //
 //   open    the holder writes job and ranges, then swaps in the next number with kOpen. What it wrote happens before
 //           whatever a worker does behind its entry, which reads the word with acquire.
-//   enter   a worker counts itself in, by compare-and-swap from a word that has kOpen: into a closed job nobody gets, and
+//   enter   a worker counts itself in, by compare-and-swap from a word that has kOpen: into a closed job nobody gets,
+//   and
 //           a worker that comes late finds another number and has touched nothing.
 //   leave   it counts itself out, with release: the parts it ran happen before what the holder does when it has read a
 //           count of 0 with acquire.
@@ -177,8 +178,9 @@ void *Team::thread_main(void *argument)
 
 // ---- the holder -----------------------------------------------------------------------------------------------------
 
-// The program's signal handlers run in the program's own threads, but for those of faults: a thread's own fault would end
-// the process without them. It may run wherever the process may, not where the thread that first had work is held to.
+// The program's signal handlers run in the program's own threads, but for those of faults: a thread's own fault would
+// end the process without them. It may run wherever the process may, not where the thread that first had work is held
+// to.
 bool Team::start(int number, int *error)
 {
     workers_[number].team = this;

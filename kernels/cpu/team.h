@@ -1,7 +1,8 @@
 // The threads that share out a job's parts, and how they wait for each other.
 //
 // Contract
-//  * A job is a number of parts. Each thread has a range of them of its own, works that off, and then takes parts out of
+//  * A job is a number of parts. Each thread has a range of them of its own, works that off, and then takes parts out
+//  of
 //    the others' ranges; so no part waits for a thread that the machine has put aside before it took the part. Who runs
 //    a part is left to chance: a result must not depend on it.
 //  * One thread at a time holds the team and calls its functions. The holder is the team's thread 0, and works itself.
@@ -21,8 +22,8 @@ constexpr int kMostThreads = 1024;  // what the host's settings allow
 
 class Team {
 public:
-    // Makes the team one of `threads`, the holder included, ends those beyond, and returns how many there are now: fewer
-    // where the system gives no more, with errno's number in *error.
+    // Makes the team one of `threads`, the holder included, ends those beyond, and returns how many there are now:
+    // fewer where the system gives no more, with errno's number in *error.
     int resize(int threads, int *error);
 
     // Runs fn(context, part, slot) for each part below count and returns when all have run. Each thread that runs parts

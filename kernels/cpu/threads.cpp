@@ -9,9 +9,9 @@
 
 namespace yoke::cpu {
 
-// Chunks a thread: of work that costs nothing to cut, since one whose operands lie in another's cache is slower by a third;
-// and of other work on a busy machine, where a thread that is put aside for some milliseconds keeps what it has taken. Of
-// products, whose parts pack operands anew, 2 were better there than 1, 3, 4 and 8.
+// Chunks a thread: of work that costs nothing to cut, since one whose operands lie in another's cache is slower by a
+// third; and of other work on a busy machine, where a thread that is put aside for some milliseconds keeps what it has
+// taken. Of products, whose parts pack operands anew, 2 were better there than 1, 3, 4 and 8.
 constexpr int kFineChunks = 8, kBusyChunks = 2;
 
 // Never destroyed: the workers of a process that ends wait in it.

@@ -1,7 +1,7 @@
 // contract.h: the suite that every backend passes, run over each of contract_backends.
 //
-// It speaks to a backend's table as the core does and knows nothing of what stands behind it: memory is reached by copies
-// alone, work is waited for, groups that a backend lacks are skipped. A new backend is one line in contract.cpp.
+// It speaks to a backend's table as the core does and knows nothing of what stands behind it: memory is reached by
+// copies alone, work is waited for, groups that a backend lacks are skipped. A new backend is one line in contract.cpp.
 #pragma once
 
 #include "core/backend/backend.h"

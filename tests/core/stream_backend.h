@@ -1,7 +1,7 @@
 // stream_backend.h: the fake backend with streams and events, which writes down what it is asked, in order.
 //
-// A line of the log is a word and what it is about: "kernel s1", "record s1 e2", "wait s0 e2", "copy s1", "sync s1". s0 is
-// the default stream of a device; numbers are those of creation. `fake_streams.reached` answers every query.
+// A line of the log is a word and what it is about: "kernel s1", "record s1 e2", "wait s0 e2", "copy s1", "sync s1". s0
+// is the default stream of a device; numbers are those of creation. `fake_streams.reached` answers every query.
 #pragma once
 
 #include "core/device/stream.h"

@@ -3,9 +3,9 @@
 // What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
 // or that they reach in different places; a shuffle whose mask names lanes that do not come; two threads at the same
 // element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a shared
-// array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an operand. The launch
-// then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before each block.
-// Reads beyond global memory are AddressSanitizer's to find.
+// array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an operand. The
+// launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before each
+// block. Reads beyond global memory are AddressSanitizer's to find.
 //
 // Warps of a block and lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to work
 // in one order is found out.
@@ -43,8 +43,8 @@ extern constinit thread_local const Grid *g_grid;
 bool run(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
          const std::function<void()> &kernel);
 
-// The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream of its op's record, refused
-// as CUDA would. Bytes behind the operands that the op writes must stay as they are.
+// The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream of its op's record,
+// refused as CUDA would. Bytes behind the operands that the op writes must stay as they are.
 // Its arguments are the `bytes` at `arguments`: what they point to is what the kernel uses.
 cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
                    size_t shared_bytes, const void *arguments, size_t bytes,
@@ -110,7 +110,7 @@ T shuffle_down(const char *place, unsigned mask, T value, unsigned distance, int
     return shuffle_from(place, mask, value, from >= me / width * width + width ? me : from);
 }
 
-// ---- shared memory ---------------------------------------------------------------------------------------------------
+// ---- shared memory --------------------------------------------------------------------------------------------------
 
 // The memory of one array of the block, made when the first thread asks. `tag` is its declaration; null means the
 // dynamic array, whose size is the launch's.

@@ -29,8 +29,8 @@ PYTHON = ROOT / "tests/python"
 TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
          *(PYTHON / f"test_{name}.py" for name in
            "autocast grad_scaler graph indexing index_select optim optim_lists".split())]
-# As in CMakeLists.txt: all tests as they are, then with memory of its own for every block, under the sanitizers if there
-# is a module for that, and some of them on other devices.
+# As in CMakeLists.txt: all tests as they are, then with memory of its own for every block, under the sanitizers if
+# there is a module for that, and some of them on other devices.
 WATCHED = dict(YOKE_NO_CACHING="1")
 PASSES = [(None, {}), (None, WATCHED)] + [
     ("apart index lengths loss matmul norm pointwise random reduce rows sort values".split(),

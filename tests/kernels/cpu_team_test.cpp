@@ -1,5 +1,5 @@
-// The thread team: that every part runs once whatever the threads do, and what it makes of a process that forks, that may
-// have no threads, or that computes in a small stack.
+// The thread team: that every part runs once whatever the threads do, and what it makes of a process that forks, that
+// may have no threads, or that computes in a small stack.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
--- What a careless or hostile script may do to the binding: take metatables apart, call finalizers by hand, hand over strings
--- that C would cut, modules that hold themselves. It gets errors; the host goes on.
+-- What a careless or hostile script may do to the binding: take metatables apart, call finalizers by hand, hand over
+-- strings that C would cut, modules that hold themselves. It gets errors; the host goes on.
 local yoke = require "yoke"
 local core = require "yoke.core"
 local nn = yoke.nn

@@ -111,8 +111,8 @@ describe("memory", function()
         assert.is_true(yoke.max_memory_allocated("cpu") - before < (megabytes << 20) // 2)
     end)
 
-    -- What only the record keeps until backward(), and then nothing does, must not wait for a later cycle. In a process of its
-    -- own: how often the collector runs goes with the size of the Lua heap.
+    -- What only the record keeps until backward(), and then nothing does, must not wait for a later cycle. In a process
+    -- of its own: how often the collector runs goes with the size of the Lua heap.
     local function peak_of_training(heap_megabytes)
         local script = support.temporary_file(([[
             local yoke = require "yoke"

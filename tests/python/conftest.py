@@ -87,7 +87,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_finish():
-    # What was imported and collected stays to the end: looking through it again before each test takes longer than most.
+    # What was imported and collected stays to the end: looking through it again before each test takes longer than
+    # most.
     gc.collect()
     gc.freeze()
 

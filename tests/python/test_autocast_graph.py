@@ -122,7 +122,7 @@ def test_replays_step_the_version_of_their_own_results():
         y.backward()
 
 
-# ---- every writer of Yoke's own ----------------------------------------------------------------------------------------
+# ---- every writer of Yoke's own --------------------------------------------------------------------------------------
 
 
 def by_optimizer(weight):

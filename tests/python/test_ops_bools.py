@@ -83,7 +83,7 @@ def test_so_do_gradients(name):
             np.testing.assert_array_equal(got, want, err_msg=f"{name}({sample})")
 
 
-# ---- what has no sample, or another way through longer tensors ----------------------------------------------------------
+# ---- what has no sample, or another way through longer tensors -------------------------------------------------------
 
 
 def truths(*shape):

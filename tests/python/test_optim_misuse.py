@@ -10,7 +10,7 @@ def parameter(value=1.0):
     return nn.Parameter(yoke.tensor([value]))
 
 
-# ---- Averages ----------------------------------------------------------------------------------------------------------
+# ---- Averages --------------------------------------------------------------------------------------------------------
 
 def average_of_8_and_0():
     p = parameter(8.0)
@@ -44,7 +44,7 @@ def test_what_would_lose_the_parameters_is_refused_while_averages_are_applied(mi
     misuse(ema)
 
 
-# ---- Groups ------------------------------------------------------------------------------------------------------------
+# ---- Groups ----------------------------------------------------------------------------------------------------------
 
 CALLS = [lambda o: o.step(), lambda o: o.zero_grad(), lambda o: o.state_dict(),
          lambda o: yoke.GradScaler(enabled=False).step(o), lambda o: optim.schedule.step(o, 3)]

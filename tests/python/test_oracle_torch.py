@@ -8,8 +8,8 @@ from op_table import EPSILON, FLOATS, NUMPY, OPS, as_dtype, name_of, to_numpy, t
 
 pytestmark = [pytest.mark.usefixtures("oracle"), pytest.mark.filterwarnings("ignore")]
 NAMES = [n for n in CASES if n in OPS]
-# Errors allowed between the two, in units in the last place of the largest number of a result. Both round; in the narrow
-# dtypes PyTorch rounds between the steps of some ops.
+# Errors allowed between the two, in units in the last place of the largest number of a result. Both round; in the
+# narrow dtypes PyTorch rounds between the steps of some ops.
 VALUE_ULPS = {"float64": 64, "float32": 64, "float16": 16, "bfloat16": 16}
 GRADIENT_ULPS = {"float64": 256, "float32": 256}
 WIDENED = {"einsum"}  # PyTorch widens integers in some of their equations; NumPy and we never do

@@ -12,6 +12,7 @@ import unittest
 
 import check_format
 import check_symbols
+import comments
 import literals
 import summary
 
@@ -129,6 +130,19 @@ class Checks(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("core/base/long.cpp has 401 lines", output)
         self.assertIn("1 broken", output)
+
+    def test_a_comment_behind_column_120_is_named_and_wrapped(self):
+        words = "word " * 23  # 118 columns, behind "// "
+        self.write("core/base/a.cpp", f"// {words}and two\nint a;  // {words}and more\n// {words}and two\n// more.\n")
+        self.write("bindings/lua/b.lua", f"---@field a {words}and more\n--- {words}and two\n")
+        status, output = run("check_lines.py", self.root)
+        self.assertEqual(status, 1)
+        for place in ["core/base/a.cpp:1 ", "core/base/a.cpp:3 ", "bindings/lua/b.lua:2 "]:
+            self.assertIn(place + "is a comment behind", output)
+        self.assertIn("3 broken", output)
+        self.assertEqual(comments.wrap(self.root / "core/base/a.cpp"), 2)
+        self.assertEqual((self.root / "core/base/a.cpp").read_text(),
+                         f"// {words.strip()}\n// and two\nint a;  // {words}and more\n// {words.strip()}\n// and two more.\n")
 
     def test_a_text_that_is_cut_in_two_is_named_with_its_line(self):
         cut = {"core/base/a.cpp": 'f(\n    "one "\n    "two");\n', "bindings/lua/b.lua": 'f("one "\n  .. "two")\n',

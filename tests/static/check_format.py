@@ -1,7 +1,8 @@
 """The C, C++ and CUDA sources stand as clang-format 14 writes them: `check_format.py SOURCE_DIR [BUILD_DIR | --mend]`.
 
 Other releases write some lines in other ways, so that without release 14 nothing is compared. `--mend`, which is
-`./dev format`, joins texts that are cut in two and formats what differs.
+`./dev format`, joins texts that are cut in two, wraps comments that
+are too long, and formats what differs.
 """
 import pathlib
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import comments
 import literals
 import tree
 
@@ -31,6 +33,9 @@ def sources(root):
 
 
 def mend(root, program):
+    for path in tree.files(root):
+        if comments.has_comments(path) and not tree.is_generated(path):
+            comments.wrap(path)
     for path in tree.files(root, set(literals.LANGUAGE) | {".py"}):
         if literals.checked(path.relative_to(root).as_posix()) and not tree.is_generated(path):
             literals.join(path)

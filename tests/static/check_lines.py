@@ -1,6 +1,7 @@
-"""No hand-written file is longer than 400 lines: `check_lines.py SOURCE_DIR [BUILD_DIR]`."""
+"""No hand-written file is longer than 400 lines, no line of comment than 120 columns: `check_lines.py SOURCE_DIR [BUILD_DIR]`."""
 import sys
 
+import comments
 import tree
 
 LIMIT = 400
@@ -18,6 +19,9 @@ def main(root):
             lines = sum(1 for _ in file)
         if lines > LIMIT:
             broken.append(f"{path.relative_to(root)} has {lines} lines; split it, {LIMIT} is the limit")
+        if comments.has_comments(path):
+            broken += [f"{path.relative_to(root)}:{line} is a comment behind column {comments.LIMIT}; ./dev format wraps it"
+                       for line in comments.too_long(path)]
     tree.report("lengths", looked_at, broken)
 
 

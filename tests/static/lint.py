@@ -14,7 +14,8 @@ import tree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh", ".py", ".lua"}
-# An example is read from its top to its end, so that the longest alone counts there. Every other part: nine of ten up to 20.
+# An example is read from its top to its end, so that the longest alone counts there. Every other part: nine of ten up
+# to 20.
 LONGEST, NINE_OF_TEN = 60, {"core": 18, "examples": 60}
 MEDIAN = {"core": 6}
 TIDIED = ("core/", "capi/src/", "kernels/cpu/", "kernels/cuda/host/")

@@ -26,8 +26,8 @@ struct Bench {
     double peer_nominal = 0;  // what the catalog says of such a way; 0: nothing
 };
 
-// Measures a device, and the CPU beside it in the same run where it may be used. `seconds` is about what each figure takes.
-// What the device cannot do is left out.
+// Measures a device, and the CPU beside it in the same run where it may be used. `seconds` is about what each figure
+// takes. What the device cannot do is left out.
 Bench measure(yoke_device *device, double seconds);
 
 // The figures as a picture: bars, each with its share of the catalog's figure. Raises if the file cannot be written.

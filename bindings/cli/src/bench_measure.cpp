@@ -1,5 +1,5 @@
-// Measuring: each figure is the median of runs that take a set time together, after a warm-up. A run ends when the device
-// has ended its work, so that nothing is counted that was only asked for.
+// Measuring: each figure is the median of runs that take a set time together, after a warm-up. A run ends when the
+// device has ended its work, so that nothing is counted that was only asked for.
 #include "bindings/cli/src/bench.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The picture: one bar a figure, on the scale of what the catalog says, or of the largest of its unit where it says nothing.
+// The picture: one bar a figure, on the scale of what the catalog says, or of the largest of its unit where it says
+// nothing.
 #include "bindings/cli/src/bench.h"
 #include "bindings/cli/src/text.h"
 

@@ -151,8 +151,8 @@ std::string fact(yoke_inventory *inventory, const char *key)
     return text;
 }
 
-// The processor, or why it cannot be had: what YOKE_PLATFORMS demands and lacks refuses every device, but a table of what
-// is there must still end.
+// The processor, or why it cannot be had: what YOKE_PLATFORMS demands and lacks refuses every device, but a table of
+// what is there must still end.
 std::string host_text()
 {
     yoke_device *opened = nullptr;

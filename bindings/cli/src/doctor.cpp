@@ -110,8 +110,8 @@ int32_t status_of(const std::string &word)
     return YOKE_CHECK_SKIP;
 }
 
-// Records, and gives the report that was recorded: to examine a second time would take as long again, and a machine that
-// changes meanwhile would show something else than what lies in the folder.
+// Records, and gives the report that was recorded: to examine a second time would take as long again, and a machine
+// that changes meanwhile would show something else than what lies in the folder.
 Examination recorded(const Options &options)
 {
     check(yoke_doctor_record_v2(options.record.c_str(), flags_of(options), options.deadline));

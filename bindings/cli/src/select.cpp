@@ -1,4 +1,5 @@
-// yoke select SPEC: which cards to take, as a value for CUDA_VISIBLE_DEVICES; with --explain why, and why not the others.
+// yoke select SPEC: which cards to take, as a value for CUDA_VISIBLE_DEVICES; with --explain why, and why not the
+// others.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"

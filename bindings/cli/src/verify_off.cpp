@@ -1,6 +1,6 @@
-// yoke doctor --verify-off: maps, memory and threads of this very process at three moments: before Yoke is used, with CUDA
-// disabled and the CPU at work, and after it was enabled and asked for. What CUDA costs is the step from the second to
-// the third; that it is off is that the second maps nothing of it.
+// yoke doctor --verify-off: maps, memory and threads of this very process at three moments: before Yoke is used, with
+// CUDA disabled and the CPU at work, and after it was enabled and asked for. What CUDA costs is the step from the
+// second to the third; that it is off is that the second maps nothing of it.
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
 

@@ -223,9 +223,9 @@ function yoke.is_autocast_enabled() end
 ---@return yoke.dtype
 function yoke.get_autocast_dtype(device) end
 
----Loss scaling for float16, by the rules of PyTorch's GradScaler: scaler:scale(loss):backward(), scaler:step(optimizer),
----scaler:update(). Also unscale_(optimizer), get_scale(), state_dict() and load_state_dict(dict). Options are init_scale,
----growth_factor, backoff_factor, growth_interval and enabled.
+---Loss scaling for float16, by the rules of PyTorch's GradScaler: scaler:scale(loss):backward(),
+---scaler:step(optimizer), scaler:update(). Also unscale_(optimizer), get_scale(), state_dict() and
+---load_state_dict(dict). Options are init_scale, growth_factor, backoff_factor, growth_interval and enabled.
 ---@param options table|nil
 ---@return table
 function yoke.GradScaler(options) end

@@ -16,8 +16,9 @@
 ---@field checks yoke.Check[]
 ---@field exit_code 0|1|2 0: none failed; 1: one did; 2: one could not be run
 
----Examines the machine; never raises for what is wrong with it. `probe`: also what runs work on a device, each in a child
----process that is ended after `deadline` seconds (10). `redact`: no names of hosts, users and processes, no UUIDs.
+---Examines the machine; never raises for what is wrong with it. `probe`: also what runs work on a device, each in a
+---child process that is ended after `deadline` seconds (10). `redact`: no names of hosts, users and processes, no
+---UUIDs.
 ---@param options? {probe?: boolean, redact?: boolean, deadline?: number}
 ---@return yoke.Report
 function yoke.doctor(options) end

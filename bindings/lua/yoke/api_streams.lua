@@ -87,8 +87,8 @@ function yoke.wrap_stream(native, device) end
 ---@return table
 function yoke.Graph(device) end
 
----What is in the machine: cards (usable or not, with `reason`), networks, facts, topology. Fields as in yoke/inventory.h;
----what is not known is nil. No CUDA context is made.
+---What is in the machine: cards (usable or not, with `reason`), networks, facts, topology. Fields as in
+---yoke/inventory.h; what is not known is nil. No CUDA context is made.
 ---@return {cards: table[], networks: table[], facts: table<string, string>, topology: table}
 function yoke.inventory() end
 

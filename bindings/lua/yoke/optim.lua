@@ -230,8 +230,8 @@ local function check_saved(self, dict)
     end
 end
 
---- Takes what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it does not fit:
---- where groups, options or the states of a parameter are missing, left over or out of range.
+--- Takes what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it does not
+--- fit: where groups, options or the states of a parameter are missing, left over or out of range.
 function Optimizer:load_state_dict(dict)
     options.entries(load_call, "dict", dict, { "groups", "state" })
     options.entries(load_call, "groups", dict.groups, {})
@@ -261,8 +261,8 @@ local EMA = {}
 EMA.__index = EMA
 EMA.__name = "yoke.optim.EMA"
 
---- optim.EMA(params, {decay = 0.999}): average = decay * average + (1 - decay) * parameter at each update(), over a list of
---- tensors; it begins as a copy.
+--- optim.EMA(params, {decay = 0.999}): average = decay * average + (1 - decay) * parameter at each update(), over a
+--- list of tensors; it begins as a copy.
 function optim.EMA(params, ...)
     local decay = read("EMA", { { "decay", 0.999 } }, ...)
     return setmetatable({ handle = core.ema(params, decay), count = #params, decay = decay, depth = 0, swapped = false }, EMA)
@@ -274,7 +274,8 @@ function EMA:update() self.handle:update() end
 --- Puts the averages into the parameters.
 function EMA:copy_to_params() self.handle:copy_to_params() end
 
---- Puts the averages into the parameters, and the next time the parameters back: once before an evaluation, once after it.
+--- Puts the averages into the parameters, and the next time the parameters back: once before an evaluation, once after
+--- it.
 function EMA:swap()
     if self.depth > 0 then
         core.raise("state", "EMA.swap", "applied() will put the parameters back; leave it first")

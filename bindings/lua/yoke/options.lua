@@ -1,5 +1,5 @@
---- Keyword arguments: one trailing table {name = value} behind what must be given. Arguments that have a default may stand in
---- their order instead, or before the table.
+--- Keyword arguments: one trailing table {name = value} behind what must be given. Arguments that have a default may
+--- stand in their order instead, or before the table.
 local core = require "yoke.core"
 
 local options = {}

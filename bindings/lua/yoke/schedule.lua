@@ -76,7 +76,8 @@ end
 -- The arguments behind the required ones: a list of {name, default}.
 local function read(kind, known, ...) return options.read("schedule." .. kind, known, ...) end
 
---- {factor = 1, total_steps = 0}: factor * base before total_steps, then base. Without arguments the rate never changes.
+--- {factor = 1, total_steps = 0}: factor * base before total_steps, then base. Without arguments the rate never
+--- changes.
 function schedule.constant(optimizer, ...)
     local factor, total_steps = read("constant", { { "factor", 1 }, { "total_steps", 0 } }, ...)
     at_least("constant", "total_steps", total_steps, 0)
@@ -91,7 +92,8 @@ function schedule.linear(optimizer, start, stop, total_steps)
     return new("linear", optimizer, function(step) return formulas.linear(start, stop, total_steps, step) end)
 end
 
---- {min_lr = 0, warmup_steps = 0}: up to each group's rate in warmup_steps, then half a cosine down to min_lr at total_steps.
+--- {min_lr = 0, warmup_steps = 0}: up to each group's rate in warmup_steps, then half a cosine down to min_lr at
+--- total_steps.
 function schedule.cosine(optimizer, total_steps, ...)
     at_least("cosine", "total_steps", total_steps, 1)
     local least, warmup = read("cosine", { { "min_lr", 0 }, { "warmup_steps", 0 } }, ...)
@@ -106,8 +108,8 @@ function schedule.step(optimizer, step_size, ...)
     return new("step", optimizer, function(step, base) return formulas.step(base, step_size, gamma, step) end)
 end
 
---- {pct_start = 0.3, div_factor = 25, final_div_factor = 1e4}: from max_lr / div_factor up to max_lr over pct_start of the
---- steps, then down to max_lr / div_factor / final_div_factor.
+--- {pct_start = 0.3, div_factor = 25, final_div_factor = 1e4}: from max_lr / div_factor up to max_lr over pct_start of
+--- the steps, then down to max_lr / div_factor / final_div_factor.
 function schedule.one_cycle(optimizer, max_lr, total_steps, ...)
     number("one_cycle", "max_lr", max_lr)
     at_least("one_cycle", "total_steps", total_steps, 1)

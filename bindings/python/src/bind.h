@@ -69,8 +69,8 @@ inline py::object taken(PyObject *object)
     return py::reinterpret_steal<py::object>(object);
 }
 
-// A text of the host's: a process, a folder, a variable. It need not be UTF-8; what is not becomes U+FFFD, since such texts
-// are there to be shown, which surrogates would make fail.
+// A text of the host's: a process, a folder, a variable. It need not be UTF-8; what is not becomes U+FFFD, since such
+// texts are there to be shown, which surrogates would make fail.
 inline py::object text_of(const char *text)
 {
     return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));

@@ -11,7 +11,8 @@ namespace yoke_python {
 
 struct OpSpec;
 
-// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has it.
+// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has
+// it.
 constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
 template <class Function>
 PyCFunction keywords(Function *function)

@@ -40,8 +40,8 @@ void require_main_interpreter()
             "yoke serves the main interpreter of a process alone, not a subinterpreter");
 }
 
-// pybind11's base of all classes throws through Python's C code, which ends the process, where somebody makes one of it:
-// yoke.Stream.__base__().
+// pybind11's base of all classes throws through Python's C code, which ends the process, where somebody makes one of
+// it: yoke.Stream.__base__().
 newfunc make_instance;
 
 PyObject *make_bound(PyTypeObject *type, PyObject *args, PyObject *keywords)

@@ -100,8 +100,8 @@ bool takes_number(const ArgSpec &arg)
     }
 }
 
-// The list of ints that is the last required argument, as in randn(2, 3). Not where a number may follow it: split(x, 2, 1)
-// is of size 2 along axis 1.
+// The list of ints that is the last required argument, as in randn(2, 3). Not where a number may follow it: split(x, 2,
+// 1) is of size 2 along axis 1.
 int spread_of(const OpSpec &spec)
 {
     int last = spec.arg_count - 1;

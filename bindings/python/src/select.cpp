@@ -1,5 +1,5 @@
-// select.cpp: choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself. The
-// keyword forms are made in _devices.py.
+// select.cpp: choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself.
+// The keyword forms are made in _devices.py.
 #include "bind.h"
 
 #include "yoke/device.h"

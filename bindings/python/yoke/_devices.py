@@ -175,7 +175,7 @@ def disabled(kind: str) -> Iterator[None]:
         _yoke.enable(kind)
 
 
-# ---- What the attributes lease, take_lease and sample of Device give ----------------------------------------------------
+# ---- What the attributes lease, take_lease and sample of Device give -------------------------------------------------
 
 def _lease_of(device: Device) -> Lease | None:
     return Lease(device) if _yoke._device_is_leased(device) else None

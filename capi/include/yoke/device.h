@@ -37,18 +37,18 @@ YOKE_API void yoke_device_release(yoke_device *device);
 
 /* ---- What there is ------------------------------------------------------------------------------- */
 
-/* What a bare index names where an accelerator is meant, as in set_device(0): a device of the current kind, or, while the
- * current device is the CPU, of the first kind of accelerators that has devices. Never the CPU. The caller releases it.
- * Errors: INDEX for an index beyond what there is; UNAVAILABLE where there is no accelerator, with each kind's reason.
- * [any-thread] */
+/* What a bare index names where an accelerator is meant, as in set_device(0): a device of the current kind, or, while
+ * the current device is the CPU, of the first kind of accelerators that has devices. Never the CPU. The caller releases
+ * it. Errors: INDEX for an index beyond what there is; UNAVAILABLE where there is no accelerator, with each kind's
+ * reason. [any-thread] */
 YOKE_API yoke_status yoke_accelerator_get(int32_t index, yoke_device **out);
 
 /* Usable devices of a kind; 0 where there is none. NULL counts the devices of all kinds.
  * Errors: VALUE for an unknown kind. [any-thread] */
 YOKE_API yoke_status yoke_device_count(const char *kind, int32_t *count);
 
-/* 1 if a device of that kind can be used now, else 0; NULL asks for any accelerator, that is any kind but "cpu". An unknown
- * kind is not available. [any-thread] */
+/* 1 if a device of that kind can be used now, else 0; NULL asks for any accelerator, that is any kind but "cpu". An
+ * unknown kind is not available. [any-thread] */
 YOKE_API int32_t yoke_is_available(const char *kind);
 
 /* Why no device of that kind can be used, with a remedy; "" when one can. Borrowed, and never NULL:

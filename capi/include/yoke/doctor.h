@@ -38,8 +38,9 @@ typedef struct yoke_check {
 #define YOKE_DOCTOR_REDACT \
     2u /* no host names, users, UUIDs, serial numbers or process names in any text */
 
-/* Examines the machine. Never raises for what is wrong with it. `deadline` is the most seconds that one probe may take, 0:
- * 10 of them. Errors: VALUE for unknown flags or a negative deadline, IO where YOKE_SYSROOT names no folder. [any-thread] */
+/* Examines the machine. Never raises for what is wrong with it. `deadline` is the most seconds that one probe may take,
+ * 0: 10 of them. Errors: VALUE for unknown flags or a negative deadline, IO where YOKE_SYSROOT names no folder.
+ * [any-thread] */
 YOKE_API yoke_status yoke_doctor(uint32_t flags, double deadline, yoke_report **out);
 YOKE_API void yoke_report_release(yoke_report *report);
 
@@ -53,8 +54,9 @@ YOKE_API yoke_status yoke_report_check(yoke_report *report, int32_t index, yoke_
 YOKE_API int32_t yoke_report_exit_code(yoke_report *report);
 
 /* Writes into `folder`, which it makes, what a report rests on: the files of /sys and /proc that are read, the
- * variables, the inventory as scenario.json, the report. Replayed, it gives the same report. Probes are run anew, each with
- * the default deadline. Errors: IO, naming the path, also for a folder that holds something already. [any-thread] */
+ * variables, the inventory as scenario.json, the report. Replayed, it gives the same report. Probes are run anew, each
+ * with the default deadline. Errors: IO, naming the path, also for a folder that holds something already. [any-thread]
+ * */
 YOKE_API yoke_status yoke_doctor_record(const char *folder, uint32_t flags);
 
 /* The same with the most seconds that one probe may take, as yoke_doctor has it. [any-thread] */

@@ -178,7 +178,8 @@ YOKE_API int32_t yoke_inventory_network_count(yoke_inventory *inventory);
 YOKE_API yoke_status yoke_inventory_network(yoke_inventory *inventory, int32_t index, int32_t card,
                                             yoke_network_card *network, int32_t *path);
 
-/* What a path is called, as in yoke_card_link.label: "X", "PIX", "PXB", "PHB", "NODE"; "SYS" for the rest. Static. [any-thread] */
+/* What a path is called, as in yoke_card_link.label: "X", "PIX", "PXB", "PHB", "NODE"; "SYS" for the rest. Static.
+ * [any-thread] */
 YOKE_API const char *yoke_path_label(int32_t path);
 
 /* The matrix of links as text, a row a card, as `nvidia-smi topo -m` prints it. Borrowed from the inventory. NULL after
@@ -187,8 +188,9 @@ YOKE_API const char *yoke_inventory_topology(yoke_inventory *inventory);
 
 /* ---- One device, now ------------------------------------------------------------------------------ */
 
-/* What a device is, as its backend told when it was opened: name, UUID, PCI address, compute capability, multiprocessors,
- * memory in all. Whatever changes or is not known is as said above. Nothing is measured. [any-thread] */
+/* What a device is, as its backend told when it was opened: name, UUID, PCI address, compute capability,
+ * multiprocessors, memory in all. Whatever changes or is not known is as said above. Nothing is measured. [any-thread]
+ * */
 YOKE_API yoke_status yoke_device_card(yoke_device *device, yoke_card_info *card);
 
 /* What the inventory knows of a device that was opened, measured now: utilization, memory, watts, temperature, clocks.

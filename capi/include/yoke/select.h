@@ -16,11 +16,12 @@
  *   kind=cuda         only devices of this kind
  *   wait=60s          wait so long for a set that fits (ms, s, m, h)
  *   lease             hold them: no other process that asks for a lease gets them
- *   fallback=warn     when no GPU fits: "warn" (the default) and "silent" give the CPU, "error" fails. A constraint that
+ *   fallback=warn     when no GPU fits: "warn" (the default) and "silent" give the CPU, "error" fails. A constraint
+ *   that
  *                     no CPU can meet (min_cc, same, lease) makes it "error".
  *
- * The order is the same each time: leased by others last, fewest broken constraints, link quality, free memory, utilization,
- * then the highest index, which keeps the first card free for whoever takes it without asking.
+ * The order is the same each time: leased by others last, fewest broken constraints, link quality, free memory,
+ * utilization, then the highest index, which keeps the first card free for whoever takes it without asking.
  */
 #ifndef YOKE_SELECT_H
 #define YOKE_SELECT_H
@@ -34,9 +35,9 @@ extern "C" {
 /* ---- Several devices at once ------------------------------------------------------------------------- */
 
 /* The best `n` devices for a spec, in order; `n` 0 takes the spec's own n (by default 1). `devices` has room for
- * `capacity`. Errors: VALUE for a spec that is not understood or contradicts itself, naming key, value, what is allowed and
- * the nearest match; UNAVAILABLE where nothing fits, with each rejected device and its reason; TIMEOUT after `wait`. On
- * failure nothing is leased. [any-thread] */
+ * `capacity`. Errors: VALUE for a spec that is not understood or contradicts itself, naming key, value, what is allowed
+ * and the nearest match; UNAVAILABLE where nothing fits, with each rejected device and its reason; TIMEOUT after
+ * `wait`. On failure nothing is leased. [any-thread] */
 YOKE_API yoke_status yoke_select(const char *spec, int32_t n, yoke_device **devices,
                                  int32_t capacity, int32_t *count);
 
@@ -70,7 +71,8 @@ YOKE_API yoke_status yoke_explanation_get(yoke_explanation *explanation, int32_t
 /* The inventory that was looked at: borrowed from the explanation. NULL after NULL. [any-thread] */
 YOKE_API yoke_inventory *yoke_explanation_inventory(yoke_explanation *explanation);
 
-/* Why not enough fits, or a chosen card cannot be made visible; "" for neither. Borrowed. NULL after NULL. [any-thread] */
+/* Why not enough fits, or a chosen card cannot be made visible; "" for neither. Borrowed. NULL after NULL. [any-thread]
+ * */
 YOKE_API const char *yoke_explanation_problem(yoke_explanation *explanation);
 
 /* What to write in CUDA_VISIBLE_DEVICES so that a process sees the chosen cards and no others, in order: their UUIDs.
@@ -79,8 +81,8 @@ YOKE_API const char *yoke_explanation_visible(yoke_explanation *explanation);
 
 /* ---- Leases ---------------------------------------------------------------------------------------------- */
 
-/* A lease is a lock on a file of YOKE_LEASE_DIR, one for each card (by UUID). It is the process's, and ends with it however
- * it ends. Processes that do not ask are not stopped.
+/* A lease is a lock on a file of YOKE_LEASE_DIR, one for each card (by UUID). It is the process's, and ends with it
+ * however it ends. Processes that do not ask are not stopped.
  *
  * Takes the lease of a device. Errors: UNAVAILABLE when another process has it, naming the process; IO
  * when the folder cannot be used, naming it and what to do; UNSUPPORTED for the cpu. A second lease
@@ -93,15 +95,16 @@ YOKE_API yoke_status yoke_device_release_lease(yoke_device *device);
 /* 1 if this process holds the device's lease. [any-thread] */
 YOKE_API int32_t yoke_device_is_leased(yoke_device *device);
 
-/* The pid of the process that holds a card's lease: 0 for none, -1 when a process holds it that cannot be named. `uuid` is
- * the card's UUID or its beginning, its PCI address, or a device such as "cuda:0". Errors: VALUE for what names no card of
- * this machine, or several; IO as above. [any-thread] */
+/* The pid of the process that holds a card's lease: 0 for none, -1 when a process holds it that cannot be named. `uuid`
+ * is the card's UUID or its beginning, its PCI address, or a device such as "cuda:0". Errors: VALUE for what names no
+ * card of this machine, or several; IO as above. [any-thread] */
 YOKE_API yoke_status yoke_lease_holder(const char *uuid, int32_t *pid);
 
 /* ---- Switching off ----------------------------------------------------------------------------------------- */
 
 /* From now on no device of this kind is used; if none was, nothing of it is ever loaded: no driver context, no
- * library. Errors: STATE while tensors or groups live on one, naming them; VALUE for an unknown kind and for "cpu". [any-thread] */
+ * library. Errors: STATE while tensors or groups live on one, naming them; VALUE for an unknown kind and for "cpu".
+ * [any-thread] */
 YOKE_API yoke_status yoke_disable(const char *kind);
 
 /* Takes that back. Calls count: what was disabled twice is enabled twice. [any-thread] */

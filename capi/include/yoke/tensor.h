@@ -87,8 +87,8 @@ YOKE_API int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor);
 YOKE_API int64_t yoke_tensor_storage_offset(yoke_tensor *tensor);
 
 /* Another view of the whole storage behind a tensor, whatever the tensor itself sees of it and without a record of
- * gradients: `dtype`, `shape` and `strides` of `ndim` numbers (NULL: row-major), the first element `offset` bytes in. With
- * it, and the bytes of a storage as uint8, tensors that share memory are saved and come back sharing it.
+ * gradients: `dtype`, `shape` and `strides` of `ndim` numbers (NULL: row-major), the first element `offset` bytes in.
+ * With it, and the bytes of a storage as uint8, tensors that share memory are saved and come back sharing it.
  * Errors: VALUE for what does not lie within the storage, or an offset that is not aligned. [any-thread] */
 YOKE_API yoke_status yoke_tensor_view_storage(yoke_tensor *tensor, yoke_dtype dtype,
                                               const int64_t *shape, const int64_t *strides,

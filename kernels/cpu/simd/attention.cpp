@@ -1,4 +1,5 @@
-// Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever stored.
+// Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
+// stored.
 //
 // Scores are computed transposed, so that the lanes of a vector are queries: a row's maximum and sum are then plain
 // vector operations, keys and values enter the products as they lie in memory, and only the block of queries is

@@ -202,7 +202,8 @@ struct AttentionDropout {
     }
 };
 
-// f(slot, begin, end) for equal shares of `items`; slots as of parallel_slots. An item's result does not depend on the cut.
+// f(slot, begin, end) for equal shares of `items`; slots as of parallel_slots. An item's result does not depend on the
+// cut.
 template <class F>
 inline void share_items(int64_t items, int64_t shares, int64_t slots, const F &f)
 {

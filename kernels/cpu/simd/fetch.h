@@ -1,9 +1,9 @@
 // Fetching ahead of a long pass over memory: what it will read and write is asked for while what comes before it is
 // computed.
 //
-// A store to a line that is far away waits until the line has come, and a core has few such stores on the way at a time:
-// of a pass that reads and writes 16 MiB that was a third of the time. Loads are fetched ahead by the hardware too, but
-// not across pages.
+// A store to a line that is far away waits until the line has come, and a core has few such stores on the way at a
+// time: of a pass that reads and writes 16 MiB that was a third of the time. Loads are fetched ahead by the hardware
+// too, but not across pages.
 #pragma once
 
 #include "kernels/cpu/simd/simd.h"

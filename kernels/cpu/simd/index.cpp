@@ -1,8 +1,8 @@
 // index_select, _index and _index_put: what integer tensors name along neighbouring axes of x.
 //
-// The axes of x are [before…, indexed…, behind…]; the index tensors, all of one shape, name `places` in the middle, each
-// a block of the axes behind. Places that are named twice are written, or added to, in the order of the indices: the
-// work is shared out so that no two threads ever reach the same element.
+// The axes of x are [before…, indexed…, behind…]; the index tensors, all of one shape, name `places` in the middle,
+// each a block of the axes behind. Places that are named twice are written, or added to, in the order of the indices:
+// the work is shared out so that no two threads ever reach the same element.
 #include "kernels/cpu/simd/indices.h"
 #include "kernels/cpu/simd/run.h"
 

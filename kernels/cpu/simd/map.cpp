@@ -15,7 +15,7 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kBufferBytes = 2048;   // of each operand; all of them fit the first-level cache
 constexpr int64_t kGroupBytes = 64 * 8;  // the largest group
 
-// ---- less than a group: what is left of a dense run, and the whole of a small tensor ----------------------------------
+// ---- less than a group: what is left of a dense run, and the whole of a small tensor --------------------------------
 // Where there are masks, no call.
 
 #if defined(__AVX512BW__)
@@ -65,7 +65,7 @@ static void run_part(const MapLoop &loop, char *const *data, int64_t n)
     store_part(place[0], n * types.size[0], data[0]);
 }
 
-// ---- what is strided, broadcast or narrow: blocks that pass through buffers ------------------------------------------
+// ---- what is strided, broadcast or narrow: blocks that pass through buffers -----------------------------------------
 
 // One operand of a block: `rows` runs of n elements each.
 struct Rows {
@@ -246,8 +246,8 @@ static void map_walk(const Mapper &mapper, const yoke_operand *const *operands, 
     });
 }
 
-// Fewer elements than a group has, in N dense runs of the loop's own types: what small tensors mostly are, so nothing is
-// prepared that is not needed. False if the operands are anything else.
+// Fewer elements than a group has, in N dense runs of the loop's own types: what small tensors mostly are, so nothing
+// is prepared that is not needed. False if the operands are anything else.
 template <int N>
 static bool map_part(const MapLoop &loop, const yoke_operand *const *operands)
 {

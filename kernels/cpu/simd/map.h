@@ -1,10 +1,12 @@
 // Elementwise maps: result = f(inputs), over any strides and by the whole team.
 //
 // Contract
-//  * map<Out, A…>(f, grain, result, inputs…) is compiled to one loop, over dense runs (dense_loop). All that is left is done
-//    once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which passes
-//    through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
-//  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to compute
+//  * map<Out, A…>(f, grain, result, inputs…) is compiled to one loop, over dense runs (dense_loop). All that is left is
+//  done
+//    once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which
+//    passes through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
+//  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to
+//  compute
 //    apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument
 //    (a quotient of two of them raises the processor's floating-point flags, which nothing here reads).
 //  * f takes and gives stored values (Stored, Converted). f16 has no loop of its own: its elements are converted to a
@@ -47,8 +49,8 @@ void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
 template <class T>
 using loop_type = std::conditional_t<std::is_same_v<T, f16>, float, T>;
 
-// A functor of kernels/common as one over stored values of a loop's type. Always inlined (YOKE_HD), as every functor of a
-// map must be: a loop with a call in it does not become vectors.
+// A functor of kernels/common as one over stored values of a loop's type. Always inlined (YOKE_HD), as every functor of
+// a map must be: a loop with a call in it does not become vectors.
 template <class L, class F>
 struct StoredAs {
     F f;

@@ -1,7 +1,8 @@
 // Work over the tensors of a list in one launch: shared among the threads by elements, done on runs of float or double.
 //
 // Contract
-//  * Tensors of a list lie in place in the launch record; those of several lists correspond by number and have one shape
+//  * Tensors of a list lie in place in the launch record; those of several lists correspond by number and have one
+//  shape
 //    for each number. Strides may differ.
 //  * f of for_runs gets dense arrays of the compute type. What is stored so already is worked on in place; the rest
 //    passes through a buffer, a tile at a time.
@@ -92,9 +93,9 @@ inline void scatter_as(yoke_dtype dtype, const C *from, int64_t n, char *data, i
 #undef YOKE_GATHER_CASE
 #undef YOKE_SCATTER_CASE
 
-// f(arrays, n) over elements [begin, end) of N operands of one shape. Bit i of `reads` and `writes` says whether operand
-// i is read before f and written after it; f may point arrays[i] elsewhere, and that is what is written then. An
-// operand with neither bit only lends its shape.
+// f(arrays, n) over elements [begin, end) of N operands of one shape. Bit i of `reads` and `writes` says whether
+// operand i is read before f and written after it; f may point arrays[i] elsewhere, and that is what is written then.
+// An operand with neither bit only lends its shape.
 template <class C, int N, class F>
 inline void for_runs(const yoke_operand *const (&operands)[N], unsigned reads, unsigned writes,
                      int64_t begin, int64_t end, const F &f)

@@ -1,5 +1,6 @@
 // Blocked matrix products (K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008): tiles
-// of the result, for which panels of a and b are packed, and a kernel that keeps a few rows of two vectors in registers.
+// of the result, for which panels of a and b are packed, and a kernel that keeps a few rows of two vectors in
+// registers.
 #include "kernels/cpu/simd/multiply.h"
 
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // _count_nonzero and _nonzero: how many elements are not 0, and where they are.
 //
-// Elements are counted by chunks of a fixed length in row-major order; what was found before a chunk is where it writes.
+// Elements are counted by chunks of a fixed length in row-major order; what was found before a chunk is where it
+// writes.
 #include "kernels/cpu/simd/indices.h"
 
 YOKE_SIMD_BEGIN

@@ -1,6 +1,7 @@
 // Mean and squared deviations of every plane, of finite values always finite.
 //
-// Contract: a few values at a time in the computing type, states joined in double, in which no square of a float overflows.
+// Contract: a few values at a time in the computing type, states joined in double, in which no square of a float
+// overflows.
 #pragma once
 
 #include "kernels/common/norm.h"

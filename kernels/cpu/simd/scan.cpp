@@ -30,7 +30,8 @@ static scan_result<T> scan_sum(scan_type<T> sum)
         return (int64_t)sum;
 }
 
-// One row, n elements from x: out[i] = before + x[0] + … + x[i]. Four at a time: one addition in four waits for the one before it.
+// One row, n elements from x: out[i] = before + x[0] + … + x[i]. Four at a time: one addition in four waits for the one
+// before it.
 template <class T>
 static scan_type<T> scan_row(const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n,
                              scan_type<T> before)

@@ -66,8 +66,8 @@ YOKE_DISPATCHERS
 // Elements below which cheap work stays in the calling thread: waking the team costs some microseconds.
 constexpr int64_t kGrain = 32768;
 
-// f(i, slot) for each i below count, by the team; see run_chunks. `slots` is team_size() of before, and slots are below it
-// and below count: room for as many is enough.
+// f(i, slot) for each i below count, by the team; see run_chunks. `slots` is team_size() of before, and slots are below
+// it and below count: room for as many is enough.
 template <class F>
 inline void parallel_slots(int64_t count, int64_t slots, const F &f)
 {

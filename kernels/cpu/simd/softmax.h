@@ -69,8 +69,8 @@ inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t 
             *(T *)(to[r] + i * step) = store<T>(from[r * length + i]);
 }
 
-// f(in[N - 1] rows, out row, length, far) for every row, in the computing type; `far` if the tensor is no cache's. Rows that lie densely in that type are used
-// where they are; others pass through a buffer.
+// f(in[N - 1] rows, out row, length, far) for every row, in the computing type; `far` if the tensor is no cache's. Rows
+// that lie densely in that type are used where they are; others pass through a buffer.
 template <class T, int N, class F>
 inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, const F &f)
 {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
 
-// ---- the product in cuBLASLt's terms -----------------------------------------------------------------------------------
+// ---- the product in cuBLASLt's terms --------------------------------------------------------------------------------
 
 Matrix transpose(const Matrix &x)
 {

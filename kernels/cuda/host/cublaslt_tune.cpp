@@ -23,7 +23,7 @@ bool is_tuning(const yoke_launch *launch)
     return error == cudaSuccess && capturing == cudaStreamCaptureStatusNone;
 }
 
-// ---- the file ---------------------------------------------------------------------------------------------------------
+// ---- the file -------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -102,7 +102,7 @@ void keep_winner(const yoke_launch *launch, const CublasLt &lt, const Plan &plan
     g_host->log(YOKE_LOG_WARN, message);
 }
 
-// ---- trials ------------------------------------------------------------------------------------------------------------
+// ---- trials ---------------------------------------------------------------------------------------------------------
 
 Stopwatch::Stopwatch(const yoke_launch *launch)
     : device_(*static_cast<const Device *>(launch->device)),

@@ -52,8 +52,8 @@ yoke_status make_ready(Device &device, const char *call);
 
 class Scope {
 public:
-    // `call` is the entry's name, for messages. The first on a device makes its context, the price of which (some hundred
-    // megabytes) only those devices cost that are used.
+    // `call` is the entry's name, for messages. The first on a device makes its context, the price of which (some
+    // hundred megabytes) only those devices cost that are used.
     Scope(void *device, const char *call);
     // For what comes before that: in a context that nobody else knows yet, or in none.
     Scope(Device &device, CUcontext context, const char *call);

@@ -91,8 +91,8 @@ yoke_status device_open(int32_t index, void **device)
     return YOKE_OK;
 }
 
-// Gives back what lives in the device's context. False, with a line in the log, where nobody can get into it: the device
-// then keeps all of that, which the next device_open finds in place.
+// Gives back what lives in the device's context. False, with a line in the log, where nobody can get into it: the
+// device then keeps all of that, which the next device_open finds in place.
 static bool give_back(Device &device)
 {
     const Scope scope(&device, "device_close");
@@ -121,8 +121,8 @@ void device_close(void *device)
     release(closing);
 }
 
-// The runtime gives 16 bytes without a word on what they name; only an instance of a partitioned card has its profile in
-// its name ("NVIDIA A100-SXM4-40GB MIG 1g.5gb"). Everyone else writes MIG- before the UUID of one.
+// The runtime gives 16 bytes without a word on what they name; only an instance of a partitioned card has its profile
+// in its name ("NVIDIA A100-SXM4-40GB MIG 1g.5gb"). Everyone else writes MIG- before the UUID of one.
 static void format_uuid(const cudaDeviceProp &device, char *text, size_t capacity)
 {
     const cudaUUID_t &uuid = device.uuid;

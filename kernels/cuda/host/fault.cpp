@@ -43,7 +43,8 @@ static void write_place(const Fault &fault, char *text, size_t room)
     if (fault.ndim) snprintf(text + used, room - used, "]");
 }
 
-// Moves the note out, for one thread of those that find it. Its place is given back last: a kernel may claim it at once.
+// Moves the note out, for one thread of those that find it. Its place is given back last: a kernel may claim it at
+// once.
 static bool take_note(const Device &device, Fault &taken)
 {
     static std::mutex taking[kMaxDevices];

@@ -1,5 +1,6 @@
 // What kernels tell the host of wrong values they met: an index out of range above all. Such a kernel touches nothing
-// beyond its operands, goes on, and leaves a note in pinned memory that the next synchronising call turns into an error.
+// beyond its operands, goes on, and leaves a note in pinned memory that the next synchronising call turns into an
+// error.
 #pragma once
 
 #include "kernels/cuda/host/support.h"

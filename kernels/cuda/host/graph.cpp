@@ -24,8 +24,8 @@ static void drop(const Scope &scope, cudaGraph_t captured)
     log_failure(scope.device(), cudaGraphDestroy(captured), "graph_end: cudaGraphDestroy");
 }
 
-// graph_end could not get into the context, and has told so. It tries once more to end the capture: nobody else can, and
-// a stream that is being captured serves for nothing else.
+// graph_end could not get into the context, and has told so. It tries once more to end the capture: nobody else can,
+// and a stream that is being captured serves for nothing else.
 static void abandon(void *device, void *stream)
 {
     const Scope scope(device, "graph_end");

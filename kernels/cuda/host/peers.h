@@ -1,13 +1,13 @@
-// Copies between two devices go straight from one to the other, over NVLink or PCIe, once CUDA was asked for that; without,
-// it takes them through the host.
+// Copies between two devices go straight from one to the other, over NVLink or PCIe, once CUDA was asked for that;
+// without, it takes them through the host.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
 
 namespace yoke::cuda {
 
-// Before a copy: lets the scope's device read what lies at `place`, memory of another. Asked once for every two devices, in
-// each direction. Never fails: what cannot be had is a line in the log, and the copy goes through the host.
+// Before a copy: lets the scope's device read what lies at `place`, memory of another. Asked once for every two
+// devices, in each direction. Never fails: what cannot be had is a line in the log, and the copy goes through the host.
 // YOKE_NO_PEER_ACCESS=1 leaves it out, for machines on which such copies go wrong.
 void reach_peer(const Scope &scope, const void *place);
 

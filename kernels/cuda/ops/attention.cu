@@ -1,5 +1,5 @@
-// Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever stored
-// (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022).
+// Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
+// stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022).
 #include "kernels/cuda/ops/attention.cuh"
 
 YOKE_CUDA_BEGIN

@@ -33,7 +33,7 @@ struct AttentionTile {
     static_assert(kRoom >= kDepth * kSlice, "the room serves both kinds of product");
 };
 
-// ---- operands -------------------------------------------------------------------------------------------------------------
+// ---- operands -------------------------------------------------------------------------------------------------------
 
 // The parameters that both ops end with, as kernels take them.
 template <class C>
@@ -148,7 +148,7 @@ struct HeadMask {
     }
 };
 
-// ---- tiles ----------------------------------------------------------------------------------------------------------------
+// ---- tiles ----------------------------------------------------------------------------------------------------------
 
 // `count` rows from `first` on, kChunk packs of each from pack `chunk` on, into room from `at` on.
 template <class C, class In, class Room>
@@ -314,7 +314,7 @@ private:
     }
 };
 
-// ---- dropout --------------------------------------------------------------------------------------------------------------
+// ---- dropout --------------------------------------------------------------------------------------------------------
 
 // Bit l of the result: whether dropout keeps the pair of `key` and query `query` / 4 * 4 + l.
 template <class C>

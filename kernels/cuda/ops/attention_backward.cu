@@ -1,5 +1,5 @@
-// The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block of
-// queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
+// The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block
+// of queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
 // and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
 #include "kernels/cuda/ops/attention.cuh"
 
@@ -98,7 +98,7 @@ __device__ inline int own_column(int j)
     return (int)threadIdx.x % kAcross + j * kAcross;
 }
 
-// ---- dQ -------------------------------------------------------------------------------------------------------------------
+// ---- dQ -------------------------------------------------------------------------------------------------------------
 
 // Scores become their gradients; rows are queries, and `slopes` the gradients of probabilities.
 template <class In, class C>
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     }
 }
 
-// ---- dK and dV ------------------------------------------------------------------------------------------------------------
+// ---- dK and dV ------------------------------------------------------------------------------------------------------
 
 // What dropout multiplies pairs by; rows are keys. A draw serves four neighbouring queries, which are columns of four
 // neighbouring lanes: each of them draws for one row, and they exchange the bits.
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     }
 }
 
-// ---- the entry ------------------------------------------------------------------------------------------------------------
+// ---- the entry ------------------------------------------------------------------------------------------------------
 
 template <class In>
 BackwardLaunch<In> plan(const yoke_launch *launch, void *dots)

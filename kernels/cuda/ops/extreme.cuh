@@ -7,8 +7,8 @@
 
 YOKE_CUDA_BEGIN
 
-// Values in the order whose largest is wanted: as they are, or turned upside down. A float's sign is flipped, an integer
-// becomes its complement; NaN stays NaN.
+// Values in the order whose largest is wanted: as they are, or turned upside down. A float's sign is flipped, an
+// integer becomes its complement; NaN stays NaN.
 template <class C>
 struct Ordered {
     using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;

@@ -223,7 +223,7 @@ __device__ inline T shared_add(Array &array, int64_t i, T x)
 #endif
 }
 
-// ---- vector loads and stores -----------------------------------------------------------------------------------------
+// ---- vector loads and stores ----------------------------------------------------------------------------------------
 
 // N elements that are read or written at once, N * sizeof(T) at most 16 bytes.
 template <class T, int N>

@@ -1,5 +1,5 @@
-// linear, alone and with an activation. cuBLASLt adds the bias to sums that are still in registers; an activation is one
-// pass over the result, so that it has the bits of the op alone (but see fuses() in cublaslt.cpp).
+// linear, alone and with an activation. cuBLASLt adds the bias to sums that are still in registers; an activation is
+// one pass over the result, so that it has the bits of the op alone (but see fuses() in cublaslt.cpp).
 #include "kernels/common/activation.h"
 #include "kernels/cuda/ops/gemm.cuh"
 
@@ -9,7 +9,7 @@ using kernels::linear_product;
 using kernels::plan_batches;
 using kernels::run_batches;
 
-// ---- what the product leaves to do ------------------------------------------------------------------------------------
+// ---- what the product leaves to do ----------------------------------------------------------------------------------
 
 // One kernel for all activations: each is a few instructions beside a read and a write of memory.
 template <class T>
@@ -81,7 +81,7 @@ static yoke_status finish(const yoke_launch *launch, yoke_dtype dtype, const Res
     });
 }
 
-// ---- the product --------------------------------------------------------------------------------------------------------
+// ---- the product ----------------------------------------------------------------------------------------------------
 
 // Operands as one product, copied where need be.
 class Linear {

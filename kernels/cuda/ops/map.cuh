@@ -1,7 +1,8 @@
 // Elementwise kernels: a functor over operands of any strides and dtypes, in one read and one write of each element.
 //
 // Contract
-//  * map<In>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over values of the format In (formats.cuh); the inputs
+//  * map<In>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over values of the format In (formats.cuh); the
+//  inputs
 //    broadcast to out's shape, one may be out itself, and each is a tensor or a script's number.
 //  * f takes and gives In::Value, or gives bool where the format of out, map<In, Out>, is Bools. One that has a member
 //    with(body) is several functors: it calls body(functor) with the one that the launch is about.
@@ -79,7 +80,7 @@ __device__ inline void with_functor(const F &f, const Body &body)
         body(f);
 }
 
-// ---- operands --------------------------------------------------------------------------------------------------------
+// ---- operands -------------------------------------------------------------------------------------------------------
 
 // An operand for a kernel: a run, one value in memory, or a script's number; elsewhere what a walk goes over.
 struct Side {
@@ -150,7 +151,7 @@ __device__ inline void take_element(const MapPlan<K> &plan, const Place<1 + K> &
     for (int k = 0; k < K; k++) take_one<In>(plan.side[1 + k], place.data[1 + k], x[k]);
 }
 
-// ---- the kernel ------------------------------------------------------------------------------------------------------
+// ---- the kernel -----------------------------------------------------------------------------------------------------
 
 template <class In, class Out>
 using MapResult = std::conditional_t<std::is_same_v<Out, Bools>, bool, typename In::Value>;
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, kMapResident<In, K>) map_elements(Ma
     });
 }
 
-// ---- plans -----------------------------------------------------------------------------------------------------------
+// ---- plans ----------------------------------------------------------------------------------------------------------
 
 // Whether an operand is one run beside n elements, or one value for all of them.
 inline bool is_simple(const yoke_operand &operand, int64_t n)
@@ -307,7 +308,7 @@ inline yoke_status ternary(const yoke_launch *launch, const F &f)
     return map<In>(launch, x[3], f, x[0], x[1], x[2]);
 }
 
-// ---- the lines of kernels/common/pointwise_ops.h ---------------------------------------------------------------------
+// ---- the lines of kernels/common/pointwise_ops.h --------------------------------------------------------------------
 
 // A file that takes them defines YOKE_GROUPS, the OneOfs between which its functors are divided.
 #define YOKE_POINTWISE(name, types, call)                             \

@@ -7,7 +7,7 @@ using kernels::matmul_product;
 using kernels::plan_batches;
 using kernels::run_batches;
 
-// ---- integers -----------------------------------------------------------------------------------------------------------
+// ---- integers -------------------------------------------------------------------------------------------------------
 
 constexpr int kSide = 16,
               kEach = 4;  // threads along a side of a block, elements of each thread along it
@@ -81,7 +81,7 @@ static yoke_status multiply_integers(const yoke_launch *launch, const Product &p
                  {down * across, kSide * kSide, 0, min(product.batch, 65535)}, product, across);
 }
 
-// ---- floats -------------------------------------------------------------------------------------------------------------
+// ---- floats ---------------------------------------------------------------------------------------------------------
 
 // More launches than this cost more than a copy that makes one of them.
 constexpr int64_t kManyLaunches = 16;

@@ -1,6 +1,6 @@
 // The gradients of layer_norm and rms_norm: one read of g and x and one write of dx where a group of threads holds the
-// row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then the blocks' sums are
-// added in order.
+// row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then the blocks' sums
+// are added in order.
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/ops/lined.cuh"
@@ -48,8 +48,8 @@ template <class C, int V>
 struct GradientPack {
     C g[V], normal[V], weighted[V];
 
-    // Made of x and the weights, which stand in `normal` and `weighted`. The mean stands for what lies behind the end: its
-    // normal is 0, where that of 0 may be infinite.
+    // Made of x and the weights, which stand in `normal` and `weighted`. The mean stands for what lies behind the end:
+    // its normal is 0, where that of 0 may be infinite.
     __device__ void finish(bool has_weight, const RowStatistics<C> &row)
     {
         YOKE_UNROLL

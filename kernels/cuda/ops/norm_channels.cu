@@ -8,8 +8,8 @@ YOKE_CUDA_BEGIN
 using kernels::inverse_root;
 using kernels::Moments;
 
-// Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from 0
-// would be rounded each time.
+// Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from
+// 0 would be rounded each time.
 template <class C>
 struct PlaneMoments {
     using State = Moments<double>;

@@ -12,8 +12,8 @@ using kernels::SoftmaxState;
 // ---- what is made of a row ----------------------------------------------------------------------------------------
 //
 // An Op reads kInputs operands, behind whose ends stands kBeyond. resident() makes a whole row's result. Of a longer
-// one, push() makes a State chunk by chunk, combine() joins the threads', and an Op made of it has apply(). Both leave the
-// result where the first input was.
+// one, push() makes a State chunk by chunk, combine() joins the threads', and an Op made of it has apply(). Both leave
+// the result where the first input was.
 
 // Where all are -infinity, or one is infinity, the differences are NaN and so is the row.
 template <class C>

@@ -1,5 +1,5 @@
-// Kinds that are switched off, and the device that is used without being named. Each piece runs in a fresh process, since
-// devices are opened once for ever.
+// Kinds that are switched off, and the device that is used without being named. Each piece runs in a fresh process,
+// since devices are opened once for ever.
 #include "core/device/kinds.h"
 #include "core/base/config.h"
 #include "core/base/lent.h"

@@ -1,4 +1,5 @@
-// Pairs of processes that ask at once for a leased card of a machine of eight, over a machine made by hand and real leases.
+// Pairs of processes that ask at once for a leased card of a machine of eight, over a machine made by hand and real
+// leases.
 #include "core/base/config.h"
 #include "core/select/lease.h"
 #include "tests/core/fresh_process.h"

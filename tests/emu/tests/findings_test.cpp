@@ -58,7 +58,7 @@ int me()
 
 }  // namespace
 
-// ---- races -----------------------------------------------------------------------------------------------------------
+// ---- races ----------------------------------------------------------------------------------------------------------
 
 TEST(Findings, TwoThreadsThatWriteOneElement)
 {
@@ -139,7 +139,7 @@ TEST(Findings, ARaceInTheDynamicArray)
         60 * sizeof(double));
 }
 
-// ---- barriers and shuffles -------------------------------------------------------------------------------------------
+// ---- barriers and shuffles ------------------------------------------------------------------------------------------
 
 TEST(Findings, ABarrierThatSomeThreadsReachInAnotherPlace)
 {
@@ -192,7 +192,7 @@ TEST(Findings, AShuffleFromALaneOutsideTheMaskGivesNoNumber)
     for (int i = 0; i < 16; i++) EXPECT_TRUE(std::isnan(got[(size_t)i])) << i;
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 TEST(Findings, AnIndexBeyondASharedArray)
 {
@@ -271,7 +271,7 @@ TEST(Findings, SharedMemoryBeginsWithoutNumbers)
     EXPECT_TRUE(all);
 }
 
-// ---- order -----------------------------------------------------------------------------------------------------------
+// ---- order ----------------------------------------------------------------------------------------------------------
 
 TEST(Order, BlocksAndWarpsComeInAnOrderOfTheSeed)
 {
@@ -310,7 +310,7 @@ TEST(Order, EveryThreadOfEveryBlockRunsOnceWhetherItWaitsOrNot)
     }
 }
 
-// ---- kernels that are right ------------------------------------------------------------------------------------------
+// ---- kernels that are right -----------------------------------------------------------------------------------------
 
 TEST(Right, ReductionsOfBlocksOfAnySize)
 {

@@ -52,7 +52,7 @@ int fault_of(const char *call)
 
 namespace {
 
-// ---- handles ------------------------------------------------------------------------------------------------------------
+// ---- handles --------------------------------------------------------------------------------------------------------
 
 struct Handle {
     int device;
@@ -100,7 +100,7 @@ cublasStatus_t check_algorithm(const Algorithm &algorithm, const Work &work, siz
 
 using namespace yoke::fake;
 
-// ---- the library ----------------------------------------------------------------------------------------------------------
+// ---- the library ----------------------------------------------------------------------------------------------------
 
 extern "C" __attribute__((visibility("default"))) int fake_cublaslt_live_handles()
 {

@@ -28,7 +28,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __thread CUcontext stack[MAX_DEPTH];
 static __thread int depth;
 
-/* ---- What tests ask of the fakes, and ask them to do -------------------------------------------------------------- */
+/* ---- What tests ask of the fakes, and ask them to do ------------------------------------------------------------- */
 
 static struct {
     char name[48];
@@ -118,7 +118,7 @@ EXPORT int fake_current_device(void)
         if (!depth) return CUDA_ERROR_INVALID_CONTEXT; \
     } while (0)
 
-/* ---- Starting, and the devices ------------------------------------------------------------------------------------ */
+/* ---- Starting, and the devices ----------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuInit(unsigned flags)
 {
@@ -204,7 +204,7 @@ EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
     return wrong;
 }
 
-/* ---- Contexts ----------------------------------------------------------------------------------------------------- */
+/* ---- Contexts ---------------------------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
@@ -259,7 +259,7 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
-/* ---- Virtual memory: a chunk is a memory file, mapping it maps the file -------------------------------------------- */
+/* ---- Virtual memory: a chunk is a memory file, mapping it maps the file ------------------------------------------ */
 
 static struct {
     CUdeviceptr place;

@@ -46,7 +46,7 @@ enum {
 extern "C" {
 #endif
 
-/* ---- Exported by the fake driver, for the other fakes and for tests: look them up in libcuda.so.1. ---------------- */
+/* ---- Exported by the fake driver, for the other fakes and for tests: look them up in libcuda.so.1. --------------- */
 
 /* Counts a call; gives the number with which it is to fail, else 0. */
 int fake_fault(const char *call);
@@ -66,7 +66,7 @@ typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void 
                                        void (*)(void *), void *, const void *, size_t);
 extern fake_enqueue_fn fake_runtime_enqueue;
 
-/* ---- The fake runtime's, linked into the module ------------------------------------------------------------------- */
+/* ---- The fake runtime's, linked into the module ------------------------------------------------------------------ */
 
 /* Work that a stream does in its turn: `work` gives a CUDA error number, `drop` frees its context. The call takes the
  * context over whether it succeeds or not. Words among `words` that point into device memory are what the work uses. */

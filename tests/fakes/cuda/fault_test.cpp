@@ -1,5 +1,5 @@
-// A note that a kernel left is told to one thread, whole, and its place serves the next: fault.cpp alone, in which a thread
-// is held while it puts the note into words.
+// A note that a kernel left is told to one thread, whole, and its place serves the next: fault.cpp alone, in which a
+// thread is held while it puts the note into words.
 #include "kernels/cuda/host/fault.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ extern "C" cudaError_t cudaFreeHost(void *)
     return cudaSuccess;
 }
 
-// ---- the tests -------------------------------------------------------------------------------------------------------
+// ---- the tests ------------------------------------------------------------------------------------------------------
 
 static Fault note_of(int64_t value)
 {

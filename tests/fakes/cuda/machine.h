@@ -1,9 +1,10 @@
 /*
  * machine.h: the devices of the fake driver: those of FAKE_CUDA_DEVICES, or those of a scenario.
  *
- * With YOKE_FAKE_SCENARIO (tests/fakes/edge), which is read once as CUDA reads its variables once, the devices are the cards
- * that NVIDIA's driver holds, counted as CUDA counts them: CUDA_VISIBLE_DEVICES chooses, CUDA_DEVICE_ORDER orders, of MIG
- * instances a process gets one. Memory is what the scenario tells; host memory stands behind what is allocated.
+ * With YOKE_FAKE_SCENARIO (tests/fakes/edge), which is read once as CUDA reads its variables once, the devices are the
+ * cards that NVIDIA's driver holds, counted as CUDA counts them: CUDA_VISIBLE_DEVICES chooses, CUDA_DEVICE_ORDER
+ * orders, of MIG instances a process gets one. Memory is what the scenario tells; host memory stands behind what is
+ * allocated.
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_MACHINE_H
 #define YOKE_TESTS_FAKES_CUDA_MACHINE_H

@@ -102,7 +102,7 @@ const void *fake_end_of_block(const void *place)
     return block == state().blocks.end() ? nullptr : block->first + block->second.bytes;
 }
 
-// ---- errors and devices ----------------------------------------------------------------------------------------------
+// ---- errors and devices ---------------------------------------------------------------------------------------------
 
 const char *cudaGetErrorName(cudaError_t error)
 {
@@ -169,7 +169,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
     return is_new ? cudaSuccess : end(cudaErrorPeerAccessAlreadyEnabled);
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {

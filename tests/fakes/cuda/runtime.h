@@ -109,7 +109,7 @@ void complain(const char *call, const char *what);
     } while (0);                                               \
     const std::lock_guard lock(state().mutex)
 
-// ---- with the mutex held ---------------------------------------------------------------------------------------------
+// ---- with the mutex held --------------------------------------------------------------------------------------------
 
 // Does work until `target` is done; null is done.
 void finish(const WorkRef &target);
@@ -123,8 +123,8 @@ CUstream_st &default_stream(int device);
 CUstream_st *find_stream(cudaStream_t stream);
 // Why a stream can be given nothing, or success: there is none, or its capture is spoiled.
 cudaError_t problem_of(const CUstream_st *stream);
-// A call that may not be made while `capture` goes on, or of what it has taken down: it fails with `error`, and so does all
-// that the capture is given from then on, its end too.
+// A call that may not be made while `capture` goes on, or of what it has taken down: it fails with `error`, and so does
+// all that the capture is given from then on, its end too.
 cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error);
 // What a capturing stream is given is taken down instead.
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,

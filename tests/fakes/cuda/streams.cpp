@@ -5,7 +5,7 @@ using namespace yoke::fake;
 
 extern "C" {
 
-// ---- streams ---------------------------------------------------------------------------------------------------------
+// ---- streams --------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
@@ -58,7 +58,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     return done ? cudaSuccess : end(cudaErrorNotReady);
 }
 
-// ---- events ----------------------------------------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
@@ -139,7 +139,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEve
     return cudaSuccess;
 }
 
-// ---- graphs ----------------------------------------------------------------------------------------------------------
+// ---- graphs ---------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
 {

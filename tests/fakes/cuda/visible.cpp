@@ -1,4 +1,5 @@
-// CUDA_VISIBLE_DEVICES as CUDA's runtime reads it: the first entry that means nothing ends the list, a duplicate empties it.
+// CUDA_VISIBLE_DEVICES as CUDA's runtime reads it: the first entry that means nothing ends the list, a duplicate
+// empties it.
 #include "tests/fakes/cuda/visible.h"
 
 #include <strings.h>

@@ -86,7 +86,7 @@ void complain(const char *call, const char *what)
     fprintf(stderr, "fake: %s: %s\n", call, what);
 }
 
-// ---- work: all of this with the mutex held ---------------------------------------------------------------------------
+// ---- work: all of this with the mutex held --------------------------------------------------------------------------
 
 static bool is_ready(const Work &work)
 {

@@ -2,9 +2,9 @@
 //
 //     amid --forks N | --exits N [--seed S]
 //
-// With --forks, threads are at all kinds of work while the process forks; every child does some of each kind and ends. With
-// --exits, a process of its own ends, by returning from main, while its threads are at work and handlers of its exit
-// begin more. Each must end as it meant to, within its deadline; what does not is told with its seed.
+// With --forks, threads are at all kinds of work while the process forks; every child does some of each kind and ends.
+// With --exits, a process of its own ends, by returning from main, while its threads are at work and handlers of its
+// exit begin more. Each must end as it meant to, within its deadline; what does not is told with its seed.
 #include "work.h"
 
 #include <yoke/yoke.h>
@@ -46,7 +46,7 @@ int expect_end(pid_t pid, const char *what, uint64_t seed, const std::string &ki
     return 1;
 }
 
-// ---- forks -----------------------------------------------------------------------------------------------------------
+// ---- forks ----------------------------------------------------------------------------------------------------------
 
 [[noreturn]] void forked_child(uint64_t seed)
 {
@@ -86,7 +86,7 @@ int forks(int64_t count, uint64_t first)
     return failed + wrong;
 }
 
-// ---- exits -----------------------------------------------------------------------------------------------------------
+// ---- exits ----------------------------------------------------------------------------------------------------------
 
 std::atomic<bool> leaving{false};
 

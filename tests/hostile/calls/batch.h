@@ -30,8 +30,8 @@ struct Outcome {
     bool failed() const { return !wrong.empty(); }
 };
 
-// Makes calls 0 … count - 1 of a seed, or those of them that `only` names, in a child. With `told` every call is written
-// there as C. `kept` NULL: all.
+// Makes calls 0 … count - 1 of a seed, or those of them that `only` names, in a child. With `told` every call is
+// written there as C. `kept` NULL: all.
 Outcome run_batch(const Options &options, uint64_t seed, int64_t count,
                   const std::vector<int64_t> *kept, std::string *told);
 

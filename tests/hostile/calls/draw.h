@@ -1,4 +1,5 @@
-// draw.h: one random call: its arguments, drawn by type from a seed and the call's number, and what is asked of its result.
+// draw.h: one random call: its arguments, drawn by type from a seed and the call's number, and what is asked of its
+// result.
 #pragma once
 
 #include "world.h"

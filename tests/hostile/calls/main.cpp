@@ -3,8 +3,9 @@
 //     random_calls [--calls N] [--seed S] [--batch N] [--jobs N] [--threads N] [--stack BYTES] [--memory MIB]
 //                  [--no-new-threads] [--freed] [--patience SECONDS] [--only NUMBER,…] [--plant FUNCTION]
 //
-// Each call must return, with a status that yoke.h knows and an error that says what and where, its outputs NULL where it
-// failed; in the end nothing is left behind. What does not is told with its seed, and shrunk to the few calls that it takes.
+// Each call must return, with a status that yoke.h knows and an error that says what and where, its outputs NULL where
+// it failed; in the end nothing is left behind. What does not is told with its seed, and shrunk to the few calls that
+// it takes.
 #include "batch.h"
 #include "draw.h"
 

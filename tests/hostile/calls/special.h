@@ -1,5 +1,5 @@
-// special.h: the calls that no rule of generate.py can draw: memory of a size that the call trusts, callbacks, lists that
-// hang together. Each stands for the function of its name.
+// special.h: the calls that no rule of generate.py can draw: memory of a size that the call trusts, callbacks, lists
+// that hang together. Each stands for the function of its name.
 #pragma once
 
 #include "draw.h"

@@ -1,7 +1,7 @@
 // world.h: the objects that random calls are made on.
 //
-// Every kind of handle has a fixed number of places. A call takes its arguments from places and puts its result into one,
-// all by its own number alone, so that a run without some of its calls draws the same arguments in the others.
+// Every kind of handle has a fixed number of places. A call takes its arguments from places and puts its result into
+// one, all by its own number alone, so that a run without some of its calls draws the same arguments in the others.
 #pragma once
 
 #include <yoke/yoke.h>
@@ -72,7 +72,8 @@ public:
     template <class T>
     void put(int place, T *handle);
 
-    // The tensors that calls start from stand in the first places again, and the thread's modes are as they are at first.
+    // The tensors that calls start from stand in the first places again, and the thread's modes are as they are at
+    // first.
     void begin_again(uint64_t seed);
     // Releases all there is.
     void clear();

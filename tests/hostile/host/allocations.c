@@ -1,9 +1,9 @@
 /*
- * Each allocation of host memory fails once, over opening, selection, doctor, an op, backward, a step and a capture: a status
- * each time, the host lives, nothing leaks, the next call works. Who fails them is fail_alloc.c.
+ * Each allocation of host memory fails once, over opening, selection, doctor, an op, backward, a step and a capture: a
+ * status each time, the host lives, nothing leaks, the next call works. Who fails them is fail_alloc.c.
  *
- * What is asked for at a first use alone is tried in a process for each. An allocation that is not needed, such as room to
- * keep something for the next call, may fail without an error.
+ * What is asked for at a first use alone is tried in a process for each. An allocation that is not needed, such as room
+ * to keep something for the next call, may fail without an error.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*
- * Programs that end amid work. Each is this program once more, by fork and exec, with the name of what it does and a seed:
+ * Programs that end amid work. Each is this program once more, by fork and exec, with the name of what it does and a
+ * seed:
  *   threads   multiply while main returns
  *   held      one is in the midst of a long product when main returns
  *   fresh     begin their first products then
@@ -35,8 +36,8 @@ static yoke_tensor *ones(int64_t rows, int64_t columns)
     return x;
 }
 
-/* Whether the product of ones came out right; false where it was refused because the process ends. Anything else ends the
- * process with a status of its own. */
+/* Whether the product of ones came out right; false where it was refused because the process ends. Anything else ends
+ * the process with a status of its own. */
 static int multiply(int64_t rows, int64_t inner, int64_t columns)
 {
     const int64_t left_shape[] = {rows, inner}, right_shape[] = {inner, columns};

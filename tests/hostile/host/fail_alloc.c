@@ -1,12 +1,12 @@
 /*
- * Loaded before a program (LD_PRELOAD): makes the n-th allocation fail that libyoke asks for, itself or through a library that
- * it uses, on any thread. Who asks is read off the stack: the first code that is neither of these libraries decides, so the
- * host's own allocations, a script interpreter's among them, go on.
+ * Loaded before a program (LD_PRELOAD): makes the n-th allocation fail that libyoke asks for, itself or through a
+ * library that it uses, on any thread. Who asks is read off the stack: the first code that is neither of these
+ * libraries decides, so the host's own allocations, a script interpreter's among them, go on.
  *
- * Some do not count, for nothing above can mend them. The dynamic loader keeps thread-local data, and ends the process where
- * there is no memory for it. So does libgomp, and oneDNN writes to what it was not given: of these two an allocation does
- * not count for which libyoke has seen to it that there is room, having just taken as much and given it back
- * (kernels/cpu/gemm_room.h).
+ * Some do not count, for nothing above can mend them. The dynamic loader keeps thread-local data, and ends the process
+ * where there is no memory for it. So does libgomp, and oneDNN writes to what it was not given: of these two an
+ * allocation does not count for which libyoke has seen to it that there is room, having just taken as much and given it
+ * back (kernels/cpu/gemm_room.h).
  */
 #include <dlfcn.h>
 #include <errno.h>

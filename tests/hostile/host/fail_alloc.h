@@ -8,7 +8,8 @@ void fail_alloc_arm(long n);
 /* Whether it has come so far. */
 int fail_alloc_disarm(void);
 
-/* Blocks that were taken while armed and not given back; the number of the last of them; who took those that came after. */
+/* Blocks that were taken while armed and not given back; the number of the last of them; who took those that came
+ * after. */
 long fail_alloc_blocks(void);
 long fail_alloc_number(void);
 void fail_alloc_tell(long number);

@@ -1,7 +1,7 @@
 /*
- * Forks beside threads that make products of ever new shapes, and beside one that takes inventories, for which a library is
- * loaded. The loader of a child that was made while another thread loads is half changed: the fork waits for that, or the
- * child does without.
+ * Forks beside threads that make products of ever new shapes, and beside one that takes inventories, for which a
+ * library is loaded. The loader of a child that was made while another thread loads is half changed: the fork waits for
+ * that, or the child does without.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -45,7 +45,8 @@ static pid_t fork_here(void)
     return child;
 }
 
-/* What the child says of the management library: 0 nothing, 1 that it is none, 2 that it was not loaded after a fork. */
+/* What the child says of the management library: 0 nothing, 1 that it is none, 2 that it was not loaded after a fork.
+ * */
 static int library_in_child(void)
 {
     yoke_inventory *inventory = NULL;

@@ -1,5 +1,5 @@
--- Runs random programs that come on standard input, each as its length and its source, and tells what they saw: a line for
--- each tensor, "refused" or "error" with the message where one was raised, "done" behind each program.
+-- Runs random programs that come on standard input, each as its length and its source, and tells what they saw: a line
+-- for each tensor, "refused" or "error" with the message where one was raised, "done" behind each program.
 local yoke = require "yoke"
 
 local function flat(value, into)

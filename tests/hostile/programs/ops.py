@@ -38,7 +38,7 @@ def op(name, choose, compute, **options):
     OPS[name] = Op(name, choose, compute, **options)
 
 
-# ---- what fits ---------------------------------------------------------------------------------------------------------
+# ---- what fits -------------------------------------------------------------------------------------------------------
 
 
 def pick(rng, env, fits):
@@ -91,7 +91,7 @@ def with_axis(fits=lambda x: x.array.ndim > 0):
     return choose
 
 
-# ---- pointwise ---------------------------------------------------------------------------------------------------------
+# ---- pointwise -------------------------------------------------------------------------------------------------------
 
 
 def unary(name, function, fits=is_float, ulps=4, smooth=True, autocast="none"):
@@ -189,7 +189,7 @@ def compute_cast(x, dtype):
 
 op("cast", choose_cast, compute_cast, kind="view", ulps=0)
 
-# ---- reductions --------------------------------------------------------------------------------------------------------
+# ---- reductions ------------------------------------------------------------------------------------------------------
 
 
 def reduced(x, kind):
@@ -233,7 +233,7 @@ op("softmax", with_axis(lambda x: is_float(x) and np.all(np.isfinite(x.array))),
 op("sort_values", with_axis(lambda x: x.dtype != "bool" and not np.isnan(x.array).any()), lambda x, axis: (np.sort(x.array, axis), x.dtype, 0),
    ulps=0, smooth=True)
 
-# ---- products ----------------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
 def low(x):

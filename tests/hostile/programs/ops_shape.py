@@ -13,7 +13,7 @@ def copied(name, choose, function):
     op(name, choose, lambda x, *rest: (np.array(function(x.array, *rest)), x.dtype, 0), ulps=0, smooth=True)
 
 
-# ---- views -------------------------------------------------------------------------------------------------------------
+# ---- views -----------------------------------------------------------------------------------------------------------
 
 
 def choose_transpose(rng, env):
@@ -81,7 +81,7 @@ def choose_reshape(rng, env):
 # A view where strides allow: NumPy goes by the same rule, and shows which it was.
 view("reshape", choose_reshape, np.reshape)
 
-# ---- copies ------------------------------------------------------------------------------------------------------------
+# ---- copies ----------------------------------------------------------------------------------------------------------
 
 
 def choose_axes(rng, env):
@@ -160,7 +160,7 @@ def choose_mask(rng, env):
 
 op("masked_select", choose_mask, lambda x, m: ((lambda a, b: a[b])(*np.broadcast_arrays(x.array, m.array)), x.dtype, 0), ulps=0, smooth=True)
 
-# ---- in place ----------------------------------------------------------------------------------------------------------
+# ---- in place --------------------------------------------------------------------------------------------------------
 
 
 def fits_into(small, large):

@@ -74,7 +74,7 @@ def apply(step, env, array, dtype):
         env[step.out] = Ref(array, dtype)
 
 
-# ---- making one --------------------------------------------------------------------------------------------------------
+# ---- making one ------------------------------------------------------------------------------------------------------
 
 
 def make_input(rng, dtype, shape, mode="plain"):
@@ -130,7 +130,7 @@ def add_step(rng, program, env, name):
     program.steps.append(step)
 
 
-# ---- checking one ------------------------------------------------------------------------------------------------------
+# ---- checking one ----------------------------------------------------------------------------------------------------
 
 
 def check_result(step, got, array, dtype, scale, ulps):
@@ -185,7 +185,7 @@ def other_input(program, n, replay):
     return make_input(np.random.default_rng((program.seed, n, replay)), dtype, array.shape)
 
 
-# ---- gradients ---------------------------------------------------------------------------------------------------------
+# ---- gradients -------------------------------------------------------------------------------------------------------
 
 
 def loss_of(program, inputs, frozen):

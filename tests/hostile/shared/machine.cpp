@@ -1,4 +1,5 @@
-// What is told of the machine: snapshots that all read while others are taken, devices that are opened and switched off.
+// What is told of the machine: snapshots that all read while others are taken, devices that are opened and switched
+// off.
 #include "scene.h"
 
 #include <cmath>

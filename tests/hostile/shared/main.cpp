@@ -2,9 +2,9 @@
 //
 //     shared_objects [--pieces N] [--threads N] [--seed S] [--only SCENE,…] [--cards N] [--first S]
 //
-// Each scene is played by all threads for itself, `pieces` by each thread, then all of them together; last, processes of
-// their own make their first calls from several threads at once. What goes wrong is told with its place and the seed. The
-// thread sanitizer sees what may go wrong; without it the results alone tell.
+// Each scene is played by all threads for itself, `pieces` by each thread, then all of them together; last, processes
+// of their own make their first calls from several threads at once. What goes wrong is told with its place and the
+// seed. The thread sanitizer sees what may go wrong; without it the results alone tell.
 #include "scene.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// Tensors that all read, events and streams, blocks that one thread takes and another gives back, the number of threads.
+// Tensors that all read, events and streams, blocks that one thread takes and another gives back, the number of
+// threads.
 #include "scene.h"
 
 #include <cstring>

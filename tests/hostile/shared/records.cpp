@@ -124,8 +124,8 @@ private:
     std::atomic<int64_t> refused_{0};
 };
 
-// Weights that all multiply in one half, by casts that regions keep: one region in force in all threads, regions nested in
-// it, and some of a thread's own.
+// Weights that all multiply in one half, by casts that regions keep: one region in force in all threads, regions nested
+// in it, and some of a thread's own.
 class Casts final : public Scene {
 public:
     Casts()

@@ -1,8 +1,9 @@
 // scene.h: a scene is a few objects that all threads use at once, and what they do with them.
 //
-// A piece of a scene is one or a few calls, drawn at random; threads draw pieces of the same scene, or of several. Every
-// call gives YOKE_OK, or the YOKE_E_STATE that its comment promises where another thread is inside. After the threads have
-// ended, what their calls have come to is checked where it is determined, as a number of steps determines a parameter.
+// A piece of a scene is one or a few calls, drawn at random; threads draw pieces of the same scene, or of several.
+// Every call gives YOKE_OK, or the YOKE_E_STATE that its comment promises where another thread is inside. After the
+// threads have ended, what their calls have come to is checked where it is determined, as a number of steps determines
+// a parameter.
 #pragma once
 
 #include <yoke/yoke.h>
@@ -49,7 +50,7 @@ memory_scenes();  // tensors, events, blocks, numbers of threads, random numbers
 // Several threads make their very first calls at once, each with another one; for a process that has made none.
 void first_calls(uint64_t seed, int threads);
 
-// ---- what calls gave --------------------------------------------------------------------------------------------------
+// ---- what calls gave ------------------------------------------------------------------------------------------------
 
 // Counts a failure and prints it, with the place; the first few are enough.
 __attribute__((format(printf, 3, 4))) void wrong(const char *file, int line, const char *format,
@@ -69,7 +70,7 @@ bool expect_order(yoke_status status, const char *why, const char *file, int lin
 #define TRUE(condition) \
     ((condition) ? true : (::hostile::wrong(__FILE__, __LINE__, "not true: %s", #condition), false))
 
-// ---- handles ------------------------------------------------------------------------------------------------------------
+// ---- handles --------------------------------------------------------------------------------------------------------
 
 template <class Handle, void (*kRelease)(Handle *)>
 class Held {

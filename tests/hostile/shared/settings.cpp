@@ -1,4 +1,5 @@
-// Logs and configuration: callbacks come, hear lines and go while others speak; each is dropped once, after its last line.
+// Logs and configuration: callbacks come, hear lines and go while others speak; each is dropped once, after its last
+// line.
 #include "scene.h"
 
 #include <cstring>

@@ -32,8 +32,8 @@ int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const cha
 /* The value at `index` as errors say it: a string with each NUL as \0. May push. */
 const char *yl_show(lua_State *L, int index);
 
-/* Raises for a list, at an absolute index, in which keywords stand as well: zeros({2, 3, dtype = "int32"}). What it looks at is
- * the key behind the last item, so it costs no walk. */
+/* Raises for a list, at an absolute index, in which keywords stand as well: zeros({2, 3, dtype = "int32"}). What it
+ * looks at is the key behind the last item, so it costs no walk. */
 void yl_refuse_keys(lua_State *L, Target target, int index);
 
 /* A key of options to compare with names, or what an error says in its place; pushes only for what is no

@@ -52,7 +52,8 @@ function layers.Embedding:forward(index) return core.embedding(index, self.weigh
 
 function layers.Embedding:extra() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
---- nn.Dropout{p = 0.5} or nn.Dropout(0.5): zeroes elements with probability p while training, and scales the rest by 1 / (1 - p).
+--- nn.Dropout{p = 0.5} or nn.Dropout(0.5): zeroes elements with probability p while training, and scales the rest by 1
+--- / (1 - p).
 layers.Dropout = Module:extend("Dropout")
 
 function layers.Dropout:init(...)

@@ -1,10 +1,10 @@
 // Fails every call that the module makes of CUDA's libraries, each in its turn.
 //
 // A part is a piece of a device's life: steps, each an entry of the table. It is played once without faults, which
-// counts the calls of every name; then once for each call, in a process of its own, in which that call fails. Either the
-// step it belongs to fails with the right status, the call's name, and nothing held that was not held before, and works
-// when it is taken again; or the module can go on without that call, and the log has its name. In the end nothing is
-// held but what CUDA itself refused to take back.
+// counts the calls of every name; then once for each call, in a process of its own, in which that call fails. Either
+// the step it belongs to fails with the right status, the call's name, and nothing held that was not held before, and
+// works when it is taken again; or the module can go on without that call, and the log has its name. In the end nothing
+// is held but what CUDA itself refused to take back.
 #pragma once
 
 #include <functional>

@@ -98,8 +98,8 @@ TEST(Faults, OfLinear)
         kEveryProduct);
 }
 
-// A winner is looked for, found by trying (of two, one with a workspace and one without), kept, and found again when the
-// device has been closed.
+// A winner is looked for, found by trying (of two, one with a workspace and one without), kept, and found again when
+// the device has been closed.
 TEST(Faults, OfTuning)
 {
     setenv("FAKE_CUBLASLT_ALGORITHMS", "2", 1);

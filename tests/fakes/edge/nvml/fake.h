@@ -65,7 +65,7 @@ std::shared_ptr<const Scenario> scenario();
 
 Handle *handle_of(int gpu, int instance = -1);
 
-// ---- the way into a call ---------------------------------------------------------------------------------------------
+// ---- the way into a call --------------------------------------------------------------------------------------------
 
 // Notes the call, hangs or fails as the scenario wishes. `gpu`: -1 for none.
 Return enter(const char *call, const Scenario &scenario, int gpu);
@@ -141,7 +141,7 @@ int on_any(const char *call, const Handle *device, Pointers out, Work work)
     });
 }
 
-// ---- answers ---------------------------------------------------------------------------------------------------------
+// ---- answers --------------------------------------------------------------------------------------------------------
 
 // A key's value times a factor; NOT_SUPPORTED where the card has no such key.
 template <class Number>

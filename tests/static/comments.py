@@ -1,0 +1,75 @@
+"""Lines of comments that end behind column 120, and how to wrap them.
+
+A line that is nothing but comment hands its last words to the next line of the same comment, or to a new one.
+"""
+import re
+
+import tree
+
+LIMIT = 120
+MARKERS = {".py": "#", ".pyi": "#", ".cmake": "#", ".txt": "#", ".sh": "#", ".lua": "---?(?!-)"}
+CODE_MARKERS = r"//+|/\*+|\*(?!/)"
+# Lines of tools stay as they are; those of lists and headings take no words of the line before.
+TOOLS = r"clang-format|NOLINT|noqa|@|\||!"
+APART = re.compile(rf"({TOOLS}|[-*] |\d+\. |[-=]{{4}})")
+RULE = re.compile(r"^(.{40,}?)(-{4,})( ?\*/)?$")
+
+
+def pattern(suffix):
+    return re.compile(rf"^(\s*(?:{MARKERS.get(suffix, CODE_MARKERS)}))(\s*)((?!{TOOLS})\S.*)$")
+
+
+def has_comments(path):
+    """Whether a file is of a language that has them here."""
+    return path.suffix in tree.CODE or path.suffix in MARKERS and (path.suffix != ".txt" or path.name == "CMakeLists.txt")
+
+
+def too_long(path):
+    """Numbers of the lines of comment that are too long."""
+    comment = pattern(path.suffix)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [number for number, line in enumerate(lines, 1) if len(line) > LIMIT and comment.match(line)]
+
+
+def next_prefix(match):
+    """What a further line of a comment begins with."""
+    marker = match[1]
+    if "/*" in marker:
+        return marker.replace("/*", " *", 1)[: len(marker)] + " "
+    return marker + match[2]
+
+
+def wrap(path):
+    """Wraps them; how many there were."""
+    comment, wrapped = pattern(path.suffix), 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    at = 0
+    while at < len(lines):
+        match = comment.match(lines[at]) if len(lines[at]) > LIMIT else None
+        if match:
+            wrapped += wrap_line(lines, at, match, comment)
+        at += 1
+    if wrapped:
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return wrapped
+
+
+def wrap_line(lines, at, match, comment):
+    rule = RULE.match(lines[at])
+    if rule:
+        end = rule[3] or ""
+        lines[at] = rule[1] + "-" * (LIMIT - len(rule[1]) - len(end)) + end
+        return 1
+    cut = lines[at].rfind(" ", len(match[1] + match[2]) + 1, LIMIT + 1)
+    if cut < 0 or lines[at].rstrip().endswith("\\"):
+        return 0
+    kept, rest = lines[at][:cut].rstrip(), lines[at][cut:].strip()
+    following = comment.match(lines[at + 1]) if at + 1 < len(lines) else None
+    closes = lines[at].rstrip().endswith("*/")
+    starts = re.match(r"\s*/\*", lines[at])
+    if following and not closes and not APART.match(following[3]) and not re.match(r"\s*/\*", lines[at + 1]) and (
+            starts or (following[1], following[2]) == (match[1], match[2])):
+        lines[at : at + 2] = [kept, f"{following[1]}{following[2]}{rest} {following[3]}"]
+    else:
+        lines[at : at + 1] = [kept, next_prefix(match) + rest]
+    return 1
