@@ -21,8 +21,11 @@ COMMENT = {".h": "/* {} */\n/* clang-format off */", ".inc": "/* {} */\n/* clang
 
 def generate(root):
     """{path: text} of all generated files, and of slots.txt with new functions at its end."""
-    ops, digest = table.parse((root / "core/ops/ops.def").read_text(), "core/ops/ops.def")
+    ops, digest = table.parse(table.read(root, "core/ops/ops.def"), "core/ops/ops.def")
     public = [op for op in ops if not op.internal]
+    headers = [p.read_text() for p in sorted((root / "capi/include/yoke").glob("*.h"))
+               if p.name not in ("ops.h", "api.h")]
+    c_api.check_functions(public, c_api.find_functions("\n".join(headers)), "core/ops/ops.def")
     files = {
         "core/backend/ops.inc": core.ops_inc(ops, digest),
         "core/ops/ops.h": core.ops_h(ops),
@@ -35,10 +38,8 @@ def generate(root):
         "bindings/lua/yoke/meta.lua": scripts.meta_lua(public),
         "docs/ops.md": scripts.reference(public, c_api.prototype),
     }
-    headers = [p.read_text() for p in sorted((root / "capi/include/yoke").glob("*.h"))
-               if p.name not in ("ops.h", "api.h")]
     functions = c_api.find_functions("\n".join(headers + [files["capi/include/yoke/ops.h"]]))
-    slots = c_api.check_slots((root / "capi/slots.txt").read_text().split(), functions)
+    slots = c_api.check_slots(table.read(root, "capi/slots.txt").splitlines(), functions)
     files["capi/include/yoke/api.h"] = c_api.api_h(slots, functions)
     files["capi/src/table.inc"] = c_api.table_inc(slots)
     files["capi/libyoke.map"] = c_api.version_script(functions)

@@ -149,12 +149,27 @@ def find_functions(text):
     return found
 
 
+def check_functions(ops, by_hand, path):
+    """A function belongs to one op, or to a header written by hand."""
+    seen = {}
+    for op in ops:
+        for name, _ in variants(op):
+            other = "a header written by hand" if name in by_hand else seen.get(name)
+            if other:
+                raise TableError(f"{path}:{op.line}: {name} of op '{op.name}' is declared by {other} too; the op needs another name")
+            seen[name] = f"op '{op.name}' of line {op.line}"
+
+
 def check_slots(slots, functions):
     """The slots, with those of new functions at the end. A slot that lost its function is refused."""
-    if len(set(slots)) != len(slots):
-        raise TableError("capi/slots.txt: a slot stands there twice")
-    if gone := [s for s in slots if s not in functions]:
-        raise TableError(f"capi/slots.txt: no header declares {', '.join(gone)}; a slot, once given, stays")
+    for number, slot in enumerate(slots, 1):
+        place = f"capi/slots.txt:{number}"
+        if not re.fullmatch(r"yoke_[a-z0-9_]+", slot):
+            raise TableError(f"{place}: '{slot}' is not the name of one function, yoke_<name>, alone on its line")
+        if (first := slots.index(slot) + 1) != number:
+            raise TableError(f"{place}: {slot} stands there twice; line {first} has it")
+        if slot not in functions:
+            raise TableError(f"{place}: no header declares {slot}; a slot, once given, stays")
     return slots + [name for name in functions if name not in slots]
 
 

@@ -18,6 +18,8 @@ TYPES = {
     "scalar": (NUMBER, False), "scalar?": ("none|" + NUMBER, False), "str": (r'"[^"\\]*"', False),
     "device": ("none", False),
 }
+# In C a pointer, and a length that is named after it.
+LISTS = ("tensors", "muts", "ints", "ints?")
 
 LUA_WORDS = set("""and break do else elseif end false for function goto if in local nil not or repeat
 return then true until while""".split())
@@ -29,7 +31,7 @@ reinterpret_cast requires restrict return short signed sizeof static static_asse
 switch template this thread_local throw true try typedef typeid typename typeof union unsigned using
 virtual void volatile wchar_t while xor xor_eq co_await co_return co_yield""".split())
 # Words with a meaning of their own in what is generated or in the table.
-OWN_WORDS = {"none", "self"}
+OWN_WORDS = {"none", "self", "args"}
 RESERVED = LUA_WORDS | C_WORDS | set(keyword.kwlist) | OWN_WORDS
 
 OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| (\w+) \| (\w+) \| (\S.*)")
@@ -61,6 +63,7 @@ class Op:
     cost: str
     doc: str
     cpp: str = ""  # its name in C++
+    line: int = 0  # in the table
     id: int = field(default=-1)
 
     @property
@@ -104,9 +107,9 @@ def split_args(text):
 
 def check_name(name, what):
     if not NAME.fullmatch(name):
-        raise TableError(f"{what} '{name}' is not written in snake_case")
+        raise TableError(f"{what} '{name}' is not written in snake_case: a to z, digits, single '_' between words")
     if name.strip("_") in RESERVED:
-        raise TableError(f"{what} '{name}' is a reserved word of C, C++, Python, Lua or this table")
+        raise TableError(f"{what} '{name}' is a reserved word of C, C++, Python, Lua or this table; another name is needed")
 
 
 def parse_arg(text):
@@ -125,11 +128,14 @@ def parse_arg(text):
 
 def parse_args(text):
     args = [parse_arg(part) for part in split_args(text)]
+    names = [arg.name for arg in args]
     for i, arg in enumerate(args):
         if arg.name in [a.name for a in args[:i]]:
             raise TableError(f"argument '{arg.name}' stands there twice")
         if i and args[i - 1].default is not None and arg.default is None:
             raise TableError(f"argument '{arg.name}' without default follows one with a default")
+        if f"{arg.name}_count" in names and arg.type in LISTS:
+            raise TableError(f"argument '{arg.name}_count' has the name that C gives the length of '{arg.name}'")
     if len(args) > 12:
         raise TableError(f"{len(args)} arguments; kMaxArgs of core/ops/op_def.h is 12")
     return args
@@ -218,6 +224,27 @@ def normalised(text):
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 
 
+def name_in_cpp(ops, path):
+    """Gives each op its name in C++, which no other op may have, nor a struct that only '_' tells from another's."""
+    public, seen = {op.name for op in ops}, {}
+    for op in ops:
+        stem = op.name.removeprefix("_")
+        op.cpp = stem + "_internal" if op.internal and stem in public else stem
+        other = seen.setdefault(op.struct, op)
+        if other is not op:
+            raise TableError(f"{path}:{op.line}: op '{op.name}' and op '{other.name}' of line {other.line} are both {op.struct} in C++; one of them needs another name")
+
+
+def read(root, path):
+    """The text of a file of the tree."""
+    data = (root / path).read_bytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TableError(f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8") from None
+
+
 def parse(text, path="ops.def"):
     """All ops, public ones first, and the hash of the table."""
     ops, family = [], None
@@ -232,20 +259,22 @@ def parse(text, path="ops.def"):
             if family is None:
                 raise TableError("an op stands before the first [family]")
             op = parse_op(line, family)
-            if op.name in [o.name for o in ops]:
-                raise TableError(f"op '{op.name}' stands there twice")
+            op.line = number
+            if first := next((o for o in ops if o.name == op.name), None):
+                raise TableError(f"op '{op.name}' stands there twice; line {first.line} has it")
             ops.append(op)
         except TableError as error:
             raise TableError(f"{path}:{number}: {error}") from None
     by_name = {op.name: op for op in ops}
     for op in ops:
         if op.in_place:
-            check_in_place(op, by_name)
+            try:
+                check_in_place(op, by_name)
+            except TableError as error:
+                raise TableError(f"{path}:{op.line}: {error}") from None
+    name_in_cpp(ops, path)
     ops.sort(key=lambda op: op.internal)
-    public = {op.name for op in ops}
     for i, op in enumerate(ops):
         op.id = i
-        stem = op.name.removeprefix("_")
-        op.cpp = stem + "_internal" if op.internal and stem in public else stem
     digest = int.from_bytes(hashlib.sha256(normalised(text).encode()).digest()[:8], "big")
     return ops, digest

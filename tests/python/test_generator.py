@@ -31,6 +31,14 @@ BAD = {
     "underscore": ("f_(x: tensor) -> tensor | none | bytes | T.", "ends in '_'"),
     "no underscore": ("f(x: mut) -> x | none | bytes | T.", "ends in '_'"),
     "text": ("f(x: tensor) -> tensor | none | bytes | No full stop", "ends in '.'"),
+    "word of what is generated": ("f(args: tensors) -> tensor | none | bytes | T.", "reserved word"),
+    "length": ("f(x: ints, x_count: int) -> tensor | none | bytes | T.", "the name that C gives the length of 'x'"),
+    "one struct": ("a_1(x: tensor) -> tensor | none | bytes | T.\na1(x: tensor) -> tensor | none | bytes | T.",
+                   "'a_1' of line 3 are both A1Args in C++"),
+    "function of a header": ("version(x: tensor) -> tensor | none | bytes | T.", "declared by a header written by hand"),
+    "function of an op": ("f_scalar(x: tensor) -> tensor | none | bytes | T.\nf(x: operand) -> tensor | none | bytes | T.",
+                          "declared by op 'f_scalar' of line 3"),
+    "in place of nothing": ("f_(x: mut) -> x | none | inplace | T.", "no op 'f'"),
     "out": ("f(out: tensor) -> tensor | none | bytes | T.", "'out' is the name of the result"),
 }
 
@@ -50,18 +58,54 @@ def tree(tmp_path):
     return tmp_path
 
 
+def contents(tree):
+    return {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
 def set_table(tree, text):
     (tree / "core" / "ops" / "ops.def").write_text(text)
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_line_that_breaks_the_rules_is_refused(tree, case):
+def test_a_line_that_breaks_the_rules_is_refused_and_nothing_is_written(tree, case):
     lines, reason = BAD[case]
     set_table(tree, f"# a comment\n[pointwise]\n{lines}\n")
+    before = contents(tree)
     done = generate(tree)
     last_line = 2 + len(lines.splitlines())
     assert done.returncode == 1
     assert f"ops.def:{last_line}: " in done.stderr and reason in done.stderr
+    assert contents(tree) == before
+
+
+BAD_SLOTS = {
+    "twice": ("yoke_relu", "yoke_relu stands there twice; line "),
+    "two on a line": ("yoke_relu yoke_exp", "is not the name of one function"),
+    "blank": ("", "is not the name of one function"),
+    "unknown": ("yoke_relu_of_nobody", "no header declares yoke_relu_of_nobody"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SLOTS)
+def test_a_slot_that_breaks_the_rules_is_refused_and_nothing_is_written(tree, case):
+    line, reason = BAD_SLOTS[case]
+    slots = tree / "capi" / "slots.txt"
+    number = len(slots.read_text().splitlines()) + 1
+    slots.write_text(slots.read_text() + line + "\n")
+    before = contents(tree)
+    done = generate(tree)
+    assert done.returncode == 1
+    assert f"capi/slots.txt:{number}: " in done.stderr and reason in done.stderr
+    assert contents(tree) == before
+
+
+def test_a_byte_that_is_not_utf8_is_named_with_its_line(tree):
+    table = tree / "core" / "ops" / "ops.def"
+    table.write_bytes(b"[pointwise]\n# caf\xe9\n")
+    before = contents(tree)
+    done = generate(tree)
+    assert (done.returncode, "ops.def:2: byte 0xe9 is not UTF-8" in done.stderr) == (1, True)
+    assert contents(tree) == before
 
 
 def test_an_op_outside_of_a_family_is_refused(tree):
