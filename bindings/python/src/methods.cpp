@@ -7,6 +7,8 @@
 
 #include "yoke/autograd.h"
 
+#include <cstring>
+
 namespace yoke_python {
 
 PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking)
@@ -39,11 +41,13 @@ PyObject *with_no_arguments(PyObject *self, PyObject *)
     return kCall(self);
 }
 
+// Of a device's spec that is told without a failed look-up, whose message nobody would read.
 bool names_dtype(PyObject *value, yoke_dtype *out)
 {
     const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
     if (!text) PyErr_Clear();
-    return text && yoke_dtype_from_name(text, out) == YOKE_OK;
+    return text && std::strchr("bfiu", *text) && !std::strchr(text, ':') &&
+           yoke_dtype_from_name(text, out) == YOKE_OK;
 }
 
 PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
