@@ -17,6 +17,7 @@ build = {
         ["yoke"] = "bindings/lua/yoke/init.lua",
         ["yoke.backends"] = "bindings/lua/yoke/backends.lua",
         ["yoke.data"] = "bindings/lua/yoke/data.lua",
+        ["yoke.dtypes"] = "bindings/lua/yoke/dtypes.lua",
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
         ["yoke.habits"] = "bindings/lua/yoke/habits.lua",
         ["yoke.nn"] = "bindings/lua/yoke/nn/init.lua",

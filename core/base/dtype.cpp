@@ -14,10 +14,9 @@ yoke_dtype dtype_from_name(std::string_view text)
 void check_dtype(yoke_dtype dtype, const char *call)
 {
     if (!is_dtype(dtype))
-        fail(
-            YOKE_E_TYPE,
-            "%s: argument 'dtype' is %d; a dtype is a number from 1 (YOKE_F64) to %d (YOKE_F8_E5M2)",
-            call, dtype, YOKE_DTYPE_COUNT - 1);
+        fail(YOKE_E_TYPE,
+             "%s: argument 'dtype' is %d; a dtype is a number from 1 (YOKE_F64) to %d (%s)", call,
+             dtype, YOKE_DTYPE_COUNT - 1, info(YOKE_DTYPE_COUNT - 1).constant);
 }
 
 yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind)

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/ops/args.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -13,8 +14,8 @@ namespace yoke {
 
 namespace {
 
-// float32 on the way to a half: cut off, with an odd last bit where something was lost, so that the second rounding
-// sees on which side of the middle the value lies.
+// float32 on the way to a narrow float: cut off, with an odd last bit where something was lost, so that the second
+// rounding sees on which side of the middle the value lies.
 uint32_t float_bits_to_odd(double value)
 {
     const auto single = static_cast<float>(value);
@@ -24,58 +25,38 @@ uint32_t float_bits_to_odd(double value)
     return (bits - (std::abs(back) > std::abs(value))) | 1;
 }
 
-uint16_t bfloat_bits(double value)
+// What lies beyond the largest value of a narrow float: infinity, or NaN where there is none.
+uint32_t beyond(const DtypeInfo &to)
 {
-    const uint32_t bits = float_bits_to_odd(value);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return static_cast<uint16_t>((bits >> 16) | 0x40);  // keep NaN a NaN
-    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    const uint32_t all = (1u << (to.exponent + to.fraction)) - 1,
+                   fraction = (1u << to.fraction) - 1;
+    return to.finite ? all : all - fraction;
 }
 
-uint16_t half_bits(double value)
+// The magnitude of a float32, rounded to even in a narrow float: its bits, up to those of what lies beyond.
+uint32_t narrow_magnitude(uint32_t magnitude, const DtypeInfo &to)
 {
-    const uint32_t bits = float_bits_to_odd(value), magnitude = bits & 0x7fffffff;
-    const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-    uint32_t half;
-    if (magnitude > 0x7f800000)
-        half = 0x7e00;  // NaN
-    else if (magnitude >= 0x477ff000)
-        half = 0x7c00;  // 65520 and more: infinity
-    else if (magnitude < 0x38800000)
-        // Below 2^-14 a half counts steps of 2^-24, which are the last place of a float from 0.5 on.
-        half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;
-    else
-        half = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
-    return static_cast<uint16_t>(sign | half);
+    const int shift = 23 - to.fraction;
+    const uint32_t bias = 128 - (1u << (to.exponent - 1));  // float32's less the other's
+    if (bias && magnitude < (bias + 1) << 23) {
+        // A subnormal counts steps that are the last place of this float, so that the adder rounds.
+        const uint32_t last_place = (bias + 1 + static_cast<uint32_t>(shift)) << 23;
+        return std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) +
+                                       std::bit_cast<float>(last_place)) -
+               last_place;
+    }
+    const uint32_t half = (1u << (shift - 1)) - 1 + (magnitude >> shift & 1);
+    return std::min((magnitude - (bias << 23) + half) >> shift, beyond(to));
 }
 
-// float8_e5m2 is the upper half of a half: the same, with 2 bits of fraction.
-uint8_t e5m2_bits(double value)
+uint64_t narrow_bits(double value, const DtypeInfo &to)
 {
     const uint32_t bits = float_bits_to_odd(value), magnitude = bits & 0x7fffffff;
-    uint32_t small;
-    if (magnitude > 0x7f800000)
-        small = 0x7f;  // NaN
-    else if (magnitude >= 0x47700000)
-        small = 0x7c;  // 61440 and more: infinity
-    else if (magnitude < 0x38800000)
-        small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 128.0f) - 0x43000000;
-    else
-        small = (magnitude - 0x38000000 + 0xfffff + (magnitude >> 21 & 1)) >> 21;
-    return static_cast<uint8_t>((bits >> 24 & 0x80) | small);
-}
-
-uint8_t e4m3_bits(double value)
-{
-    const uint32_t bits = float_bits_to_odd(value), magnitude = bits & 0x7fffffff;
-    uint32_t small;
-    if (magnitude > 0x43e80000)
-        small = 0x7f;  // beyond 464, which still rounds to 448
-    else if (magnitude < 0x3c800000)
-        small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 16384.0f) - 0x46800000;
-    else
-        small = (magnitude - 0x3c000000 + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
-    return static_cast<uint8_t>((bits >> 24 & 0x80) | small);
+    const uint32_t sign = bits >> 31 << (to.exponent + to.fraction);
+    if (magnitude <= 0x7f800000) return sign | narrow_magnitude(magnitude, to);
+    // NaN: quiet in 16 bits, all ones in 8, as kernels write it.
+    const uint32_t all = (1u << (to.exponent + to.fraction)) - 1;
+    return sign | (to.size == 1 ? all : beyond(to) | 1u << (to.fraction - 1));
 }
 
 template <class T>
@@ -90,50 +71,33 @@ struct Bounds {
     int64_t low, high;
 };
 
-Bounds bounds_of(yoke_dtype dtype)
+Bounds bounds_of(const DtypeInfo &integer)
 {
-    switch (dtype) {
-        case YOKE_I64:
-            return {INT64_MIN, INT64_MAX};
-        case YOKE_I32:
-            return {INT32_MIN, INT32_MAX};
-        case YOKE_I8:
-            return {INT8_MIN, INT8_MAX};
-        default:
-            return {0, UINT8_MAX};
-    }
+    const int bits = 8 * integer.size - (integer.is_signed ? 1 : 0);  // of the largest number
+    const auto high = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+    return {integer.is_signed ? -high - 1 : 0, high};
 }
 
-// The smallest magnitude that rounds to infinity, or to NaN where there is none: half a unit above the largest finite
-// value.
-double overflow_of(yoke_dtype dtype)
+// Whether a number rounds to a finite one.
+bool stays_finite(double value, const DtypeInfo &to)
 {
-    switch (dtype) {
-        case YOKE_F16:
-            return 65520.0;
-        case YOKE_BF16:
-            return 0x1.ffp127;
-        case YOKE_F8_E4M3:
-            return std::nextafter(464.0, 465.0);  // 464 itself rounds to 448, which is even
-        case YOKE_F8_E5M2:
-            return 61440.0;
-        default:
-            return 0x1.ffffffp127;
-    }
+    if (to.size == 8) return true;
+    if (to.size == 4) return std::isfinite(static_cast<float>(value));
+    return narrow_magnitude(float_bits_to_odd(std::abs(value)), to) < beyond(to);
 }
 
 }  // namespace
 
 bool scalar_fits(const yoke_arg &value, yoke_dtype dtype)
 {
-    if (dtype == YOKE_BOOL || dtype == YOKE_F64) return true;
+    if (dtype == YOKE_BOOL) return true;
     const double f = scalar_f64(value);
-    if (is_floating(dtype)) return !std::isfinite(f) || std::abs(f) < overflow_of(dtype);
-    const Bounds bounds = bounds_of(dtype);
+    if (is_floating(dtype)) return !std::isfinite(f) || stays_finite(f, info(dtype));
+    const Bounds bounds = bounds_of(info(dtype));
     if (value.kind != YOKE_ARG_FLOAT) return value.v.i >= bounds.low && value.v.i <= bounds.high;
     // Both ends are exact here: 2^63 as a double is one above the largest int64.
     return std::trunc(f) >= static_cast<double>(bounds.low) &&
-           std::trunc(f) < static_cast<double>(bounds.high) + (dtype == YOKE_I64 ? 0 : 1);
+           std::trunc(f) < static_cast<double>(bounds.high) + (bounds.high == INT64_MAX ? 0 : 1);
 }
 
 std::string text_of(const yoke_arg &value)
@@ -147,7 +111,7 @@ std::string text_of(const yoke_arg &value)
 void check_scalar_fits(const yoke_arg &value, yoke_dtype dtype, const char *call, const char *arg)
 {
     if (is_floating(dtype) || scalar_fits(value, dtype)) return;
-    const Bounds bounds = bounds_of(dtype);
+    const Bounds bounds = bounds_of(info(dtype));
     fail(
         YOKE_E_VALUE,
         "%s: argument '%s' is %s, which does not fit into %s (%lld to %lld); use another number, or a tensor of a wider dtype",
@@ -159,28 +123,16 @@ uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
 {
     const double f = scalar_f64(value);
     const int64_t i = value.kind == YOKE_ARG_FLOAT ? 0 : value.v.i;
-    switch (dtype) {
-        case YOKE_F64:
-            return bits_of(f);
-        case YOKE_F32:
-            return bits_of(static_cast<float>(f));
-        case YOKE_F16:
-            return half_bits(f);
-        case YOKE_BF16:
-            return bfloat_bits(f);
-        case YOKE_I64:
-            return bits_of(i);
-        case YOKE_I32:
-            return bits_of(static_cast<int32_t>(i));
-        case YOKE_I8:
-        case YOKE_U8:
-            return bits_of(static_cast<uint8_t>(i));
-        case YOKE_BOOL:
+    const DtypeInfo &to = info(dtype);
+    switch (to.kind) {
+        case DtypeClass::kFloat:
+            return to.size == 8   ? bits_of(f)
+                   : to.size == 4 ? bits_of(static_cast<float>(f))
+                                  : narrow_bits(f, to);
+        case DtypeClass::kInteger:
+            return static_cast<uint64_t>(i) & (~uint64_t{0} >> (64 - 8 * to.size));
+        case DtypeClass::kBool:
             return bits_of(static_cast<uint8_t>(f != 0));
-        case YOKE_F8_E4M3:
-            return bits_of(e4m3_bits(f));
-        case YOKE_F8_E5M2:
-            return bits_of(e5m2_bits(f));
         default:
             fail(YOKE_E_INTERNAL, "the shape rule gave no dtype for a script scalar");
     }

@@ -20,24 +20,29 @@ struct DtypeRow {
     uint8_t bits;
 };
 constexpr DtypeRow kDtypes[] = {
-    {YOKE_F64, kDLFloat, 64},
-    {YOKE_F32, kDLFloat, 32},
-    {YOKE_F16, kDLFloat, 16},
-    {YOKE_BF16, kDLBfloat, 16},
-    {YOKE_I64, kDLInt, 64},
-    {YOKE_I32, kDLInt, 32},
-    {YOKE_I8, kDLInt, 8},
-    {YOKE_U8, kDLUInt, 8},
-    {YOKE_BOOL, kDLBool, 8},
-    {YOKE_F8_E4M3, kDLFloat8E4m3fn, 8},
-    {YOKE_F8_E5M2, kDLFloat8E5m2, 8},
+#define YOKE_ROW(dtype, code, bits) {dtype, kDL##code, bits},
+    YOKE_DTYPES_OF_DLPACK(YOKE_ROW)
+#undef YOKE_ROW
 };
-static_assert(sizeof kDtypes / sizeof kDtypes[0] == YOKE_DTYPE_COUNT - 1, "every dtype has a row");
 
 // The field's names of the codes, for messages.
 constexpr const char *kCodeNames[] = {
-    "int", "uint", "float", "opaque handle", "bfloat", "complex",    "bool",
-    "?",   "?",    "?",     "float8_e4m3fn", "?",      "float8_e5m2"};
+    "int",
+    "uint",
+    "float",
+    "opaque handle",
+    "bfloat",
+    "complex",
+    "bool",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+};
 constexpr const char *kDeviceNames[] = {
     "?",      "cpu",    "cuda",    "cuda_host", "opencl",    "?",       "?",
     "vulkan", "metal",  "vpi",     "rocm",      "rocm_host", "ext_dev", "cuda_managed",
@@ -64,8 +69,9 @@ DLDataType dl_dtype(yoke_dtype dtype)
 {
     for (const DtypeRow &row : kDtypes)
         if (row.ours == dtype) return {row.code, row.bits, 1};
-    fail(YOKE_E_INTERNAL, "%s: dtype %d has no row in DLPack's table", kToCall,
-         static_cast<int>(dtype));
+    fail(YOKE_E_UNSUPPORTED,
+         "%s: DLPack has no type for %s; convert the tensor first, for example to float32", kToCall,
+         name(dtype));
 }
 
 // Shape and strides are the tensor's own: they never change, and the export holds the tensor.

@@ -30,8 +30,14 @@ inline constexpr uint8_t kDLUInt = 1;
 inline constexpr uint8_t kDLFloat = 2;
 inline constexpr uint8_t kDLBfloat = 4;
 inline constexpr uint8_t kDLBool = 6;
-inline constexpr uint8_t kDLFloat8E4m3fn = 10;  // from version 1.1 on
-inline constexpr uint8_t kDLFloat8E5m2 = 12;
+inline constexpr uint8_t kDLFloat8_e3m4 = 7;  // from version 1.1 on
+inline constexpr uint8_t kDLFloat8_e4m3 = 8;
+inline constexpr uint8_t kDLFloat8_e4m3b11fnuz = 9;
+inline constexpr uint8_t kDLFloat8_e4m3fn = 10;
+inline constexpr uint8_t kDLFloat8_e4m3fnuz = 11;
+inline constexpr uint8_t kDLFloat8_e5m2 = 12;
+inline constexpr uint8_t kDLFloat8_e5m2fnuz = 13;
+inline constexpr uint8_t kDLFloat8_e8m0fnu = 14;
 
 struct DLDataType {
     uint8_t code;

@@ -1,6 +1,7 @@
 #include "kernels/common/names.h"
 
 #include "core/backend/ops.inc"
+#include "kernels/common/dtypes.inc"
 
 namespace yoke::kernels {
 
@@ -14,9 +15,7 @@ const char *op_name(int32_t op)
 
 const char *dtype_name(yoke_dtype dtype)
 {
-    static const char *const names[YOKE_DTYPE_COUNT] = {
-        "none",  "float64", "float32", "float16", "bfloat16",    "int64",
-        "int32", "int8",    "uint8",   "bool",    "float8_e4m3", "float8_e5m2"};
+    static const char *const names[YOKE_DTYPE_COUNT] = {YOKE_DTYPE_NAMES};
     return dtype >= 0 && dtype < YOKE_DTYPE_COUNT ? names[dtype] : "an unknown dtype";
 }
 

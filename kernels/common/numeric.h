@@ -13,6 +13,7 @@
 // gcc's _Float16 does not below AVX512-FP16. Where whole runs are converted, span.h uses F16C.
 #pragma once
 
+#include "kernels/common/dtypes.inc"
 #include "kernels/common/macros.h"
 
 YOKE_KERNELS_BEGIN
@@ -25,15 +26,23 @@ struct bf16 {
     uint16_t bits;
 };
 
-// P. Micikevicius and others, "FP8 formats for deep learning", 2022. e4m3 has no infinity: what is
-// beyond its range becomes NaN, as in PyTorch. Stored and cast alone.
-struct f8_e4m3 {
+// 8 bits: a sign, the exponent, the fraction; stored and cast alone. Without infinity (P. Micikevicius and others, "FP8
+// formats for deep learning", 2022, of e4m3) the largest pattern is NaN, and so is what lies beyond the range, as in
+// PyTorch.
+template <int kExponentBits, int kFractionBits, bool kIsFinite>
+struct SmallFloat {
+    static constexpr int32_t kFraction = kFractionBits;
+    static constexpr int32_t kBias = 128 - (1 << (kExponentBits - 1));  // float's less this one's
+    static constexpr bool kFinite = kIsFinite;
+    static constexpr int32_t kBeyond =
+        kIsFinite ? 0x7f : 0x80 - (1 << kFractionBits);  // NaN, or infinity
     uint8_t bits;
 };
 
-struct f8_e5m2 {
-    uint8_t bits;
-};
+#define YOKE_MAKE(name, exponent, fraction, is_finite) \
+    using name = SmallFloat<exponent, fraction, is_finite>;
+YOKE_MADE_TYPES(YOKE_MAKE)
+#undef YOKE_MAKE
 
 // An element of a bool tensor. Masks of 0 and 255 come as views from outside, and NumPy and PyTorch
 // take any byte for true. C++'s bool must hold no such byte, so it is no type for what is in memory;
@@ -89,45 +98,38 @@ YOKE_HD bf16 f32_to_bf16(float x)
     return bf16{(uint16_t)select((int32_t)(bits & 0x7fffffffu) > 0x7f800000, nan, rounded)};
 }
 
-// The upper half of an f16.
-YOKE_HD float e5m2_to_f32(f8_e5m2 x)
+template <class Small>
+YOKE_HD float small_to_f32(Small x)
 {
-    return f16_to_f32(f16{(uint16_t)((uint32_t)x.bits << 8)});
-}
-
-// As f32_to_f16, with 2 bits of fraction.
-YOKE_HD f8_e5m2 f32_to_e5m2(float x)
-{
-    uint32_t bits = bit_cast<uint32_t>(x);
-    int32_t magnitude = (int32_t)(bits & 0x7fffffffu);
-    int32_t normal = (magnitude - (112 << 23) + 0x0fffff + ((magnitude >> 21) & 1)) >> 21;
-    int32_t subnormal = bit_cast<int32_t>(bit_cast<float>(magnitude) + 128.0f) - 0x43000000;
-    int32_t finite = select(magnitude < (113 << 23), subnormal, normal);
-    int32_t bounded = select(magnitude >= 0x47700000, 0x7c, finite);  // 61440 and up: infinity
-    int32_t result = select(magnitude > 0x7f800000, 0x7f, bounded);
-    return f8_e5m2{(uint8_t)(((bits >> 24) & 0x80u) | (uint32_t)result)};
-}
-
-YOKE_HD float e4m3_to_f32(f8_e4m3 x)
-{
+    constexpr int32_t kLeast = (Small::kBias + 1) << 23;  // the smallest normal number
     int32_t magnitude = x.bits & 0x7f;
-    int32_t shifted = magnitude << 20;
-    int32_t normal = shifted + (120 << 23);  // the exponent's bias: 7 becomes 127
-    float subnormal = bit_cast<float>(shifted + (121 << 23)) - 0x1p-6f;
-    int32_t finite = select(magnitude < 0x08, bit_cast<int32_t>(subnormal), normal);
-    int32_t result = select(magnitude == 0x7f, 0x7fc00000, finite);
+    int32_t shifted = magnitude << (23 - Small::kFraction);
+    int32_t normal = shifted + (Small::kBias << 23);
+    float subnormal = bit_cast<float>(shifted + kLeast) - bit_cast<float>(kLeast);
+    int32_t finite =
+        select(magnitude < (1 << Small::kFraction), bit_cast<int32_t>(subnormal), normal);
+    int32_t quiet = select(magnitude > Small::kBeyond, 0x00400000, 0);
+    int32_t special = Small::kFinite ? 0x7fc00000 : (shifted + (2 * Small::kBias << 23)) | quiet;
+    int32_t result = select(magnitude >= Small::kBeyond, special, finite);
     return bit_cast<float>((uint32_t)(x.bits & 0x80u) << 24 | (uint32_t)result);
 }
 
-YOKE_HD f8_e4m3 f32_to_e4m3(float x)
+// As f32_to_f16, with fewer bits of fraction.
+template <class Small>
+YOKE_HD Small f32_to_small(float x)
 {
+    constexpr int kShift = 23 - Small::kFraction;
+    constexpr int32_t kLastPlace = (Small::kBias + 1 + kShift) << 23;
     uint32_t bits = bit_cast<uint32_t>(x);
     int32_t magnitude = (int32_t)(bits & 0x7fffffffu);
-    int32_t normal = (magnitude - (120 << 23) + 0x07ffff + ((magnitude >> 20) & 1)) >> 20;
-    int32_t subnormal = bit_cast<int32_t>(bit_cast<float>(magnitude) + 16384.0f) - 0x46800000;
-    int32_t finite = select(magnitude < (121 << 23), subnormal, normal);
-    int32_t result = select(magnitude > 0x43e80000, 0x7f, finite);  // 464 still rounds to 448
-    return f8_e4m3{(uint8_t)(((bits >> 24) & 0x80u) | (uint32_t)result)};
+    int32_t even = (1 << (kShift - 1)) - 1 + ((magnitude >> kShift) & 1);
+    int32_t normal = (magnitude - (Small::kBias << 23) + even) >> kShift;
+    int32_t subnormal =
+        bit_cast<int32_t>(bit_cast<float>(magnitude) + bit_cast<float>(kLastPlace)) - kLastPlace;
+    int32_t finite = select(magnitude < ((Small::kBias + 1) << 23), subnormal, normal);
+    int32_t bounded = select(finite > Small::kBeyond, Small::kBeyond, finite);
+    int32_t result = select(magnitude > 0x7f800000, 0x7f, bounded);
+    return Small{(uint8_t)(((bits >> 24) & 0x80u) | (uint32_t)result)};
 }
 
 // f64 to f32 by rounding to odd: an inexact result gets an odd last bit. A second rounding, to a
@@ -156,29 +158,18 @@ template <class T>
 struct ComputeType {
     using type = T;
 };
-template <>
-struct ComputeType<f16> {
+template <int E, int F, bool kIsFinite>
+struct ComputeType<SmallFloat<E, F, kIsFinite>> {
     using type = float;
 };
-template <>
-struct ComputeType<bf16> {
-    using type = float;
-};
-
-template <>
-struct ComputeType<f8_e4m3> {
-    using type = float;
-};
-template <>
-struct ComputeType<f8_e5m2> {
-    using type = float;
-};
-
-// 0 or 1 in 8 bits: comparisons of C++'s bool seldom become vectors.
-template <>
-struct ComputeType<bool8> {
-    using type = uint8_t;
-};
+// Of bool: 0 or 1 in 8 bits, as comparisons of C++'s bool seldom become vectors.
+#define YOKE_COMPUTE_TYPE(stored, computed) \
+    template <>                             \
+    struct ComputeType<stored> {            \
+        using type = computed;              \
+    };
+YOKE_COMPUTE_TYPES(YOKE_COMPUTE_TYPE)
+#undef YOKE_COMPUTE_TYPE
 
 // f8, f16, bf16 and f32 compute in float; f64 and the integers in themselves, bool as 0 or 1.
 template <class T>
@@ -188,11 +179,13 @@ template <class T>
 inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
 template <class T>
-inline constexpr bool is_float8 = std::is_same_v<T, f8_e4m3> || std::is_same_v<T, f8_e5m2>;
+inline constexpr bool is_small = false;
+template <int E, int F, bool kIsFinite>
+inline constexpr bool is_small<SmallFloat<E, F, kIsFinite>> = true;
 
 // Narrower than float, in which it is computed.
 template <class T>
-inline constexpr bool is_narrow = is_half<T> || is_float8<T>;
+inline constexpr bool is_narrow = is_half<T> || is_small<T>;
 
 template <class T>
 inline constexpr bool is_float =
@@ -224,10 +217,8 @@ YOKE_HD To from_f32(float x)
         return f32_to_f16(x);
     else if constexpr (std::is_same_v<To, bf16>)
         return f32_to_bf16(x);
-    else if constexpr (std::is_same_v<To, f8_e4m3>)
-        return f32_to_e4m3(x);
-    else if constexpr (std::is_same_v<To, f8_e5m2>)
-        return f32_to_e5m2(x);
+    else if constexpr (is_small<To>)
+        return f32_to_small<To>(x);
     else if constexpr (std::is_same_v<To, bool8>)
         return bool8{x != 0.0f};
     else if constexpr (std::is_integral_v<To>)
@@ -274,10 +265,8 @@ YOKE_HD To convert(From x)
         return from_f32<To>(f16_to_f32(x));
     else if constexpr (std::is_same_v<From, bf16>)
         return from_f32<To>(bf16_to_f32(x));
-    else if constexpr (std::is_same_v<From, f8_e4m3>)
-        return from_f32<To>(e4m3_to_f32(x));
-    else if constexpr (std::is_same_v<From, f8_e5m2>)
-        return from_f32<To>(e5m2_to_f32(x));
+    else if constexpr (is_small<From>)
+        return from_f32<To>(small_to_f32(x));
     else if constexpr (std::is_same_v<From, bool8>)
         return select(x.byte != 0, from_integer<To>((uint8_t)1), from_integer<To>((uint8_t)0));
     else if constexpr (std::is_same_v<From, float>)

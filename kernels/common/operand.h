@@ -11,15 +11,11 @@ YOKE_KERNELS_BEGIN
 
 // ---- dtypes -----------------------------------------------------------------------------------------------------
 
-#define YOKE_FLOAT_TYPES(CASE) \
-    CASE(YOKE_F32, float) CASE(YOKE_BF16, bf16) CASE(YOKE_F16, f16) CASE(YOKE_F64, double)
-#define YOKE_NUMBER_TYPES(CASE) \
-    YOKE_FLOAT_TYPES(CASE)      \
-    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
-#define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) CASE(YOKE_BOOL, bool8)
+#define YOKE_NUMBER_TYPES(CASE) YOKE_FLOAT_TYPES(CASE) YOKE_INTEGER_TYPES(CASE)
+#define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) YOKE_BOOL_TYPES(CASE)
 // Those that are stored and cast, computed with or not.
 #define YOKE_STORED_TYPES(CASE) \
-    YOKE_ALL_TYPES(CASE) CASE(YOKE_F8_E4M3, f8_e4m3) CASE(YOKE_F8_E5M2, f8_e5m2)
+    YOKE_ALL_TYPES(CASE) YOKE_STORED_FLOAT_TYPES(CASE) YOKE_STORED_INTEGER_TYPES(CASE)
 // For what only moves elements: any type of the same size serves.
 #define YOKE_SIZE_TYPES(CASE) CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
 

@@ -133,6 +133,19 @@ static uint64_t hash(const GemmKey &key)
     return h;
 }
 
+static dnnl_data_type_t onednn_type(yoke_dtype dtype)
+{
+    switch (dtype) {
+#define YOKE_TYPE(value, type) \
+    case value:                \
+        return type;
+        YOKE_ONEDNN_TYPES(YOKE_TYPE)
+#undef YOKE_TYPE
+        default:
+            return dnnl_data_type_undef;
+    }
+}
+
 // One operand's description: two axes, or three in a batch, along which a stride of 0 means broadcast.
 static dnnl_status_t describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows,
                               int64_t columns, const int64_t *strides)
@@ -141,9 +154,9 @@ static dnnl_status_t describe(dnnl_memory_desc_t *out, const GemmKey &key, int64
     bool shared = batched && strides[0] == 0;
     const dnnl_dims_t dims = {shared ? 1 : key.batch, rows, columns};
     const dnnl_dims_t steps = {shared ? rows * columns : strides[0], strides[1], strides[2]};
-    dnnl_data_type_t type = key.dtype == YOKE_BF16 ? dnnl_bf16 : dnnl_f32;
     int skip = batched ? 0 : 1;
-    return dnnl_memory_desc_init_by_strides(out, 3 - skip, dims + skip, type, steps + skip);
+    return dnnl_memory_desc_init_by_strides(out, 3 - skip, dims + skip, onednn_type(key.dtype),
+                                            steps + skip);
 }
 
 // The operands of a product as oneDNN sees them.

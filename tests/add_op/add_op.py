@@ -8,47 +8,12 @@ for the CPU besides, as a stranger would.
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import reuse
+from steps import Steps, copy_tree, run, use
 
 HERE = pathlib.Path(__file__).resolve().parent
-FOLDERS = ["capi", "cmake", "core", "kernels", "bindings", "tests/emu", "tests/fakes"]
-
-
-def run(command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-6000:]}{done.stderr[-6000:]}")
-    return done.stdout
-
-
-def copy_tree(source, tree):
-    """The parts that are built, without what an earlier run has left there; times stay, so that the compiler cache knows them."""
-    shutil.rmtree(tree, ignore_errors=True)
-    for folder in FOLDERS:
-        shutil.copytree(source / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    for name in ("CMakeLists.txt", "LICENSE", "README.md"):
-        if (source / name).exists():
-            shutil.copy2(source / name, tree / name)
-
-
-class Steps:
-    """Changes of files that the page of the steps names."""
-
-    def __init__(self, tree, page):
-        self.tree, self.page, self.edited = tree, page.read_text(encoding="utf-8"), set()
-
-    def change(self, path, old, new):
-        """`new` in place of the last `old` of a file."""
-        if f"`{path}`" not in self.page:
-            sys.exit(f"docs/adding-an-op.md does not name {path}")
-        head, found, rest = (self.tree / path).read_text(encoding="utf-8").rpartition(old)
-        if not found:
-            sys.exit(f"{path} has no {old!r}")
-        (self.tree / path).write_text(head + new + rest, encoding="utf-8")
-        self.edited.add(path)
 
 
 def add_op(tree, page):
@@ -72,29 +37,17 @@ def build_all(tree, folder, cmake, compiler):
     run([cmake, "--build", folder, "--parallel", "2", "--target", "yoke", "_yoke", "yoke_lua"])
 
 
-def use(tree, folder, lua, python, **variables):
-    program = folder / "use_c"
-    run([os.environ.get("CC", "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", HERE / "use.c", f"-I{tree}/capi/include",
-         f"-L{folder}/lib", "-lyoke", "-lm", f"-Wl,-rpath,{folder}/lib", "-o", program])
-    # The environment of the build that runs this test must not lend its own library.
-    clean = {key: value for key, value in os.environ.items()
-             if key not in ("PYTHONPATH", "LUA_PATH", "LUA_CPATH", "LD_LIBRARY_PATH")} | variables
-    run([program], env=clean)
-    run([folder / "env", python, "-B", HERE / "use.py"], env=clean)
-    run([folder / "env", lua, HERE / "use.lua"], env=clean)
-
-
 def main(source, finished, work, cmake, compiler, lua, python, driver=""):
     tree, folder = work / "tree", work / "build"
     copy_tree(source, tree)
     edited = add_op(tree, source / "docs/adding-an-op.md")
     if "YOKE_SOAK" in os.environ:
         build_all(tree, work / "whole", cmake, compiler)
-        use(tree, work / "whole", lua, python, YOKE_DEVICE="cpu")
-    reuse.build(source, finished, tree, folder, run, edited, bool(driver))
-    use(tree, folder, lua, python, YOKE_DEVICE="cpu")
+        use(HERE, tree, work / "whole", lua, python, YOKE_DEVICE="cpu")
+    reuse.build(source, finished, tree, folder, edited, bool(driver))
+    use(HERE, tree, folder, lua, python, YOKE_DEVICE="cpu")
     if driver:
-        use(tree, folder, lua, python, YOKE_DEVICE="cuda", YOKE_CUDA_LIB_PATH=driver, LD_LIBRARY_PATH=driver)
+        use(HERE, tree, folder, lua, python, YOKE_DEVICE="cuda", YOKE_CUDA_LIB_PATH=driver, LD_LIBRARY_PATH=driver)
     print(f"the new op was called from C, Python and Lua on {'cpu and cuda, emulated' if driver else 'cpu'}")
 
 

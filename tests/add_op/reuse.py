@@ -12,6 +12,8 @@ import shlex
 import shutil
 import subprocess
 
+from steps import run
+
 LIBRARIES = {"yoke": "lib", "_yoke": "python/yoke", "yoke_lua": "lua/yoke"}  # target: its folder
 EMULATED = {"emu_cuda_module": "lib"}
 # Compiled anew whatever an op changes: they know the levels of kernels, or the folder of the build.
@@ -90,26 +92,27 @@ def is_other_level(path):
     return re.search(r"yoke_cpu_v\d+\.dir/", path)
 
 
-def build(source, finished, tree, folder, run, edited, emulated):
+def build(source, finished, tree, folder, edited, emulated, options=()):
+    """`options` are for the compiler; with them nothing of the finished build is used."""
     libraries = LIBRARIES | (EMULATED if emulated else {})
     shutil.rmtree(folder, ignore_errors=True)
     changed, known = Tree(source, tree, edited), commands(source, finished)
     links = {target: link_of(finished, target) for target in libraries}
     linked = {part for link in links.values() for part in link if part.endswith(".o") and not is_other_level(part)}
-    anew = sorted(part for part in linked if known[part][0].endswith(OF_THE_BUILD) or changed.changes(known[part][0]))
+    anew = sorted(part for part in linked if options or known[part][0].endswith(OF_THE_BUILD) or changed.changes(known[part][0]))
     cache = [shutil.which("ccache")] if shutil.which("ccache") else []
     environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
 
     def compile_one(part):
         (folder / part).parent.mkdir(parents=True, exist_ok=True)
         arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
-        run([*cache, *arguments, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
+        run([*cache, *arguments, *options, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_one, anew))
     for target, place in libraries.items():
         arguments = [part if part.endswith(".o") else moved(part, source, finished, tree, folder) for part in links[target]]
-        link(folder, finished, arguments, place, anew, run)
+        link(folder, finished, arguments, place, anew)
     for language in ("python", "lua"):
         shutil.copytree(tree / f"bindings/{language}/yoke", folder / language / "yoke", dirs_exist_ok=True)
     (folder / "env").write_text(f"#!/bin/sh\nexport PYTHONPATH={folder}/python LUA_PATH=\"{folder}/lua/?.lua;{folder}/lua/?/init.lua\""
@@ -118,7 +121,7 @@ def build(source, finished, tree, folder, run, edited, emulated):
     print(f"compiled anew: {len(anew)} of {len(linked)} objects")
 
 
-def link(folder, finished, arguments, place, anew, run):
+def link(folder, finished, arguments, place, anew):
     """Links a library in its place under `folder`, and makes the names under which it is found."""
     (folder / place).mkdir(parents=True, exist_ok=True)
     output = arguments.index("-o") + 1

@@ -78,7 +78,7 @@ describe("the file for editors", function()
     it("describes every function of the module and every method and field of a tensor", function()
         local text = read "bindings/lua/yoke/meta.lua" .. read "bindings/lua/yoke/api.lua"
             .. read "bindings/lua/yoke/api_streams.lua" .. read "bindings/lua/yoke/api_devices.lua"
-            .. read "bindings/lua/yoke/api_habits.lua"
+            .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/dtypes.lua"
         local missing = {}
         for name, value in pairs(yoke) do
             local found = text:find("function yoke%." .. name .. "%f[^%w_]") or text:find("%-%-%-@field " .. name .. " ")

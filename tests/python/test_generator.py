@@ -53,6 +53,8 @@ def tree(tmp_path):
     """What the generator reads, without what it writes."""
     (tmp_path / "core" / "ops").mkdir(parents=True)
     shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
+    (tmp_path / "core" / "base").mkdir()
+    shutil.copy(ROOT / "core" / "base" / "dtypes.def", tmp_path / "core" / "base")
     shutil.copytree(ROOT / "capi" / "include", tmp_path / "capi" / "include")
     shutil.copy(ROOT / "capi" / "slots.txt", tmp_path / "capi")
     return tmp_path

@@ -38,7 +38,7 @@ RULES = [
     (r"bindings/common/", [PUBLIC], False),
     (r"bindings/lua/src/runtime/", ["{own}", PUBLIC], True),
     (r"bindings/lua/src/values/", ["{own}", LUA + "runtime/", PUBLIC], True),
-    (LUA, [LUA + "runtime/", LUA + "values/", LUA + "leaves.h", LUA + "ops.inc", "bindings/common/", PUBLIC], True),
+    (LUA, [LUA + "runtime/", LUA + "values/", LUA + "leaves.h", LUA + "ops.inc", LUA + "dtypes.inc", "bindings/common/", PUBLIC], True),
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
     (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),

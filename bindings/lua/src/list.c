@@ -1,6 +1,8 @@
 /* Between tensors and Lua's own values: yoke.tensor(nested tables), x:tolist(), and bytes in strings. */
+#include <math.h>
 #include <string.h>
 
+#include "bindings/lua/src/dtypes.inc"
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
@@ -20,21 +22,34 @@ typedef struct Nest {
         past_end; /* what an integer dtype holds: more than the first, less than the other */
 } Nest;
 
+/* Bits of an integer dtype's largest number, below 0 if it is signed; 0 for what is no integer. */
+static int integer_bits(yoke_dtype dtype)
+{
+    switch (dtype) {
+#define YL_BITS(value, bits, is_signed) \
+    case value:                         \
+        return is_signed ? -(bits - 1) : bits;
+        YL_INTEGER_DTYPES(YL_BITS)
+#undef YL_BITS
+        default:
+            return 0;
+    }
+}
+
 /* What lies strictly between the two bounds can be truncated to the dtype. */
 static void set_range(Nest *nest, yoke_dtype dtype)
 {
+    const int bits = integer_bits(dtype);
     nest->dtype = dtype;
-    nest->lowest = dtype == YOKE_U8 ? -1.0 : dtype == YOKE_I8 ? -129.0 : -2147483649.0;
-    nest->past_end = dtype == YOKE_U8 ? 256.0 : dtype == YOKE_I8 ? 128.0 : 2147483648.0;
-    if (dtype != YOKE_I64) return;
-    nest->lowest = -9223372036854777856.0; /* the next double below -2^63 */
-    nest->past_end = 9223372036854775808.0;
+    nest->past_end = ldexp(1.0, bits < 0 ? -bits : bits);
+    nest->lowest = bits < 0 ? -nest->past_end - 1.0 : -1.0;
+    if (bits == -63) nest->lowest = -9223372036854777856.0; /* the next double below -2^63 */
 }
 
 /* Raises for the number on top of the stack if the dtype is of integers and cannot hold it. */
 static void need_range(lua_State *L, const Nest *nest)
 {
-    if (nest->dtype < YOKE_I64 || nest->dtype > YOKE_U8) return;
+    if (!integer_bits(nest->dtype)) return;
     if (nest->dtype == YOKE_I64 && lua_isinteger(L, -1)) return;
     const double value = lua_tonumber(L, -1);
     if (value > nest->lowest && value < nest->past_end) return;
@@ -251,7 +266,7 @@ static const char *read_elements(lua_State *L, Binding *b, const char *call, yok
 static yoke_dtype lua_dtype(yoke_dtype dtype)
 {
     if (dtype == YOKE_BOOL) return YOKE_BOOL;
-    return dtype >= YOKE_I64 && dtype <= YOKE_U8 ? YOKE_I64 : YOKE_F64;
+    return integer_bits(dtype) ? YOKE_I64 : YOKE_F64;
 }
 
 static void push_element(lua_State *L, yoke_dtype held, const char *at)

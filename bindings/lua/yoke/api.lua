@@ -1,9 +1,6 @@
 ---@meta yoke
 -- For editors (LuaLS): what of the module is written by hand. The ops stand in meta.lua.
 
----The name of a dtype: yoke.float32 is "float32".
----@alias yoke.dtype "float64"|"float32"|"float16"|"bfloat16"|"float8_e4m3"|"float8_e5m2"|"int64"|"int32"|"int8"|"uint8"|"bool"|string
-
 ---What is raised by ops and misuse, and returned after nil by what deals with the world.
 ---@class yoke.Error
 ---@field code "value"|"type"|"index"|"closed"|"state"|"unsupported"|"oom"|"unavailable"|"device_lost"|"timeout"|"cancelled"|"comm"|"checkpoint"|"io"|"forked"|"internal"
@@ -143,17 +140,6 @@ function Scope:close() end
 ---@class yoke
 ---@field version string
 ---@field newaxis string
----@field float64 yoke.dtype
----@field float32 yoke.dtype
----@field float16 yoke.dtype
----@field bfloat16 yoke.dtype
----@field float8_e4m3 yoke.dtype
----@field float8_e5m2 yoke.dtype
----@field int64 yoke.dtype
----@field int32 yoke.dtype
----@field int8 yoke.dtype
----@field uint8 yoke.dtype
----@field bool yoke.dtype
 ---@field nn table
 ---@field backends { allow_tf32: boolean } of the process; allow_tf32: GPUs may round products of float32 to TF32
 ---@field optim table

@@ -8,7 +8,7 @@ local LINE_WIDTH, SUMMARY_ABOVE, EDGE, MOST_FRACTION = 75, 1000, 3, 8
 -- ---- Numbers -------------------------------------------------------------------------------------------
 
 -- Significant digits that tell the values of a dtype apart; a test whether text gives the value back.
-local DIGITS = { float64 = 17, float32 = 9, float16 = 4, bfloat16 = 3, float8_e4m3 = 3, float8_e5m2 = 2 }
+local DIGITS = require("yoke.dtypes").digits
 local EXACT = {
     float64 = function(text, value) return tonumber(text) == value end,
     float32 = function(text, value) return string.unpack("f", string.pack("f", tonumber(text))) == value end,

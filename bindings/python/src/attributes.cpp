@@ -1,5 +1,6 @@
 // attributes.cpp: x.shape and the other attributes of a tensor.
 #include "convert.h"
+#include "elements.h"
 #include "habits.h"
 
 #include "yoke/autograd.h"
@@ -90,31 +91,6 @@ PyObject *is_closed(PyObject *self, void *)
     return PyBool_FromLong(!handle_of(self));
 }
 
-// How CUDA's array interface writes a dtype; null where it has no word for it.
-const char *typestr_of(yoke_dtype dtype)
-{
-    switch (dtype) {
-        case YOKE_F64:
-            return "<f8";
-        case YOKE_F32:
-            return "<f4";
-        case YOKE_F16:
-            return "<f2";
-        case YOKE_I64:
-            return "<i8";
-        case YOKE_I32:
-            return "<i4";
-        case YOKE_I8:
-            return "|i1";
-        case YOKE_U8:
-            return "|u1";
-        case YOKE_BOOL:
-            return "|b1";
-        default:
-            return nullptr;
-    }
-}
-
 PyObject *byte_strides(yoke_tensor *tensor)
 {
     if (yoke_tensor_is_contiguous(tensor) == 1) return new_reference(Py_None);
@@ -128,7 +104,7 @@ PyObject *byte_strides(yoke_tensor *tensor)
 PyObject *cuda_array_interface(yoke_tensor *tensor)
 {
     yoke_device *device = yoke_tensor_device(tensor);
-    const char *typestr = typestr_of(yoke_tensor_dtype(tensor));
+    const char *typestr = array_type(yoke_tensor_dtype(tensor));
     if (std::strcmp(yoke_device_kind(device), "cuda") != 0 || !typestr)
         return PyErr_Format(PyExc_AttributeError,
                             "a tensor of %s on %s has no __cuda_array_interface__",

@@ -24,7 +24,7 @@ const char *obstacle(yoke_tensor *tensor)
     if (std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0)
         return "it is not in host memory; call .cpu() first";
     if (!buffer_format(yoke_tensor_dtype(tensor)))
-        return "the buffer protocol has no bfloat16; call .to(dtype=yoke.float32) first";
+        return "the buffer protocol has no such dtype; call .to(dtype=yoke.float32) first";
     if (yoke_tensor_requires_grad(tensor)) return "it requires grad; call .detach() first";
     return nullptr;
 }

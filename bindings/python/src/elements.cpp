@@ -1,5 +1,8 @@
 #include "elements.h"
 
+#include "dtypes.inc"
+
+#include <algorithm>
 #include <cmath>
 
 namespace yoke_python {
@@ -13,101 +16,107 @@ T load(const void *at)
     return value;
 }
 
-double from_half(uint16_t bits)
-{
-    const int exponent = bits >> 10 & 31;
-    const int fraction = bits & 1023;
-    double value;
-    if (exponent == 31)
-        value = fraction ? NAN : INFINITY;
-    else
-        value = exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
-    return bits & 0x8000 ? -value : value;
-}
-
-double from_bfloat(uint16_t bits)
-{
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    return load<float>(&wide);
-}
-
-double from_e4m3(uint8_t bits)
-{
-    const int exponent = bits >> 3 & 15, fraction = bits & 7;
-    double value;
-    if (exponent == 15 && fraction == 7)
-        value = NAN;
-    else
-        value = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
-    return bits & 0x80 ? -value : value;
-}
-
-struct Format {
-    char letter;
+struct DtypeFacts {
+    yoke_dtype dtype;
     char kind;  // 'f' float, 'i' signed, 'u' unsigned, 'b' truth
+    uint8_t bits;
+    uint8_t exponent;  // bits of a float's exponent, and of its fraction
+    uint8_t fraction;
+    bool is_finite;  // has no infinity: the largest pattern is NaN
+    const char *letter;
+    const char *array_type;
 };
 
-// Letters whose size depends on the platform are told apart by the size of their element.
+const DtypeFacts kDtypes[] = {{YOKE_NONE, '?', 0, 0, 0, false, nullptr, nullptr},
+#define YOKE_FACTS(dtype, kind, bits, exponent, fraction, is_finite, letter, array_type) \
+    {dtype, kind, bits, exponent, fraction, is_finite, letter, array_type},
+                              YOKE_PY_DTYPES(YOKE_FACTS)
+#undef YOKE_FACTS
+};
+
+const DtypeFacts &facts_of(yoke_dtype dtype)
+{
+    return kDtypes[dtype > 0 && dtype < YOKE_DTYPE_COUNT ? dtype : YOKE_NONE];
+}
+
+// A float of 8 or 16 bits.
+double from_narrow(unsigned bits, const DtypeFacts &facts)
+{
+    const int fraction_bits = facts.fraction, bias = (1 << (facts.exponent - 1)) - 1;
+    const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << facts.exponent) - 1);
+    const int fraction = static_cast<int>(bits) & ((1 << fraction_bits) - 1);
+    const bool is_last = exponent == (1 << facts.exponent) - 1;
+    double value;
+    if (is_last && (!facts.is_finite || fraction == (1 << fraction_bits) - 1))
+        value = fraction ? NAN : INFINITY;
+    else
+        value = std::ldexp(exponent ? (1 << fraction_bits) + fraction : fraction,
+                           std::max(exponent, 1) - bias - fraction_bits);
+    return bits >> (facts.bits - 1) & 1 ? -value : value;
+}
+
+// The bits of an element, with zeros above.
+uint64_t bits_at(const void *at, int bits)
+{
+    uint64_t value = 0;
+    std::memcpy(&value, at, static_cast<size_t>(bits) / 8);
+    return value;
+}
+
+double float_at(const void *at, const DtypeFacts &facts)
+{
+    return facts.bits == 64   ? load<double>(at)
+           : facts.bits == 32 ? load<float>(at)
+                              : from_narrow(static_cast<unsigned>(bits_at(at, facts.bits)), facts);
+}
+
+// Letters of which two may mean one class on some platforms, where they differ in the size of their element.
+struct Format {
+    char letter;
+    char kind;  // as in the facts
+};
+
 const Format kFormats[] = {
-    {'d', 'f'}, {'f', 'f'}, {'e', 'f'}, {'b', 'i'}, {'h', 'i'}, {'i', 'i'},
-    {'l', 'i'}, {'q', 'i'}, {'n', 'i'}, {'B', 'u'}, {'?', 'b'},
+    {'d', 'f'}, {'f', 'f'}, {'e', 'f'}, {'b', 'i'}, {'h', 'i'}, {'i', 'i'}, {'l', 'i'}, {'q', 'i'},
+    {'n', 'i'}, {'B', 'u'}, {'H', 'u'}, {'I', 'u'}, {'L', 'u'}, {'Q', 'u'}, {'N', 'u'}, {'?', 'b'},
 };
 
 }  // namespace
 
 PyObject *read_element(yoke_dtype dtype, const void *at)
 {
-    switch (dtype) {
-        case YOKE_F64:
-            return PyFloat_FromDouble(load<double>(at));
-        case YOKE_F32:
-            return PyFloat_FromDouble(load<float>(at));
-        case YOKE_F16:
-            return PyFloat_FromDouble(from_half(load<uint16_t>(at)));
-        case YOKE_BF16:
-            return PyFloat_FromDouble(from_bfloat(load<uint16_t>(at)));
-        case YOKE_I64:
-            return PyLong_FromLongLong(load<int64_t>(at));
-        case YOKE_I32:
-            return PyLong_FromLong(load<int32_t>(at));
-        case YOKE_I8:
-            return PyLong_FromLong(load<int8_t>(at));
-        case YOKE_U8:
-            return PyLong_FromLong(load<uint8_t>(at));
-        case YOKE_BOOL:
+    const DtypeFacts &facts = facts_of(dtype);
+    const int above = 64 - facts.bits;
+    switch (facts.kind) {
+        case 'f':
+            return PyFloat_FromDouble(float_at(at, facts));
+        case 'i':
+            return PyLong_FromLongLong(static_cast<int64_t>(bits_at(at, facts.bits) << above) >>
+                                       above);
+        case 'u':
+            return PyLong_FromUnsignedLongLong(bits_at(at, facts.bits));
+        case 'b':
             return PyBool_FromLong(load<uint8_t>(at));
-        case YOKE_F8_E4M3:
-            return PyFloat_FromDouble(from_e4m3(load<uint8_t>(at)));
-        case YOKE_F8_E5M2:
-            return PyFloat_FromDouble(from_half(static_cast<uint16_t>(load<uint8_t>(at) << 8)));
         default:
             return raise_error(YOKE_E_UNSUPPORTED, "tolist", "dtype %d has no Python number",
                                dtype);
     }
 }
 
+bool is_floating(yoke_dtype dtype)
+{
+    return facts_of(dtype).kind == 'f';
+}
+
 const char *buffer_format(yoke_dtype dtype)
 {
-    switch (dtype) {
-        case YOKE_F64:
-            return "d";
-        case YOKE_F32:
-            return "f";
-        case YOKE_F16:
-            return "e";
-        case YOKE_I64:
-            return sizeof(long) == 8 ? "l" : "q";
-        case YOKE_I32:
-            return "i";
-        case YOKE_I8:
-            return "b";
-        case YOKE_U8:
-            return "B";
-        case YOKE_BOOL:
-            return "?";
-        default:
-            return nullptr;
-    }
+    static_assert(sizeof(long) == 8, "the letter of int64 is \"l\" in the table");
+    return facts_of(dtype).letter;
+}
+
+const char *array_type(yoke_dtype dtype)
+{
+    return facts_of(dtype).array_type;
 }
 
 yoke_dtype buffer_dtype(const char *format, int64_t itemsize)
@@ -118,19 +127,9 @@ yoke_dtype buffer_dtype(const char *format, int64_t itemsize)
     if (!format[0] || format[1]) return YOKE_NONE;
     for (const Format &known : kFormats) {
         if (known.letter != format[0]) continue;
-        switch (known.kind) {
-            case 'f':
-                return itemsize == 8 ? YOKE_F64 : itemsize == 4 ? YOKE_F32 : YOKE_F16;
-            case 'i':
-                return itemsize == 8   ? YOKE_I64
-                       : itemsize == 4 ? YOKE_I32
-                       : itemsize == 1 ? YOKE_I8
-                                       : YOKE_NONE;
-            case 'u':
-                return YOKE_U8;
-            default:
-                return YOKE_BOOL;
-        }
+        for (const DtypeFacts &facts : kDtypes)
+            if (facts.kind == known.kind && facts.bits == itemsize * 8 && facts.letter)
+                return facts.dtype;
     }
     return YOKE_NONE;
 }

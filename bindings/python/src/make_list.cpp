@@ -3,6 +3,7 @@
 // Twice over the data: once for shape and kind of number, once to write them. Both name the place of
 // what is wrong: data[2][0].
 #include "convert.h"
+#include "dtypes.inc"
 #include "make.h"
 
 #include <type_traits>
@@ -278,18 +279,11 @@ yoke_tensor *tensor_from_numbers(PyObject *data, const MakeOptions &options, yok
     if (!reader.measure(data)) return nullptr;
     const yoke_dtype dtype = options.dtype ? options.dtype : natural_dtype(reader.kind);
     switch (dtype) {
-        case YOKE_F64:
-            return build<double>(reader, data, dtype, options, device);
-        case YOKE_F32:
-            return build<float>(reader, data, dtype, options, device);
-        case YOKE_I64:
-            return build<int64_t>(reader, data, dtype, options, device);
-        case YOKE_I32:
-            return build<int32_t>(reader, data, dtype, options, device);
-        case YOKE_I8:
-            return build<int8_t>(reader, data, dtype, options, device);
-        case YOKE_U8:
-            return build<uint8_t>(reader, data, dtype, options, device);
+#define YOKE_NATIVE(value, type) \
+    case value:                  \
+        return build<type>(reader, data, dtype, options, device);
+        YOKE_PY_NATIVE_DTYPES(YOKE_NATIVE)
+#undef YOKE_NATIVE
         case YOKE_BOOL:
             return build<Truth>(reader, data, dtype, options, device);
         default:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from yoke import _yoke
+from yoke._dtypes import IN_NUMPY
 from yoke._yoke import Tensor
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.
     """An array over the tensor's memory; a copy only where `dtype` or `copy` ask for one."""
     if tensor.device.kind != "cpu":
         raise _yoke.UnsupportedError(f"numpy(): the tensor is on {tensor.device}, NumPy works in host memory; call .cpu() first")
-    if tensor.dtype in (_yoke.bfloat16, _yoke.float8_e4m3, _yoke.float8_e5m2):
+    if tensor.dtype.name not in IN_NUMPY:
         raise _yoke.UnsupportedError(
             f"numpy(): NumPy has no {tensor.dtype.name}; call .to(dtype=yoke.float32) first")
     if tensor.requires_grad:

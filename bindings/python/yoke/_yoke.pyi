@@ -8,6 +8,7 @@ from typing import Any, Self, SupportsFloat, SupportsIndex, final, overload
 
 import numpy as _np
 
+from yoke._dtype_names import *
 from yoke._devices import Lease, Sample
 from yoke._ops import *
 from yoke._ops import _TensorOps
@@ -53,18 +54,6 @@ class dtype:
     def itemsize(self) -> int: ...
     @property
     def is_floating_point(self) -> builtins.bool: ...
-
-float64: dtype
-float32: dtype
-float16: dtype
-bfloat16: dtype
-float8_e4m3: dtype
-float8_e5m2: dtype
-int64: dtype
-int32: dtype
-int8: dtype
-uint8: dtype
-bool: dtype
 
 class Device:
     @property

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "yoke/dtypes.h"
+
 #if defined(__GNUC__)
 #define YOKE_API __attribute__((visibility("default")))
 #else
@@ -59,25 +61,6 @@ typedef int32_t yoke_status;
 #define YOKE_LOG_WARN 1
 #define YOKE_LOG_INFO 2
 #define YOKE_LOG_DEBUG 3
-
-/* ---- Element types: fixed numbers, never reused ------------------------------------------------ */
-
-typedef int32_t yoke_dtype;
-
-#define YOKE_NONE 0 /* "no dtype given" */
-#define YOKE_F64 1
-#define YOKE_F32 2
-#define YOKE_F16 3  /* IEEE 754 binary16 */
-#define YOKE_BF16 4 /* the upper half of an IEEE 754 binary32 */
-#define YOKE_I64 5
-#define YOKE_I32 6
-#define YOKE_I8 7
-#define YOKE_U8 8
-#define YOKE_BOOL 9 /* one byte: 0 is false, any other is true */
-#define YOKE_F8_E4M3 \
-    10 /* 4 bits of exponent, 3 of fraction, no infinity: beyond 448 is NaN; stored and cast alone */
-#define YOKE_F8_E5M2 11     /* the upper half of a binary16; stored and cast alone */
-#define YOKE_DTYPE_COUNT 12 /* one more than the largest number above; grows with them */
 
 /* ---- Handles ------------------------------------------------------------------------------------ */
 

@@ -69,14 +69,11 @@ void copy_run(char *const *data, const int64_t *stride, int64_t n, int64_t size)
 void widen_run(yoke_dtype dtype, const void *from, int64_t n, float *to)
 {
     switch (dtype) {
-        case YOKE_F16:
-            return kernels::convert_span((const f16 *)from, n, to);
-        case YOKE_BF16:
-            return kernels::convert_span((const bf16 *)from, n, to);
-        case YOKE_F8_E4M3:
-            return kernels::convert_span((const f8_e4m3 *)from, n, to);
-        case YOKE_F8_E5M2:
-            return kernels::convert_span((const f8_e5m2 *)from, n, to);
+#define YOKE_WIDEN(value, type) \
+    case value:                 \
+        return kernels::convert_span((const type *)from, n, to);
+        YOKE_NARROW_TYPES(YOKE_WIDEN)
+#undef YOKE_WIDEN
         default:
             break;  // no loop has another
     }
@@ -85,14 +82,11 @@ void widen_run(yoke_dtype dtype, const void *from, int64_t n, float *to)
 void narrow_run(yoke_dtype dtype, const float *from, int64_t n, void *to)
 {
     switch (dtype) {
-        case YOKE_F16:
-            return kernels::convert_span(from, n, (f16 *)to);
-        case YOKE_BF16:
-            return kernels::convert_span(from, n, (bf16 *)to);
-        case YOKE_F8_E4M3:
-            return kernels::convert_span(from, n, (f8_e4m3 *)to);
-        case YOKE_F8_E5M2:
-            return kernels::convert_span(from, n, (f8_e5m2 *)to);
+#define YOKE_NARROW(value, type) \
+    case value:                  \
+        return kernels::convert_span(from, n, (type *)to);
+        YOKE_NARROW_TYPES(YOKE_NARROW)
+#undef YOKE_NARROW
         default:
             break;
     }
@@ -100,8 +94,14 @@ void narrow_run(yoke_dtype dtype, const float *from, int64_t n, void *to)
 
 static bool is_narrow_dtype(yoke_dtype dtype)
 {
-    return dtype == YOKE_F16 || dtype == YOKE_BF16 || dtype == YOKE_F8_E4M3 ||
-           dtype == YOKE_F8_E5M2;
+    switch (dtype) {
+#define YOKE_IS_NARROW(value, type) case value:
+        YOKE_NARROW_TYPES(YOKE_IS_NARROW)
+#undef YOKE_IS_NARROW
+        return true;
+        default:
+            return false;
+    }
 }
 
 const void *load_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,

@@ -73,9 +73,7 @@ static void set_classes(const yoke_launch *launch, const yoke_operand &x, const 
     });
 }
 
-#define YOKE_INDEX_TYPES(CASE) \
-    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
-YOKE_DISPATCHER(for_index, YOKE_INDEX_TYPES)
+YOKE_DISPATCHER(for_index, YOKE_INTEGER_TYPES)
 
 YOKE_KERNEL(one_hot)
 {

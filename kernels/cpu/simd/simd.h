@@ -26,8 +26,6 @@ using kernels::convert;
 using kernels::data_of;
 using kernels::dtype_size;
 using kernels::f16;
-using kernels::f8_e4m3;
-using kernels::f8_e5m2;
 using kernels::float_param;
 using kernels::is_contiguous;
 using kernels::is_float;
@@ -35,6 +33,9 @@ using kernels::is_half;
 using kernels::is_present;
 using kernels::load;
 using kernels::store;
+#define YOKE_USING(name, ...) using kernels::name;
+YOKE_MADE_TYPES(YOKE_USING)
+#undef YOKE_USING
 
 // A kernel, declared and defined at once: only the table knows the list of ops, so a new op rebuilds no kernel file.
 #define YOKE_KERNEL(name)                        \

@@ -84,10 +84,7 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
                          const yoke_operand &src)
 {
     if (dst.dtype == src.dtype) return copy_same(launch, dst, src);
-    if (src.dtype == YOKE_F8_E4M3 || src.dtype == YOKE_F8_E5M2)
-        return map<StoredFloats, Anything>(launch, dst, Same(), src);
-    return for_any_format(launch, "src", src.dtype, [&]<class In>() {
-        using From = std::conditional_t<std::is_same_v<In, Floats>, StoredFloats, In>;
+    return for_stored_format(launch, "src", src.dtype, [&]<class From>() {
         return map<From, Anything>(launch, dst, Same(), src);
     });
 }

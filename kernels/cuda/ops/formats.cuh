@@ -18,41 +18,41 @@ YOKE_CUDA_BEGIN
     case value:                        \
         f.template operator()<type>(); \
         return;
-// `sizes` is the sum of the sizes there are, and `rest` the stored type of what no case names.
-#define YOKE_FORMAT(name, C, sizes, CASES, rest)                            \
-    struct name {                                                           \
-        using Value = C;                                                    \
-        static constexpr int kSizes = sizes;                                \
-        template <class F>                                                  \
-        __device__ static void with([[maybe_unused]] int dtype, const F &f) \
-        {                                                                   \
-            switch (dtype) {                                                \
-                CASES(YOKE_FORMAT_CASE)                                     \
-                default:                                                    \
-                    f.template operator()<rest>();                          \
-            }                                                               \
-        }                                                                   \
+#define YOKE_FORMAT_LABEL(value, type) case value:
+#define YOKE_FORMAT_SIZE(value, type) | (int)sizeof(type)
+// `rest` is the stored type of what no case names; kSizes the sum of the sizes there are.
+#define YOKE_FORMAT(name, C, CASES, rest)                                        \
+    struct name {                                                                \
+        using Value = C;                                                         \
+        static constexpr int kSizes = (int)sizeof(rest) CASES(YOKE_FORMAT_SIZE); \
+        template <class F>                                                       \
+        __device__ static void with([[maybe_unused]] int dtype, const F &f)      \
+        {                                                                        \
+            switch (dtype) {                                                     \
+                CASES(YOKE_FORMAT_CASE)                                          \
+                default:                                                         \
+                    f.template operator()<rest>();                               \
+            }                                                                    \
+        }                                                                        \
     };
 
 #define YOKE_NO_CASES(CASE)
 #define YOKE_BF16_CASE(CASE) CASE(YOKE_BF16, bf16)
 #define YOKE_HALF_CASES(CASE) YOKE_BF16_CASE(CASE) CASE(YOKE_F16, f16)
-#define YOKE_NARROW_CASES(CASE) \
-    YOKE_HALF_CASES(CASE) CASE(YOKE_F8_E4M3, f8_e4m3) CASE(YOKE_F8_E5M2, f8_e5m2)
-#define YOKE_INTEGER_CASES(CASE) \
-    CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t) CASE(YOKE_I8, int8_t) CASE(YOKE_U8, uint8_t)
+#define YOKE_ALL_INTEGER_CASES(CASE) YOKE_INTEGER_TYPES(CASE) YOKE_STORED_INTEGER_TYPES(CASE)
 #define YOKE_WORD_CASES(CASE) \
     CASE(YOKE_I64, uint64_t) CASE(YOKE_I32, uint32_t) CASE(YOKE_F16, uint16_t)
 
-YOKE_FORMAT(Floats, float, 4 + 2, YOKE_HALF_CASES, float)
-YOKE_FORMAT(Halves, float, 2, YOKE_BF16_CASE, f16)
-YOKE_FORMAT(Singles, float, 4, YOKE_NO_CASES, float)
-YOKE_FORMAT(StoredFloats, float, 4 + 2 + 1, YOKE_NARROW_CASES, float)  // with what is only cast
-YOKE_FORMAT(Doubles, double, 8, YOKE_NO_CASES, double)
-YOKE_FORMAT(Integers, int64_t, 8 + 4 + 1, YOKE_INTEGER_CASES, bool8)
-YOKE_FORMAT(Bools, bool, 1, YOKE_NO_CASES, bool8)
-YOKE_FORMAT(Words, uint64_t, 8 + 4 + 2 + 1, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
-YOKE_FORMAT(Anything, void, 0, YOKE_STORED_TYPES, float)               // what a cast writes
+YOKE_FORMAT(Floats, float, YOKE_HALF_CASES, float)
+YOKE_FORMAT(Halves, float, YOKE_BF16_CASE, f16)
+YOKE_FORMAT(Singles, float, YOKE_NO_CASES, float)
+YOKE_FORMAT(StoredFloats, float, YOKE_NARROW_TYPES, float)  // with what is only cast
+YOKE_FORMAT(Doubles, double, YOKE_NO_CASES, double)
+YOKE_FORMAT(Integers, int64_t, YOKE_INTEGER_TYPES, bool8)
+YOKE_FORMAT(StoredIntegers, int64_t, YOKE_ALL_INTEGER_CASES, bool8)
+YOKE_FORMAT(Bools, bool, YOKE_NO_CASES, bool8)
+YOKE_FORMAT(Words, uint64_t, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
+YOKE_FORMAT(Anything, void, YOKE_STORED_TYPES, float)   // what a cast writes
 
 // f.operator()<Format>() for the format of a dtype that is computed in: of floats, and of every one.
 template <class F>
@@ -76,12 +76,26 @@ inline yoke_status for_any_format(const yoke_launch *launch, const char *operand
                                   const F &f)
 {
     switch (dtype) {
-        case YOKE_I64:
-        case YOKE_I32:
-        case YOKE_I8:
-        case YOKE_U8:
-        case YOKE_BOOL:
-            return f.template operator()<Integers>();
+        YOKE_INTEGER_TYPES(YOKE_FORMAT_LABEL)
+        YOKE_BOOL_TYPES(YOKE_FORMAT_LABEL)
+        return f.template operator()<Integers>();
+        default:
+            return for_float_format(launch, operand, dtype, f);
+    }
+}
+
+// And of what is only stored.
+template <class F>
+inline yoke_status for_stored_format(const yoke_launch *launch, const char *operand,
+                                     yoke_dtype dtype, const F &f)
+{
+    switch (dtype) {
+        YOKE_NARROW_TYPES(YOKE_FORMAT_LABEL)
+        case YOKE_F32:
+            return f.template operator()<StoredFloats>();
+            YOKE_ALL_INTEGER_CASES(YOKE_FORMAT_LABEL)
+            YOKE_BOOL_TYPES(YOKE_FORMAT_LABEL)
+            return f.template operator()<StoredIntegers>();
         default:
             return for_float_format(launch, operand, dtype, f);
     }

@@ -60,8 +60,6 @@ using kernels::convert;
 using kernels::data_of;
 using kernels::dtype_size;
 using kernels::f16;
-using kernels::f8_e4m3;
-using kernels::f8_e5m2;
 using kernels::float_param;
 using kernels::is_contiguous;
 using kernels::is_float;
@@ -69,6 +67,9 @@ using kernels::is_half;
 using kernels::is_present;
 using kernels::load;
 using kernels::store;
+#define YOKE_USING(name, ...) using kernels::name;
+YOKE_MADE_TYPES(YOKE_USING)
+#undef YOKE_USING
 
 // for_float, for_number, for_any, for_size: f.operator()<T>() for the type that a dtype names.
 YOKE_DISPATCHERS

@@ -113,8 +113,8 @@ TYPED_TEST(Dlpack, EveryDtypeGoesOutAndComesBack)
                         {YOKE_I8, kDLInt, 8},
                         {YOKE_U8, kDLUInt, 8},
                         {YOKE_BOOL, kDLBool, 8},
-                        {YOKE_F8_E4M3, kDLFloat8E4m3fn, 8},
-                        {YOKE_F8_E5M2, kDLFloat8E5m2, 8}};
+                        {YOKE_F8_E4M3, kDLFloat8_e4m3fn, 8},
+                        {YOKE_F8_E5M2, kDLFloat8_e5m2, 8}};
     ASSERT_EQ(std::size(rows), size_t{YOKE_DTYPE_COUNT - 1});
     for (const Row &row : rows) {
         SCOPED_TRACE(name(row.dtype));
