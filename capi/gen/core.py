@@ -39,6 +39,10 @@ def enumerator(name):
     return "k" + "".join(part.capitalize() for part in name.split("_"))
 
 
+def role_enumerator(role):
+    return "ArgRole::" + enumerator(role or "none")
+
+
 def ops_inc(ops, digest):
     out = [f"#define YOKE_OP_TABLE_HASH 0x{digest:016x}ull", f"#define YOKE_OP_COUNT {len(ops)}",
            "/* Ops below this number are public; the others have names that begin with _. */",
@@ -200,7 +204,7 @@ void run_in_place(int32_t op, yoke_arg *args)
 """]
     for op in ops:
         if op.args:
-            specs = [f'    {{"{a.name}", {type_enumerator(a.type)}, {str(a.default is not None).lower()}, {default_value(a)}}},'
+            specs = [f'    {{"{a.name}", {type_enumerator(a.type)}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {default_value(a)}}},'
                      for a in op.args]
             out += [f"const ArgSpec k{op.struct}[] = {{"] + specs + ["};"]
     out += ["", "} // namespace", "", "const OpDef kOps[YOKE_OP_COUNT] = {"] + [table_entry(op) for op in ops]

@@ -20,6 +20,8 @@ TYPES = {
 }
 # In C a pointer, and a length that is named after it.
 LISTS = ("tensors", "muts", "ints", "ints?")
+# Role of an argument: the types that can bear it.
+ROLES = {"index": ("tensor", "tensors"), "random_offset": ("int",)}
 
 LUA_WORDS = set("""and break do else elseif end false for function goto if in local nil not or repeat
 return then true until while""".split())
@@ -35,7 +37,7 @@ OWN_WORDS = {"none", "self", "args"}
 RESERVED = LUA_WORDS | C_WORDS | set(keyword.kwlist) | OWN_WORDS
 
 OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| (\w+) \| (\w+) \| (\S.*)")
-ARG = re.compile(r"(\w+): ([a-z]+\??)(?: = (.+))?")
+ARG = re.compile(r"(\w+): ([a-z]+\??)(?: as (\w+))?(?: = (.+))?")
 NAME = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?")
 
 
@@ -47,7 +49,13 @@ class TableError(Exception):
 class Arg:
     name: str
     type: str
+    role: str | None
     default: str | None  # as written in the table
+
+    @property
+    def public(self):
+        """As signatures have it: without its role, which is the core's own affair."""
+        return f"{self.name}: {self.type}" + (f" = {self.default}" if self.default is not None else "")
 
 
 @dataclass
@@ -112,23 +120,34 @@ def check_name(name, what):
         raise TableError(f"{what} '{name}' is a reserved word of C, C++, Python, Lua or this table; another name is needed")
 
 
+def check_role(name, kind, role):
+    if role is not None and role not in ROLES:
+        raise TableError(f"argument '{name}' has the unknown role '{role}'; known: {', '.join(ROLES)}")
+    if role is not None and kind not in ROLES[role]:
+        raise TableError(f"argument '{name}' of type {kind} cannot be {role}; that is for {' and '.join(ROLES[role])}")
+
+
 def parse_arg(text):
     match = ARG.fullmatch(text)
     if not match:
-        raise TableError(f"argument '{text}' is not written as 'name: type' or 'name: type = default'")
-    name, kind, default = match.groups()
+        raise TableError(f"argument '{text}' is not written as 'name: type', which 'as role' and '= default' may follow")
+    name, kind, role, default = match.groups()
     check_name(name, "argument")
     if kind not in TYPES:
         raise TableError(f"argument '{name}' has the unknown type '{kind}'; known: {', '.join(TYPES)}")
+    check_role(name, kind, role)
     allowed = TYPES[kind][0]
     if default is not None and not (allowed and re.fullmatch(allowed, default)):
         raise TableError(f"argument '{name}': '{default}' is no default of type {kind}")
-    return Arg(name, kind, default)
+    return Arg(name, kind, role, default)
 
 
 def parse_args(text):
     args = [parse_arg(part) for part in split_args(text)]
     names = [arg.name for arg in args]
+    offsets = [arg.name for arg in args if arg.role == "random_offset"]
+    if len(offsets) > 1:
+        raise TableError(f"arguments '{offsets[0]}' and '{offsets[1]}' are both random_offset; an op has one at most")
     for i, arg in enumerate(args):
         if arg.name in [a.name for a in args[:i]]:
             raise TableError(f"argument '{arg.name}' stands there twice")
@@ -189,8 +208,8 @@ def parse_op(line, family):
     name, args, results, autocast, cost, doc = match.groups()
     check_name(name, "op")
     results, _, saves = results.partition(" saves ")
-    signature = f"{name}({args}) -> {results}"
     args = parse_args(args)
+    signature = f"{name}({', '.join(arg.public for arg in args)}) -> {results}"
     kinds, mut = parse_results(results, args)
     if autocast not in AUTOCAST:
         raise TableError(f"unknown autocast class '{autocast}'; known: {', '.join(AUTOCAST)}")
@@ -212,9 +231,8 @@ def check_in_place(op, ops):
     base = ops.get(op.name[:-1])
     if base is None:
         raise TableError(f"there is no op '{op.name[:-1]}' that '{op.name}' could run in place")
-    own = [(a.name, a.type, a.default) for a in op.args[1:]]
-    if op.mut != 0 or op.autocast != "none" or own != [(a.name, a.type, a.default) for a in base.args[1:]]:
-        raise TableError(f"'{op.name}' does not take a mut argument, then what '{base.name}' takes, with autocast none")
+    if op.mut != 0 or op.autocast != "none" or op.args[1:] != base.args[1:]:
+        raise TableError(f"'{op.name}' does not take a mut argument, then what '{base.name}' takes, roles and defaults too, with autocast none")
     if len(base.returned) != 1:
         raise TableError(f"'{base.name}' has {len(base.returned)} results; one is needed to run it in place")
 

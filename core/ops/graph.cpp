@@ -4,7 +4,6 @@
 #include "core/ops/autocast.h"
 #include "core/ops/ops.h"
 
-#include <cstring>
 #include <string>
 
 namespace yoke {
@@ -55,7 +54,7 @@ RecordedLaunch::RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_ke
     int param = 0;
     for (int i = 0; i < op.arg_count; ++i) {
         if (is_tensor_type(op.args[i].type)) continue;
-        if (op.args[i].type == ArgType::kInt && strcmp(op.args[i].name, "offset") == 0) {
+        if (op.args[i].role == ArgRole::kRandomOffset) {
             offset_param = param;
             offset = params[static_cast<size_t>(param)].v.i;
         }

@@ -46,6 +46,13 @@ inline bool is_written(ArgType type)
     return type == ArgType::kMut || type == ArgType::kMuts;
 }
 
+// What an argument is to the core beyond its type, as its line says.
+enum class ArgRole : uint8_t {
+    kNone,
+    kIndex,         // names places in another tensor: such an op does not go element by element
+    kRandomOffset,  // where in the thread's random numbers the op draws; a replay of a graph moves it on
+};
+
 enum class ResultKind : uint8_t {
     kTensor,  // differentiable
     kPlain,   // not differentiable
@@ -58,6 +65,7 @@ enum class Cost : uint8_t { kBytes, kGemm, kView, kComposed, kInplace };
 struct ArgSpec {
     const char *name;
     ArgType type;
+    ArgRole role;
     bool has_default;
     yoke_arg default_value;
 };

@@ -9,7 +9,6 @@
 #include "core/select/select.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace yoke {
 
@@ -108,7 +107,7 @@ void Call::check_written()
 static bool writes_by_index(const OpDef &op)
 {
     for (int i = 0; i < op.arg_count; ++i)
-        if (strncmp(op.args[i].name, "ind", 3) == 0) return true;
+        if (op.args[i].role == ArgRole::kIndex) return true;
     return false;
 }
 

@@ -14,1116 +14,1116 @@ void run_in_place(int32_t op, yoke_arg *args)
 }
 
 const ArgSpec kAddArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSubArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMulArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDivArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNegArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kExpArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReluArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTanhArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeluArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"approximate", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
 const ArgSpec kCastArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCloneArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAbsArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqrtArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRsqrtArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReciprocalArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSinArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCosArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kErfArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSigmoidArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSiluArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSoftplusArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
-    {"threshold", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 20.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"threshold", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 20.0}}},
 };
 const ArgSpec kLeakyReluArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"negative_slope", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
 };
 const ArgSpec kEluArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"alpha", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
 const ArgSpec kSignArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFloorArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCeilArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRoundArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClampArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"min", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
-    {"max", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIsnanArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIsfiniteArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaximumArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMinimumArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEqArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNeArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLtArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLeArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGtArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalAndArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalOrArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalXorArgs[] = {
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalNotArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kWhereArgs[] = {
-    {"condition", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"condition", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCopyInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"src", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFillInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAddInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSubInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMulInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDivInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNegInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAbsInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kExpInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqrtInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRsqrtInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReciprocalInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSinInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCosInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTanhInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kErfInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSigmoidInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSiluInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReluInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeluInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"approximate", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
 const ArgSpec kLeakyReluInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"negative_slope", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
 };
 const ArgSpec kEluInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"alpha", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
 const ArgSpec kSignInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFloorInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCeilInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRoundInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClampInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"min", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
-    {"max", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaskedFillInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kScatterAddInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"src", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSumArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kMeanArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kAmaxArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kArgmaxArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAminArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kArgminArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAllArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAnyArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kProdArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kVarArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"correction", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kStdArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"correction", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kNormArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kLogsumexpArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kCumsumArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kSortArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"descending", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"descending", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kArgsortArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"descending", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"descending", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kTopkArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"k", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"largest", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
-    {"sorted", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"k", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"largest", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"sorted", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
 };
 const ArgSpec kSoftmaxArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kLogSoftmaxArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kCrossEntropyArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"ignore_index", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -100}}},
-    {"label_smoothing", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -100}}},
+    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
 };
 const ArgSpec kNllLossArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"ignore_index", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -100}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -100}}},
 };
 const ArgSpec kMseLossArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
 const ArgSpec kL1LossArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
 const ArgSpec kSmoothL1LossArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"beta", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
 const ArgSpec kBinaryCrossEntropyWithLogitsArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"pos_weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"pos_weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBinaryCrossEntropyArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
 const ArgSpec kKlDivArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"log_target", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"log_target", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kLayerNormArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"normalized_shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kRmsNormArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"normalized_shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGroupNormArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"num_groups", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kBatchNormArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"running_mean", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"running_var", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"training", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"momentum", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
-    {"eps", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"training", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"momentum", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kEmbeddingArgs[] = {
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"padding_idx", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMatmulArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kOuterArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEinsumArgs[] = {
-    {"equation", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
-    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
+    {"equation", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"activation", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"activation", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
 const ArgSpec kScaledDotProductAttentionArgs[] = {
-    {"query", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"key", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kOptionalTensor, true, {YOKE_ARG_NONE, 0, {}}},
-    {"dropout_p", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
-    {"is_causal", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"scale", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
-    {"enable_gqa", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"query", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"is_causal", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"scale", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"enable_gqa", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kScaledMmArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale_x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale_y", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out_dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out_dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kReshapeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kViewArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTransposeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis0", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis1", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis0", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis1", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPermuteArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axes", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kExpandArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqueezeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnsqueezeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSliceArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"start", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
-    {"stop", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
-    {"step", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"stop", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kContiguousArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexSelectArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCatArgs[] = {
-    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kStackArgs[] = {
-    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kSplitArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kChunkArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"chunks", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kUnbindArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kGatherArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kScatterAddArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"src", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNonzeroArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaskedSelectArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaskedFillArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPadArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"padding", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mode", ArgType::kString, true, {YOKE_ARG_STRING, 0, {.string = "constant"}}},
-    {"value", ArgType::kScalar, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mode", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "constant"}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kFlipArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axes", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRollArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shifts", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axes", ArgType::kOptionalInts, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shifts", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTileArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reps", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reps", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTrilArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"diagonal", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kTriuArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"diagonal", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kOneHotArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"num_classes", ArgType::kInt, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_classes", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
 };
 const ArgSpec kDropoutArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, true, {YOKE_ARG_FLOAT, 0, {.f = 0.5}}},
-    {"training", ArgType::kBool, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.5}}},
+    {"training", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
 };
 const ArgSpec kEmptyArgs[] = {
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kZerosArgs[] = {
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kOnesArgs[] = {
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFullArgs[] = {
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kArangeArgs[] = {
-    {"start", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"stop", ArgType::kOptionalScalar, true, {YOKE_ARG_NONE, 0, {}}},
-    {"step", ArgType::kScalar, true, {YOKE_ARG_INT, 0, {.i = 1}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stop", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kScalar, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinspaceArgs[] = {
-    {"start", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"stop", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stop", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEyeArgs[] = {
-    {"n", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"m", ArgType::kOptionalInt, true, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"n", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"m", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandArgs[] = {
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandnArgs[] = {
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandintArgs[] = {
-    {"low", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"high", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandpermArgs[] = {
-    {"n", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"n", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmptyLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kZerosLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kOnesLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFullLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandnLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandintLikeArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"low", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"high", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTanhBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"approximate", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAbsBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqrtBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRsqrtBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReciprocalBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSinBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCosBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kErfBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSigmoidBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSiluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSoftplusBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"threshold", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"threshold", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLeakyReluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"negative_slope", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"alpha", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClampBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"min", ArgType::kOptionalScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"max", ArgType::kOptionalScalar, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowExponentBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaximumBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMinimumBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexPutInplaceArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"values", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"accumulate", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReverseCumsumArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAmaxBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kProdBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kVarBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogsumexpBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSoftmaxBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogSoftmaxBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCrossEntropyBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lse", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"denominator", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
-    {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"label_smoothing", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lse", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"denominator", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNllLossBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"denominator", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
-    {"ignore_index", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"denominator", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPairLossArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduce", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPairLossBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kind", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"divisor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_target", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_target", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLayerNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRmsNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_weight", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGroupNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"num_groups", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormInternalArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"variance", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"variance", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_batch", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmbeddingBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"count", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"padding_idx", ArgType::kOptionalInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearInternalArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearReluArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearActArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"activation", ArgType::kString, false, {YOKE_ARG_NONE, 0, {}}},
-    {"keep", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"activation", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keep", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAttentionArgs[] = {
-    {"query", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"key", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"is_causal", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dropout_p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"query", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"is_causal", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAttentionBackwardArgs[] = {
-    {"grad", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"query", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"key", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lse", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"is_causal", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dropout_p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"query", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lse", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"is_causal", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSplit3Args[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCountNonzeroArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNonzeroInternalArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"count", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexPutArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"values", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"accumulate", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDropoutInternalArgs[] = {
-    {"x", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUniformArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNormalArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandintInternalArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"low", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"high", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandpermInternalArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kArangeInternalArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"start", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
-    {"step", ArgType::kScalar, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEyeInternalArgs[] = {
-    {"x", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSgdArgs[] = {
-    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momenta", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momentum", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"nesterov", ArgType::kBool, false, {YOKE_ARG_NONE, 0, {}}},
+    {"params", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momenta", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momentum", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nesterov", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAdamArgs[] = {
-    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"params", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAdamwArgs[] = {
-    {"params", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avgs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avg_sqs", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"masters", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kOptionalTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta1", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta2", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"params", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnscaleArgs[] = {
-    {"grads", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUpdateScaleArgs[] = {
-    {"scale", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"growth_tracker", ArgType::kMut, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_infs", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"growth_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"backoff_factor", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
-    {"growth_interval", ArgType::kInt, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_tracker", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_infs", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_factor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"backoff_factor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_interval", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTotalNormArgs[] = {
-    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClipAllArgs[] = {
-    {"tensors", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"norm", ArgType::kTensor, false, {YOKE_ARG_NONE, 0, {}}},
-    {"max_norm", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norm", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max_norm", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLerpAllArgs[] = {
-    {"averages", ArgType::kMuts, false, {YOKE_ARG_NONE, 0, {}}},
-    {"tensors", ArgType::kTensors, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kFloat, false, {YOKE_ARG_NONE, 0, {}}},
+    {"averages", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 
 } // namespace

@@ -15,6 +15,13 @@ BAD = {
     "argument twice": ("f(x: tensor, x: int) -> tensor | none | bytes | T.", "'x' stands there twice"),
     "type": ("f(x: tensr) -> tensor | none | bytes | T.", "unknown type 'tensr'"),
     "argument form": ("f(x tensor) -> tensor | none | bytes | T.", "not written as 'name: type'"),
+    "role": ("f(x: tensor as indx) -> tensor | none | bytes | T.", "unknown role 'indx'; known: index, random_offset"),
+    "role of another type": ("f(x: tensor, n: int as index) -> tensor | none | bytes | T.",
+                             "'n' of type int cannot be index; that is for tensor and tensors"),
+    "two offsets": ("f(m: int as random_offset, n: int as random_offset) -> () | none | bytes | T.",
+                    "'m' and 'n' are both random_offset"),
+    "role in place": ("f(x: tensor, i: tensor as index) -> tensor | none | bytes | T.\nf_(x: mut, i: tensor) -> x | none | inplace | T.",
+                      "then what 'f' takes, roles"),
     "autocast": ("f(x: tensor) -> tensor | fp16 | bytes | T.", "unknown autocast class 'fp16'"),
     "cost": ("f(x: tensor) -> tensor | none | free | T.", "unknown cost 'free'"),
     "default": ("f(x: tensor, n: int = 1.5) -> tensor | none | bytes | T.", "'1.5' is no default of type int"),
@@ -131,6 +138,17 @@ def test_check_names_what_is_stale_and_writes_nothing(tree):
     done = generate(tree, "--check")
     assert (done.returncode, done.stdout.strip()) == (1, "stale docs/ops.md")
     assert stale.read_text() == "old"
+
+
+def test_a_role_is_what_the_core_knows_and_nobody_else(tree):
+    line = "f(x: tensor, where: tensor as index, at: int as random_offset = 0) -> plain | none | bytes | T."
+    set_table(tree, (tree / "core/ops/ops.def").read_text() + f"[more]\n{line}\n")
+    assert generate(tree).returncode == 0
+    table = (tree / "core/ops/table.cpp").read_text()
+    assert '{"where", ArgType::kTensor, ArgRole::kIndex, false, ' in table
+    assert '{"at", ArgType::kInt, ArgRole::kRandomOffset, true, ' in table
+    assert '"f(x: tensor, where: tensor, at: int = 0) -> plain"' in table
+    assert "f(x: tensor, where: tensor, at: int = 0) -> plain" in (tree / "docs/ops.md").read_text()
 
 
 def test_a_new_op_needs_a_slot_and_gets_the_last_one(tree):

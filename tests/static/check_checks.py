@@ -122,6 +122,18 @@ class Checks(unittest.TestCase):
         good = 'if (why.reason == Reason::kGone) f(why.text);\nif (problem != nullptr) f(text.find(":"));\nlog(error.what());\n'
         self.assertEqual(self.floors("core/select/x.cpp", good), "")
 
+    def test_no_name_of_an_argument_decides(self):
+        for line in ['if (strncmp(op.args[i].name, "ind", 3) == 0) f();', 'f(spec.type == kInt && strcmp(spec.name, "offset") == 0);',
+                     'if (std::string_view(op.args[i].name) == "index") f();', 'if (op->args[0].name[0] == \'i\') f();',
+                     'f(name == spec.name);', 'f(std::string_view(spec.name).starts_with("ind"));']:
+            with self.subTest(line=line):
+                for path in ["core/ops/x.cpp", "capi/src/x.cpp"]:
+                    output = self.floors(path, "\n" + line + "\n")
+                    self.assertIn(f"{path}:2 lets the name of an argument decide", output)
+                    self.assertIn("1 broken", output)
+        good = 'if (spec.role == ArgRole::kIndex) fail(YOKE_E_TYPE, "%s: %s", op.name, spec.name);\nvisit(op.args[i].name, x == y);\n'
+        self.assertEqual(self.floors("core/ops/x.cpp", good), "")
+
     def test_a_file_of_401_lines_is_too_long_unless_it_is_generated(self):
         self.write("core/base/long.cpp", "\n" * 401)
         self.write("core/base/right.cpp", "\n" * 400)

@@ -6,7 +6,8 @@ headers are free, except that the core and the public headers name no engine of 
 Outside the places named here nothing is compared with "cuda" or "nvidia": what a kind of device is like stands in
 core/backend/traits.cpp, what a vendor's cards are like in the vendor's file. And no message decides anything: what failed
 travels as a type. Backends tell a failure as text alone, so that core/base and core/ops, which hear it from them, are
-outside that rule.
+outside that rule. What an op's argument is called decides nothing either: what the core must know of it is its type or its
+role.
 """
 import pathlib
 import re
@@ -51,6 +52,7 @@ PARTS = re.compile(r"(core|kernels|capi|bindings/lua)/")
 NO_NAMES = re.compile(r"(core|kernels|capi)/")
 NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia(_card\.h|\.cpp)|core/doctor/")
 NO_TEXTS = re.compile(r"(core/(?!base/|ops/)|capi/)")
+NO_ARGUMENTS = re.compile(r"(core/(autograd|ops)|capi/src)/")
 
 NAME = r'"(?:cuda|nvidia)(?::[^"]*)?"'
 CALLS = r"\b(?:str\w*cmp|strstr|memcmp|compare|r?find|starts_with|ends_with|contains|count)\("
@@ -63,6 +65,10 @@ TEXT_DECIDES = re.compile(
     rf"{TEXT}\s*\.(?:r?find\w*|compare|starts_with|ends_with|contains|substr)\("
     rf"|\b(?:str\w*cmp|strstr|memcmp)\([^;{{}}]*?{TEXT}"
     rf"|{TEXT}\s*[=!]=(?!{NO_TEXT})|[=!]=\s*[\w:.>(-]*?{TEXT}(?![\w:(])")
+# The name of an argument, from its line in the op table.
+ARGUMENT = r"(?:\bargs\[[^\]]*\]|\bspec)(?:\.|->)name\b\)?"
+ARGUMENT_DECIDES = re.compile(
+    rf"{CALLS}[^;{{}}]*?{ARGUMENT}|[=!]=\s*[\w:.>(-]*?{ARGUMENT}|{ARGUMENT}\s*(?:[=!]=|\[|\.(?:r?find|compare|starts_with|ends_with))")
 
 
 def rule_for(path):
@@ -115,6 +121,8 @@ def decisions(path, text):
         rules.append((COMPARISON, "compares with a kind's or a vendor's name; ask its traits, or the vendor"))
     if NO_TEXTS.match(path):
         rules.append((TEXT_DECIDES, "lets the text of a message decide; give the failure a type"))
+    if NO_ARGUMENTS.match(path):
+        rules.append((ARGUMENT_DECIDES, "lets the name of an argument decide; give it a role in core/ops/ops.def"))
     code = code_of(text) if rules else ""
     for pattern, wrong in rules:
         for found in pattern.finditer(code):

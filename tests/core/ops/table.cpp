@@ -94,6 +94,25 @@ TEST(OpTable, WhatAnOpSavesAreItsTensorsAndResults)
     }
 }
 
+TEST(OpTable, WhatDrawsOrGoesByIndexSaysSo)
+{
+    // Without its role an op would draw the same numbers in each replay, or read what it has just written.
+    const auto bearers = [](ArgRole role) {
+        std::set<std::string> names;
+        for (const OpDef &op : kOps)
+            for (int i = 0; i < op.arg_count; ++i)
+                if (op.args[i].role == role) names.insert(op.name);
+        return names;
+    };
+    EXPECT_EQ(bearers(ArgRole::kRandomOffset),
+              (std::set<std::string>{"_attention", "_attention_backward", "_dropout", "_normal",
+                                     "_randint", "_randperm", "_uniform"}));
+    EXPECT_EQ(bearers(ArgRole::kIndex),
+              (std::set<std::string>{"_embedding_backward", "_index", "_index_put", "_index_put_",
+                                     "embedding", "gather", "index_select", "scatter_add",
+                                     "scatter_add_"}));
+}
+
 TEST(OpTable, NamesAreUniqueAndInternalOnesBeginWithALine)
 {
     std::set<std::string> names;
