@@ -46,7 +46,7 @@ build = {
                 "bindings/lua/src/runtime/arguments.c", "bindings/lua/src/runtime/class.c",
                 "bindings/lua/src/runtime/error.c", "bindings/lua/src/runtime/scope.c", "bindings/lua/src/schedules.c",
                 "bindings/lua/src/select.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
-                "bindings/lua/src/training.c", "bindings/lua/src/values/convert.c",
+                "bindings/lua/src/training.c", "bindings/lua/src/values/arg_type.c", "bindings/lua/src/values/convert.c",
                 "bindings/lua/src/values/handles.c", "bindings/lua/src/values/pressure.c",
                 "bindings/lua/src/values/tensor.c",
             },

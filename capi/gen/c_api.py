@@ -3,27 +3,10 @@
 import re
 import textwrap
 
+from gen.arg_types import TYPES
 from gen.core import default_value
 from gen.table import TableError
 
-# Argument type: C parameter.
-PARAM = {
-    "tensor": "yoke_tensor *{}", "tensor?": "yoke_tensor *{}", "mut": "yoke_tensor *{}",
-    "operand": "yoke_tensor *{}", "tensors": "yoke_tensor *const *{0}, int64_t {0}_count",
-    "muts": "yoke_tensor *const *{0}, int64_t {0}_count", "int": "int64_t {}", "int?": "const int64_t *{}",
-    "ints": "const int64_t *{0}, int64_t {0}_count", "ints?": "const int64_t *{0}, int64_t {0}_count",
-    "float": "double {}", "bool": "int32_t {}", "dtype": "yoke_dtype {}", "scalar": "const yoke_scalar *{}",
-    "scalar?": "const yoke_scalar *{}", "str": "const char *{}", "device": "yoke_device *{}",
-}
-# Argument type: how args.h turns the parameter into a yoke_arg.
-CONVERT = {
-    "tensor": "to_tensor({})", "tensor?": "to_optional_tensor({})", "mut": "to_tensor({})",
-    "operand": "to_tensor({})", "tensors": "to_tensors({0}, {0}_count)", "muts": "to_tensors({0}, {0}_count)",
-    "int": "to_int({})", "int?": "to_optional_int({})", "ints": "to_ints({0}, {0}_count)",
-    "ints?": "to_optional_ints({0}, {0}_count)", "float": "to_float({})", "bool": "to_bool({})",
-    "dtype": "to_int({})", "scalar": "to_scalar({})", "scalar?": "to_optional_scalar({})",
-    "str": "to_string({})", "device": "to_device({})",
-}
 AUTOCAST = {
     "low": "runs in the autocast dtype", "f32": "runs in float32", "promote": "runs in the widest dtype of its arguments",
     "f32_unless_dtype": "runs in float32 unless dtype is given", "error": "is refused", "none": None,
@@ -68,7 +51,7 @@ def wrap(head, params, tail):
 
 
 def header(name, types, op, tail):
-    params = [p for a, t in zip(op.args, types) for p in PARAM[t].format(a.name).split(", ")]
+    params = [p for a, t in zip(op.args, types) for p in TYPES[t].param.format(a.name).split(", ")]
     results = ["yoke_tensor **outs", "int64_t capacity", "int64_t *count"] if op.gives_list else [
         f"yoke_tensor **{o}" for o in outs(op)]
     return wrap(f"YOKE_API yoke_status {name}", params + results, tail)
@@ -119,7 +102,7 @@ extern "C" {
 
 
 def convert(arg, kind):
-    value = CONVERT[kind].format(arg.name)
+    value = TYPES[kind].convert.format(arg.name)
     if arg.default not in (None, "none") and kind in ("scalar", "str"):
         return f"{arg.name} ? {value} : yoke_arg{default_value(arg)}"
     return value

@@ -1,39 +1,9 @@
 """What the core compiles: op numbers (ops.inc), typed arguments and callers (ops.h), the table itself (table.cpp)."""
 
-from gen.table import TYPES, result_name
+import re
 
-# Argument type: (type of its accessor, Args:: getter, Args:: setter and the type it takes, type of a caller's
-# parameter).
-ACCESS = {
-    "tensor": ("const yoke_tensor &", "tensor", ("set_tensor", "const yoke_tensor &"), "const yoke_tensor &"),
-    "tensor?": ("const yoke_tensor *", "tensor_or_null", None, "const yoke_tensor *"),
-    "tensors": ("TensorList ", "tensors", None, "TensorList "),
-    "mut": ("yoke_tensor &", "mut", None, "yoke_tensor &"),
-    "muts": ("TensorList ", "tensors", None, "TensorList "),
-    "operand": ("const yoke_arg &", "value", None, "const Operand &"),
-    "int": ("int64_t ", "integer", ("set_integer", "int64_t "), "int64_t "),
-    "int?": ("std::optional<int64_t> ", "optional_integer", ("set_integer", "int64_t "), "std::optional<int64_t> "),
-    "ints": ("IntList ", "ints", ("set_ints", "IntList "), "IntList "),
-    "ints?": ("std::optional<IntList> ", "optional_ints", ("set_ints", "IntList "), "std::optional<IntList> "),
-    "float": ("double ", "real", None, "double "),
-    "bool": ("bool ", "boolean", None, "bool "),
-    "dtype": ("yoke_dtype ", "dtype_of", ("set_dtype_of", "yoke_dtype "), "yoke_dtype "),
-    "scalar": ("const yoke_arg &", "value", None, "const Operand &"),
-    "scalar?": ("const yoke_arg *", "value_or_null", None, "std::optional<Operand> "),
-    "str": ("std::string_view ", "string", None, "const char *"),
-    "device": ("Device *", "device_or_null", None, "Device *"),
-}
-
-# How a caller turns a parameter into a yoke_arg.
-PACK = {
-    "tensor": "arg_tensor({})", "tensor?": "arg_optional_tensor({})", "tensors": "arg_tensors({})",
-    "mut": "arg_tensor({})", "muts": "arg_tensors({})", "operand": "{}.arg()", "int": "arg_int({})",
-    "int?": "{0} ? arg_int(*{0}) : arg_none()", "ints": "arg_ints({})",
-    "ints?": "{0} ? arg_ints(*{0}) : arg_none()", "float": "arg_float({})", "bool": "arg_bool({})",
-    "dtype": "arg_int({})", "scalar": "{}.arg()", "scalar?": "{0} ? {0}->arg() : arg_none()",
-    "str": "arg_string({})", "device": "arg_device({})",
-}
-
+from gen.arg_types import TYPES
+from gen.table import result_name
 
 def enumerator(name):
     return "k" + "".join(part.capitalize() for part in name.split("_"))
@@ -59,11 +29,11 @@ def args_struct(op):
     if op.args:
         out.append(f"    enum : int {{ {', '.join(enumerator(a.name) for a in op.args)} }};")
     for arg in op.args:
-        kind, getter, setter, _ = ACCESS[arg.type]
+        kind = TYPES[arg.type]
         k = enumerator(arg.name)
-        out.append(f"    {kind}{arg.name}() const {{ return Args::{getter}({k}); }}")
-        if setter:
-            out.append(f"    void set_{arg.name}({setter[1]}v) {{ Args::{setter[0]}({k}, v); }}")
+        out.append(f"    {kind.value}{arg.name}() const {{ return Args::{kind.getter}({k}); }}")
+        if kind.setter:
+            out.append(f"    void set_{arg.name}({kind.setter[1]}v) {{ Args::{kind.setter[0]}({k}, v); }}")
     return out + ["};"]
 
 
@@ -82,8 +52,8 @@ def cpp_default(arg):
     if arg.default is None:
         return ""
     if arg.default == "none":
-        return {"dtype": " = YOKE_NONE", "device": " = nullptr", "tensor?": " = nullptr"}.get(arg.type, " = std::nullopt")
-    if arg.type in ("scalar", "scalar?"):
+        return f" = {TYPES[arg.type].absent}"
+    if "Operand" in TYPES[arg.type].caller:
         return f" = Operand({'double' if '.' in arg.default else 'int64_t'}{{{arg.default}}})"
     return " = " + arg.default
 
@@ -96,7 +66,7 @@ def result_type(op):
 
 
 def caller(op, with_defaults):
-    params = ", ".join(ACCESS[a.type][3] + a.name + (cpp_default(a) if with_defaults else "") for a in op.args)
+    params = ", ".join(TYPES[a.type].caller + a.name + (cpp_default(a) if with_defaults else "") for a in op.args)
     return f"{result_type(op)} {op.cpp}({params})"
 
 
@@ -123,28 +93,19 @@ namespace yoke {
 
 def default_value(arg):
     """The default as a yoke_arg initialiser in C++ and C."""
-    text = arg.default
-    if text is None or (text == "none" and arg.type != "dtype"):
+    text, kind = arg.default, TYPES[arg.type]
+    if text is None or (text == "none" and kind.absent != "YOKE_NONE"):
         return "{YOKE_ARG_NONE, 0, {}}"
-    if arg.type == "dtype":
-        return "{YOKE_ARG_INT, 0, {.i = YOKE_NONE}}"
-    if arg.type == "bool":
-        return f"{{YOKE_ARG_BOOL, 0, {{.i = {int(text == 'true')}}}}}"
-    if arg.type == "str":
-        return f"{{YOKE_ARG_STRING, 0, {{.string = {text}}}}}"
-    if arg.type == "float" or "." in text or "e" in text:
-        return f"{{YOKE_ARG_FLOAT, 0, {{.f = {float(text)!r}}}}}"
-    return f"{{YOKE_ARG_INT, 0, {{.i = {text}}}}}"
-
-
-def type_enumerator(kind):
-    stem = {"str": "string"}.get(kind, kind.rstrip("?"))
-    return "ArgType::k" + ("Optional" if kind.endswith("?") else "") + stem.capitalize()
+    holds = "FLOAT" if "FLOAT" in kind.kinds and re.search("[.e]", text) else kind.kinds[0]
+    member = {"FLOAT": "f", "STRING": "string"}.get(holds, "i")
+    words = {"none": "YOKE_NONE", "true": "1", "false": "0"}
+    value = repr(float(text)) if holds == "FLOAT" else words.get(text, text)
+    return f"{{YOKE_ARG_{holds}, 0, {{.{member} = {value}}}}}"
 
 
 def saves_mask(op, arg):
     """Bit k: argument k; bit 16 + k: result k. Results marked as saved are kept whichever argument asks."""
-    if not TYPES[arg.type][1] or not op.has_vjp:
+    if not TYPES[arg.type].tensor or not op.has_vjp:
         return 0
     names, outs = [a.name for a in op.args], [result_name(i) for i in range(len(op.results))]
     bits = [16 + i for i, kind in enumerate(op.results) if kind == "saved"]
@@ -204,13 +165,13 @@ void run_in_place(int32_t op, yoke_arg *args)
 """]
     for op in ops:
         if op.args:
-            specs = [f'    {{"{a.name}", {type_enumerator(a.type)}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {default_value(a)}}},'
+            specs = [f'    {{"{a.name}", ArgType::{TYPES[a.type].enumerator}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {default_value(a)}}},'
                      for a in op.args]
             out += [f"const ArgSpec k{op.struct}[] = {{"] + specs + ["};"]
     out += ["", "} // namespace", "", "const OpDef kOps[YOKE_OP_COUNT] = {"] + [table_entry(op) for op in ops]
     out += ["};", "", "namespace ops {", ""]
     for op in ops:
-        values = ", ".join(PACK[a.type].format(a.name) for a in op.args)
+        values = ", ".join(TYPES[a.type].pack.format(a.name) for a in op.args)
         call = (f"return run_list({op.macro}, args);" if op.gives_list else
                 f"return run_one({op.macro}, args);" if len(op.returned) == 1 else
                 f"return run_many<{len(op.returned)}>({op.macro}, args);" if op.returned else f"run_in_place({op.macro}, args);")

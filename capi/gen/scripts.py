@@ -1,19 +1,7 @@
 """What the script bindings read: rows of ops, stubs for Python, LuaLS comments for Lua, and the reference page."""
 
-PYTHON = {
-    "tensor": "Tensor", "tensor?": "Tensor | None", "tensors": "Sequence[Tensor]", "mut": "Tensor",
-    "muts": "Sequence[Tensor]", "operand": "Tensor | _Scalar", "int": "int", "int?": "int | None",
-    "ints": "int | Sequence[int]", "ints?": "int | Sequence[int] | None", "float": "float", "bool": "bool",
-    "dtype": "DType | str | None", "scalar": "_Scalar", "scalar?": "_Scalar | None", "str": "str",
-    "device": "Device | str | int | None",
-}
-LUA = {
-    "tensor": "yoke.Tensor", "tensor?": "yoke.Tensor|nil", "tensors": "yoke.Tensor[]", "mut": "yoke.Tensor",
-    "muts": "yoke.Tensor[]", "operand": "yoke.Tensor|number", "int": "integer", "int?": "integer|nil",
-    "ints": "integer|integer[]", "ints?": "integer|integer[]|nil", "float": "number", "bool": "boolean",
-    "dtype": "yoke.dtype|nil", "scalar": "number|boolean", "scalar?": "number|boolean|nil", "str": "string",
-    "device": "yoke.Device|string|integer|nil",
-}
+from gen.arg_types import TYPES
+
 FAMILIES = {
     "pointwise": "Pointwise", "inplace": "In place", "reduce": "Reductions", "softmax": "Softmax", "loss": "Losses",
     "matmul": "Products", "shape": "Shape and views", "random": "Random", "create": "Creation",
@@ -25,7 +13,7 @@ CASTS = {
 
 
 def is_method(op):
-    return bool(op.args) and op.args[0].type in ("tensor", "operand", "mut")
+    return bool(op.args) and TYPES[op.args[0].type].kind in ("tensor", "operand") and not TYPES[op.args[0].type].optional
 
 
 def python_default(arg):
@@ -34,7 +22,7 @@ def python_default(arg):
 
 
 def python_type(arg):
-    kind = PYTHON[arg.type]
+    kind = TYPES[arg.type].python
     return kind.removesuffix(" | None") if arg.type == "dtype" and arg.default is None else kind
 
 
@@ -45,18 +33,17 @@ def python_params(args):
 
 def creates(args):
     """Whether an op makes its result from nothing; Python then takes requires_grad too."""
-    return any(a.type == "device" for a in args)
+    return any(TYPES[a.type].kind == "device" for a in args)
 
 
 def spread(args):
     """The list of ints that may stand one by one, randn(2, 3), or -1: the last required argument, unless a number may follow.
 
     The bindings find it by the same rule in yoke_op_info."""
-    last = max((i for i, a in enumerate(args) if a.default is None and not a.type.endswith("?")), default=-1)
+    last = max((i for i, a in enumerate(args) if a.default is None and not TYPES[a.type].optional), default=-1)
     if last < 0 or args[last].type != "ints":
         return -1
-    words = ("tensor", "tensor?", "mut", "tensors", "muts", "dtype", "str")
-    return last if last + 1 == len(args) or args[last + 1].type in words else -1
+    return -1 if last + 1 < len(args) and TYPES[args[last + 1].type].takes_number else last
 
 
 def python_spread(args):
@@ -113,11 +100,11 @@ def stubs(ops):
 def lua_function(op, owner, args, dot):
     result = "yoke.Tensor" if op.returned or op.mut >= 0 else "nil"
     result = "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
-    required = [f"{a.name}: {LUA[a.type]}" for a in args if a.default is None]
-    options = [f"{a.name}?: {LUA[a.type].removesuffix('|nil')}" for a in args if a.default is not None]
+    required = [f"{a.name}: {TYPES[a.type].lua}" for a in args if a.default is None]
+    options = [f"{a.name}?: {TYPES[a.type].lua.removesuffix('|nil')}" for a in args if a.default is not None]
     options += ["requires_grad?: boolean"] if creates(args) else []
     out = [f"---{op.doc}"]
-    out += [f"---@param {a.name}{'?' if a.default else ''} {LUA[a.type].removesuffix('|nil')}" for a in args]
+    out += [f"---@param {a.name}{'?' if a.default else ''} {TYPES[a.type].lua.removesuffix('|nil')}" for a in args]
     out.append(f"---@return {result}")
     if options:
         own = [f"self: {owner}"] if dot == ":" else []

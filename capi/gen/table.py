@@ -5,21 +5,11 @@ import keyword
 import re
 from dataclasses import dataclass, field
 
+from gen.arg_types import TYPES
+
 AUTOCAST = ("low", "f32", "f32_unless_dtype", "promote", "error", "none")
 COSTS = ("bytes", "gemm", "view", "composed", "inplace")
 
-# Argument type: (what its default may look like, whether it takes tensors).
-NUMBER = r"-?\d+(\.\d+)?(e-?\d+)?"
-TYPES = {
-    "tensor": (None, True), "tensor?": ("none", True), "tensors": (None, True), "mut": (None, True),
-    "muts": (None, True), "operand": (None, True), "int": (r"-?\d+", False),
-    "int?": (r"none|-?\d+", False), "ints": (None, False), "ints?": ("none", False),
-    "float": (NUMBER, False), "bool": ("true|false", False), "dtype": ("none", False),
-    "scalar": (NUMBER, False), "scalar?": ("none|" + NUMBER, False), "str": (r'"[^"\\]*"', False),
-    "device": ("none", False),
-}
-# In C a pointer, and a length that is named after it.
-LISTS = ("tensors", "muts", "ints", "ints?")
 # Role of an argument: the types that can bear it.
 ROLES = {"index": ("tensor", "tensors"), "random_offset": ("int",)}
 
@@ -136,9 +126,9 @@ def parse_arg(text):
     if kind not in TYPES:
         raise TableError(f"argument '{name}' has the unknown type '{kind}'; known: {', '.join(TYPES)}")
     check_role(name, kind, role)
-    allowed = TYPES[kind][0]
-    if default is not None and not (allowed and re.fullmatch(allowed, default)):
-        raise TableError(f"argument '{name}': '{default}' is no default of type {kind}")
+    pattern, allowed = TYPES[kind].default or (None, "this type takes no default")
+    if default is not None and not (pattern and re.fullmatch(pattern, default)):
+        raise TableError(f"argument '{name}': '{default}' is no default of type {kind}; allowed: {allowed}")
     return Arg(name, kind, role, default)
 
 
@@ -153,7 +143,7 @@ def parse_args(text):
             raise TableError(f"argument '{arg.name}' stands there twice")
         if i and args[i - 1].default is not None and arg.default is None:
             raise TableError(f"argument '{arg.name}' without default follows one with a default")
-        if f"{arg.name}_count" in names and arg.type in LISTS:
+        if f"{arg.name}_count" in names and TYPES[arg.type].is_list:
             raise TableError(f"argument '{arg.name}_count' has the name that C gives the length of '{arg.name}'")
     if len(args) > 12:
         raise TableError(f"{len(args)} arguments; kMaxArgs of core/ops/op_def.h is 12")
@@ -186,8 +176,8 @@ def result_name(i):
 
 def parse_saves(text, args, results):
     """'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
-    inputs = [a.name for a in args if TYPES[a.type][1] and a.type not in ("mut", "muts")]
-    known = [a.name for a in args if TYPES[a.type][1]] + [result_name(i) for i in range(len(results))]
+    inputs = [a.name for a in args if TYPES[a.type].tensor and not TYPES[a.type].written]
+    known = [a.name for a in args if TYPES[a.type].tensor] + [result_name(i) for i in range(len(results))]
     if not text:
         return {}
     saves = {}

@@ -13,14 +13,6 @@ using namespace yoke::capi;
 
 namespace {
 
-// In the order of ArgType, spelled as in ops.def.
-constexpr const char *kTypeNames[] = {
-    "tensor", "tensor?", "operand", "mut",   "tensors", "muts",    "int", "int?",   "ints",
-    "ints?",  "float",   "bool",    "dtype", "scalar",  "scalar?", "str", "device",
-};
-static_assert(sizeof kTypeNames / sizeof kTypeNames[0] ==
-              static_cast<size_t>(ArgType::kDevice) + 1);
-
 // The public view of kOps: made at first use, never changed or freed.
 struct Catalogue {
     yoke_op ops[YOKE_PUBLIC_OP_COUNT];
@@ -35,8 +27,8 @@ struct Catalogue {
     {
         for (int i = 0; i < def.arg_count; ++i) {
             const ArgSpec &spec = def.args[i];
-            args[id][i] = {spec.name, kTypeNames[static_cast<size_t>(spec.type)], spec.has_default,
-                           0, spec.default_value};
+            args[id][i] = {spec.name, info_of(spec.type).name, spec.has_default, 0,
+                           spec.default_value};
         }
         ops[id] = {sizeof(yoke_op),
                    id,
@@ -115,7 +107,7 @@ void complete(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_ar
                  def.signature);
         full[i] = given ? args[i] : spec.default_value;
         // What most arguments are needs no further look.
-        if (full[i].kind == YOKE_ARG_TENSOR && spec.type <= ArgType::kMut && full[i].v.tensor)
+        if (full[i].kind == YOKE_ARG_TENSOR && is_single_tensor_type(spec.type) && full[i].v.tensor)
             continue;
         if (given) {
             check_arg(def, i, full[i]);

@@ -3,6 +3,7 @@
 
 #include "core/backend/ops.inc"
 #include "core/base/refcount.h"
+#include "core/ops/arg_types.inc"
 #include "yoke/types.h"
 
 #include <vector>
@@ -14,36 +15,63 @@ class Backward;  // core/ops/op_node.h
 using Tensor = Ref<yoke_tensor>;
 
 enum class ArgType : uint8_t {
-    kTensor,
-    kOptionalTensor,
-    kOperand,  // a tensor or a script scalar
-    kMut,      // a tensor that is written
-    kTensors,
-    kMuts,
-    kInt,
-    kOptionalInt,
-    kInts,
-    kOptionalInts,
-    kFloat,
-    kBool,
-    kDtype,
-    kScalar,
-    kOptionalScalar,
-    kString,
-    kDevice,
+#define YOKE_ARG_TYPE(enumerator, ...) enumerator,
+    YOKE_FOR_EACH_ARG_TYPE(YOKE_ARG_TYPE)
+#undef YOKE_ARG_TYPE
 };
 
-inline bool is_tensor_type(ArgType type)
+struct ArgTypeInfo {
+    const char *name;    // as ops.def spells it
+    uint32_t kinds;      // bit k: a yoke_arg of kind k holds a value of it
+    bool written;        // what it holds is written
+    const char *wanted;  // in an error: "it takes ..."
+};
+
+// In the order of ArgType.
+inline constexpr ArgTypeInfo kArgTypes[] = {
+#define YOKE_ARG_TYPE(enumerator, ...) {__VA_ARGS__},
+    YOKE_FOR_EACH_ARG_TYPE(YOKE_ARG_TYPE)
+#undef YOKE_ARG_TYPE
+};
+
+inline const ArgTypeInfo &info_of(ArgType type)
 {
-    return type <= ArgType::kMuts;
+    return kArgTypes[static_cast<size_t>(type)];
+}
+
+// A set of types: bit k is type k. Every call asks, and a set is a constant.
+template <class Condition>
+consteval uint32_t types_that(Condition condition)
+{
+    uint32_t types = 0, bit = 1;
+    for (const ArgTypeInfo &type : kArgTypes) {
+        if (condition(type)) types |= bit;
+        bit <<= 1;
+    }
+    return types;
+}
+constexpr bool is_in(uint32_t types, ArgType type)
+{
+    return types >> static_cast<int>(type) & 1;
+}
+
+// One tensor, which may be absent, or a number instead.
+inline bool is_single_tensor_type(ArgType type)
+{
+    return is_in(types_that([](auto &t) { return t.kinds >> YOKE_ARG_TENSOR & 1; }), type);
 }
 inline bool is_list_type(ArgType type)
 {
-    return type == ArgType::kTensors || type == ArgType::kMuts;
+    return is_in(types_that([](auto &t) { return t.kinds >> YOKE_ARG_TENSORS & 1; }), type);
+}
+inline bool is_tensor_type(ArgType type)
+{
+    constexpr uint32_t kinds = 1u << YOKE_ARG_TENSOR | 1u << YOKE_ARG_TENSORS;
+    return is_in(types_that([](auto &t) { return t.kinds & kinds; }), type);
 }
 inline bool is_written(ArgType type)
 {
-    return type == ArgType::kMut || type == ArgType::kMuts;
+    return is_in(types_that([](auto &t) { return t.written; }), type);
 }
 
 // What an argument is to the core beyond its type, as its line says.

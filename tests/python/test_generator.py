@@ -1,5 +1,6 @@
 """capi/gen_ops.py: what it makes follows the table, and a table that breaks the rules is refused with its line."""
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -138,6 +139,17 @@ def test_check_names_what_is_stale_and_writes_nothing(tree):
     done = generate(tree, "--check")
     assert (done.returncode, done.stdout.strip()) == (1, "stale docs/ops.md")
     assert stale.read_text() == "old"
+
+
+def test_every_type_is_told_of_where_people_read_of_types():
+    sys.path.insert(0, str(ROOT / "capi"))
+    from gen.arg_types import TYPES
+    head = (ROOT / "core/ops/ops.def").read_text().partition("\n[")[0]
+    header = (ROOT / "capi/include/yoke/runtime.h").read_text()
+    of_argument = header[header.index("/* One argument of an op."):header.index("typedef struct yoke_op_arg")]
+    for text in (head[head.index("# Argument types:"):head.index("# Results:")], of_argument):
+        words = re.findall(r"[a-z]+\??", text)
+        assert [name for name in TYPES if name not in words] == []
 
 
 def test_a_role_is_what_the_core_knows_and_nobody_else(tree):

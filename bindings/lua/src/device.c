@@ -1,6 +1,7 @@
 /* Devices: choosing one, and asking why one cannot be used. What one tells of itself: device_fields.c. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/values/arg_type.h"
 #include "bindings/lua/src/values/handles.h"
 
 /* The device at a place of the current kind; C calls a place below 0 or beyond its range -1, which none has. */
@@ -109,7 +110,7 @@ static int set_device(lua_State *L)
     } else {
         device = yl_need_device(L, target, 1);
     }
-    if (!device) yl_wrong_type(L, target, 1, yl_device_wanted);
+    if (!device) yl_wrong_type(L, target, 1, yl_arg_types[kDevice].wanted);
     yl_check(L, b, yoke_set_device(device));
     return 0;
 }

@@ -20,7 +20,8 @@ typedef struct OpBinding {
     int8_t has_lists;        /* it takes lists of tensors */
     int8_t creates;          /* its result is new: it takes requires_grad too */
     int16_t spread;          /* the list of ints that may stand one by one, or none such: -1 */
-    uint8_t types[kMaxArgs]; /* ArgType of convert.h */
+    uint16_t takes_tensor;   /* a bit for each argument for which a tensor serves */
+    uint8_t types[kMaxArgs]; /* ArgType of arg_type.h */
 } OpBinding;
 
 typedef struct Call {
@@ -40,7 +41,7 @@ static Target target_of(const OpBinding *binding, int i)
 static inline void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
 {
     /* The short way for what most arguments are. */
-    yoke_tensor **box = op->types[i] <= kOperand ? yl_test_tensor(L, op->binding, index) : NULL;
+    yoke_tensor **box = op->takes_tensor >> i & 1 ? yl_test_tensor(L, op->binding, index) : NULL;
     if (box && *box) {
         call->args[i] = (yoke_arg){YOKE_ARG_TENSOR, 0, {*box}};
         return;
@@ -277,26 +278,15 @@ static int op_unary(lua_State *L)
     return op_call(L);
 }
 
-static int is_optional(int type)
-{
-    return type == kOptionalTensor || type == kOptionalInt || type == kOptionalInts ||
-           type == kOptionalScalar;
-}
-
-static int takes_number(int type)
-{
-    return type != kTensor && type != kOptionalTensor && type != kTensors && type != kDtype &&
-           type != kString;
-}
-
 /* The list of ints that is the last required argument, unless a number may follow it: split(x, 2, 1) is of
  * size 2 along axis 1. */
 static int16_t spread_of(const OpBinding *op)
 {
     int last = op->op->arg_count - 1;
-    while (last >= 0 && (op->op->args[last].has_default || is_optional(op->types[last]))) --last;
+    while (last >= 0 && (op->op->args[last].has_default || yl_arg_types[op->types[last]].takes_nil))
+        --last;
     if (last < 0 || op->types[last] != kInts) return -1;
-    if (last + 1 < op->op->arg_count && takes_number(op->types[last + 1])) return -1;
+    if (last + 1 < op->op->arg_count && yl_arg_types[op->types[last + 1]].takes_number) return -1;
     return (int16_t)last;
 }
 
@@ -308,6 +298,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
     binding->binding = b;
     binding->op = op;
     binding->required = 0;
+    binding->takes_tensor = 0;
     binding->has_lists = 0;
     binding->creates = 0;
     for (int i = 0; i < op->arg_count; ++i) {
@@ -317,6 +308,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
                 L, "yoke: the op %s of this libyoke takes a %s, which this module does not know",
                 op->name, op->args[i].type);
         binding->types[i] = (uint8_t)type;
+        binding->takes_tensor |= (uint16_t)(yl_arg_types[type].takes_tensor << i);
         binding->has_lists |= type == kTensors;
         binding->creates |= type == kDevice;
         if (!op->args[i].has_default) binding->required = i + 1;

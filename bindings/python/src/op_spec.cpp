@@ -25,15 +25,16 @@ struct TypeName {
 };
 
 const TypeName kTypes[] = {
-    {"tensor", ArgKind::kTensor, false},   {"tensor?", ArgKind::kTensor, true},
-    {"mut", ArgKind::kTensor, false},      {"operand", ArgKind::kOperand, false},
-    {"tensors", ArgKind::kTensors, false}, {"muts", ArgKind::kTensors, false},
-    {"int", ArgKind::kInt, false},         {"int?", ArgKind::kInt, true},
-    {"ints", ArgKind::kInts, false},       {"ints?", ArgKind::kInts, true},
-    {"float", ArgKind::kFloat, false},     {"bool", ArgKind::kBool, false},
-    {"dtype", ArgKind::kDtype, true},      {"scalar", ArgKind::kScalar, false},
-    {"scalar?", ArgKind::kScalar, true},   {"str", ArgKind::kString, false},
-    {"device", ArgKind::kDevice, true},
+#define YOKE_PY_TYPE(text, kind, none) {text, ArgKind::kind, none},
+    YOKE_PY_FOR_EACH_ARG_TYPE(YOKE_PY_TYPE)
+#undef YOKE_PY_TYPE
+};
+
+// In the order of ArgKind: whether a number may stand for the argument.
+constexpr bool kTakesNumber[] = {
+#define YOKE_PY_NUMBER(kind, number) number,
+    YOKE_PY_FOR_EACH_ARG_KIND(YOKE_PY_NUMBER)
+#undef YOKE_PY_NUMBER
 };
 
 const TypeName *find_type(const char *text)
@@ -86,18 +87,9 @@ int list_count(const yoke_op &op)
     return count;
 }
 
-// Whether a number may stand for the argument.
 bool takes_number(const ArgSpec &arg)
 {
-    switch (arg.kind) {
-        case ArgKind::kTensor:
-        case ArgKind::kTensors:
-        case ArgKind::kDtype:
-        case ArgKind::kString:
-            return false;
-        default:
-            return true;
-    }
+    return kTakesNumber[static_cast<size_t>(arg.kind)];
 }
 
 // The list of ints that is the last required argument, as in randn(2, 3). Not where a number may follow it: split(x, 2,
@@ -140,7 +132,7 @@ bool read_op(const char *name, OpSpec *spec)
     spec->takes_pair = takes_tensors(*spec, 2);
     spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
                          spec->args[1].kind == ArgKind::kOperand;
-    spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]);
+    spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]) && !spec->args[0].none;
     return true;
 }
 

@@ -1,6 +1,7 @@
 // op_spec.h: an op as `invoke` needs it: argument types as numbers, names as interned strings.
 #pragma once
 
+#include "arg_types.inc"
 #include "invoke.h"
 
 #include "yoke/runtime.h"
@@ -8,17 +9,9 @@
 namespace yoke_python {
 
 enum class ArgKind : uint8_t {
-    kTensor,
-    kOperand,
-    kTensors,
-    kInt,
-    kInts,
-    kFloat,
-    kBool,
-    kDtype,
-    kScalar,
-    kString,
-    kDevice,
+#define YOKE_PY_ENUMERATOR(enumerator, number) enumerator,
+    YOKE_PY_FOR_EACH_ARG_KIND(YOKE_PY_ENUMERATOR)
+#undef YOKE_PY_ENUMERATOR
 };
 
 constexpr int kMaxOpArgs = 16;

@@ -1,13 +1,10 @@
 #include "bindings/lua/src/values/convert.h"
 
-#include <string.h>
-
-static const char kDtypeWanted[] = "the name of a dtype, such as yoke.float32";
-
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
 {
     if (lua_isnoneornil(L, index)) return YOKE_NONE;
-    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, kDtypeWanted);
+    if (lua_type(L, index) != LUA_TSTRING)
+        yl_wrong_type(L, target, index, yl_arg_types[kDtype].wanted);
     yoke_dtype dtype = YOKE_NONE;
     if (yoke_dtype_from_name(yl_need_text(L, target, index), &dtype))
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s': %s", target.name,
@@ -37,7 +34,7 @@ static int to_scalar(lua_State *L, Target target, int index, Lists *lists, yoke_
     return 1;
 }
 
-static int to_number(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+static int to_float(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
 {
     return lua_type(L, index) == LUA_TNUMBER && to_scalar(L, target, index, lists, value);
 }
@@ -160,44 +157,19 @@ static int to_tensors(lua_State *L, Target target, int index, Lists *lists, yoke
     return 1;
 }
 
-/* In the order of ArgType: how the op table spells a type, what an error calls it, and what converts to it. */
-static const struct {
-    const char *spelled;
-    const char *wanted;
-    int (*convert)(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value);
-} kTypes[kArgTypeCount] = {
-    {"tensor", "a tensor", to_tensor},
-    {"tensor?", "a tensor or nil", to_tensor},
-    {"operand", "a tensor or a number", to_operand},
-    {"tensors", "a list of tensors, {x, y}", to_tensors},
-    {"int", "an integer", to_int},
-    {"int?", "an integer or nil", to_int},
-    {"ints", "an integer or a list of integers", to_ints},
-    {"ints?", "an integer, a list of integers or nil", to_ints},
-    {"float", "a number", to_number},
-    {"bool", "a boolean", to_bool},
-    {"dtype", kDtypeWanted, to_dtype},
-    {"scalar", "a number or a boolean", to_scalar},
-    {"scalar?", "a number, a boolean or nil", to_scalar},
-    {"str", "a string", to_string},
-    {"device", yl_device_wanted, to_device},
+/* In the order of ArgType. */
+static int (*const kConverters[])(lua_State *L, Target target, int index, Lists *lists,
+                                  yoke_arg *value) = {
+#define YL_CONVERTER(enumerator, name, convert, ...) convert,
+    YL_FOR_EACH_ARG_TYPE(YL_CONVERTER)
+#undef YL_CONVERTER
 };
-
-ArgType yl_arg_type(const char *text)
-{
-    /* What an op writes is, to a script, a tensor like any other. */
-    if (!strcmp(text, "mut")) return kTensor;
-    if (!strcmp(text, "muts")) return kTensors;
-    int type = 0;
-    while (type < kArgTypeCount && strcmp(text, kTypes[type].spelled)) ++type;
-    return (ArgType)type;
-}
 
 yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists)
 {
     yoke_arg value = {YOKE_ARG_NONE, 0, {NULL}};
-    if (!lua_isnoneornil(L, index) && !kTypes[type].convert(L, target, index, lists, &value))
-        yl_wrong_type(L, target, index, kTypes[type].wanted);
+    if (!lua_isnoneornil(L, index) && !kConverters[type](L, target, index, lists, &value))
+        yl_wrong_type(L, target, index, yl_arg_types[type].wanted);
     return value;
 }
 

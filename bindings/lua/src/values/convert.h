@@ -4,27 +4,9 @@
 #ifndef YOKE_LUA_VALUES_CONVERT_H
 #define YOKE_LUA_VALUES_CONVERT_H
 
+#include "bindings/lua/src/values/arg_type.h"
 #include "bindings/lua/src/values/handles.h"
 #include "bindings/lua/src/values/tensor.h"
-
-typedef enum ArgType {
-    kTensor, /* up to kOperand: a tensor serves */
-    kOptionalTensor,
-    kOperand,
-    kTensors,
-    kInt,
-    kOptionalInt,
-    kInts,
-    kOptionalInts,
-    kFloat,
-    kBool,
-    kDtype,
-    kScalar,
-    kOptionalScalar,
-    kString,
-    kDevice,
-    kArgTypeCount
-} ArgType;
 
 /* Room for the items of all lists in one call, so that nothing is allocated while handles are held. Lists
  * of ints are shapes and axes, so there is more of it than any call that can succeed needs. */
@@ -35,9 +17,6 @@ typedef struct Lists {
     yoke_tensor **tensors; /* where the next list of tensors goes, */
     size_t room;           /* and how many find room there */
 } Lists;
-
-/* The type that the op table spells `text`; kArgTypeCount for one that this binding does not know. */
-ArgType yl_arg_type(const char *text);
 
 /* Converts the value at `index`; nil is NONE. Raises for a value that does not serve; allocates nothing
  * otherwise. Lists go to `lists`; one that outgrew its room since that was sized is an error. */

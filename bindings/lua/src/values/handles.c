@@ -1,6 +1,6 @@
 #include "bindings/lua/src/values/handles.h"
 
-const char yl_device_wanted[] = "a device, a spec such as \"cpu\", or an index";
+#include "bindings/lua/src/values/arg_type.h"
 
 static void release_device(void *device)
 {
@@ -70,7 +70,7 @@ yoke_device *yl_need_device(lua_State *L, Target target, int index)
     yoke_device *device = type == LUA_TUSERDATA ? yl_test_handle(L, index, &yl_device_class) : NULL;
     if (device) return device;
     if (lua_isinteger(L, index)) return device_at(L, target, lua_tointeger(L, index));
-    if (type != LUA_TSTRING) yl_wrong_type(L, target, index, yl_device_wanted);
+    if (type != LUA_TSTRING) yl_wrong_type(L, target, index, yl_arg_types[kDevice].wanted);
     yl_check(L, target.binding, yoke_device_open(yl_need_text(L, target, index), &device));
     yoke_device_release(device); /* it lives on: yoke/device.h */
     return device;

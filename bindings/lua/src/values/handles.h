@@ -9,8 +9,6 @@ extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class;
 /* Pushes a device: one device is one userdata in a state, so that two can be compared with ==. */
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
 
-/* What an error asks for where a device, a spec or an index serves. */
-extern const char yl_device_wanted[];
 /* The device that a Device, a spec or an index in the current kind names; borrowed; NULL for nil. */
 yoke_device *yl_need_device(lua_State *L, Target target, int index);
 

@@ -1,0 +1,29 @@
+/*
+ * arg_type.h: the types of arguments that the op table states, as a script sees them.
+ */
+#ifndef YOKE_LUA_VALUES_ARG_TYPE_H
+#define YOKE_LUA_VALUES_ARG_TYPE_H
+
+#include "bindings/lua/src/values/arg_types.inc"
+
+typedef enum ArgType {
+#define YL_ENUMERATOR(enumerator, ...) enumerator,
+    YL_FOR_EACH_ARG_TYPE(YL_ENUMERATOR)
+#undef YL_ENUMERATOR
+        kArgTypeCount
+} ArgType;
+
+typedef struct ArgTypeInfo {
+    const char *name; /* as the op table spells it */
+    int takes_tensor;
+    int takes_nil; /* without a default too */
+    int takes_number;
+    const char *wanted; /* what an error asks for */
+} ArgTypeInfo;
+
+extern const ArgTypeInfo yl_arg_types[kArgTypeCount];
+
+/* The type that the op table spells `text`; kArgTypeCount for one that this binding does not know. */
+ArgType yl_arg_type(const char *text);
+
+#endif /* YOKE_LUA_VALUES_ARG_TYPE_H */
