@@ -149,8 +149,13 @@ class Plan:
         return bool(found)
 
     def add_rules(self, path):
-        """The ops whose shape rule or gradient stands in a file."""
-        ops, _ = tried_by(set(re.findall(r"\b(?:infer|vjp|compose)_(\w+)\(", (ROOT / path).read_text())))
+        """The ops whose shape rule or gradient stands in a file; of the usual rules, the ops whose lines name one."""
+        text = (ROOT / path).read_text()
+        named = set(re.findall(r"\b(?:infer|vjp|compose)_(\w+)\(", text))
+        if re.search(r"\bnamespace yoke::rules\b", text):
+            lines = re.findall(r"^(\w+)\(.*\) -> [^|]+ \| ([^|]+) \|", (ROOT / "core/ops/ops.def").read_text(), re.M)
+            named |= {op for op, rule in lines if rule not in ("own", "-")}
+        ops, _ = tried_by(named)
         self.ops |= ops
         return bool(ops)
 

@@ -5,7 +5,7 @@ import textwrap
 
 from gen.arg_types import TYPES
 from gen.core import default_value
-from gen.table import TableError
+from gen.errors import TableError
 
 AUTOCAST = {
     "low": "runs in the autocast dtype", "f32": "runs in float32", "promote": "runs in the widest dtype of its arguments",

@@ -2,6 +2,7 @@
 
 import re
 
+from gen import rules
 from gen.arg_types import TYPES
 from gen.table import result_name
 
@@ -37,15 +38,15 @@ def args_struct(op):
     return out + ["};"]
 
 
-def rules(op):
+def defined(op):
     """The functions that the op's family defines; one that is missing is a link error."""
     if op.composed:
         counts = [f"int64_t count_{op.cpp}({op.struct} a);"] if op.gives_list else []
         return counts + [f"{result_type(op)} compose_{op.cpp}({op.struct} a);"]
     if op.in_place:
         return []
-    return [f"void infer_{op.cpp}({op.struct} a, Plan &plan);"] + (
-        [f"void vjp_{op.cpp}({op.struct} a, Backward &b);"] if op.has_vjp else [])
+    infer = [f"void infer_{op.cpp}({op.struct} a, Plan &plan);"] if op.rule == rules.OWN else []
+    return infer + ([f"void vjp_{op.cpp}({op.struct} a, Backward &b);"] if op.has_vjp else [])
 
 
 def cpp_default(arg):
@@ -85,7 +86,7 @@ def ops_h(ops):
 namespace yoke {
 """]
     for op in ops:
-        out += [f"// {op.name}: {op.doc}"] + args_struct(op) + rules(op) + [""]
+        out += [f"// {op.name}: {op.doc}"] + args_struct(op) + defined(op) + [""]
     out += ["// Callers. They cast, record and count like any call from outside.", "namespace ops {"]
     out += [caller(op, True) + ";" for op in ops]
     return "\n".join(out) + "\n} // namespace ops\n} // namespace yoke\n"
@@ -119,7 +120,6 @@ def table_entry(op):
     signature = op.signature.replace('"', '\\"')
     results = ", ".join(f"ResultKind::k{r.capitalize()}" for r in op.results)
     saves = ", ".join(f"0x{saves_mask(op, a):x}" for a in op.args)
-    infer = "nullptr" if op.composed or op.in_place else f"[](yoke_arg *a, Plan &p) {{ infer_{op.cpp}({op.struct}(a), p); }}"
     vjp = f"[](yoke_arg *a, Backward &b) {{ vjp_{op.cpp}({op.struct}(a), b); }}" if op.has_vjp else "nullptr"
     compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}"
     one, many = (compose if op.composed and op.gives_list == many else "nullptr" for many in (False, True))
@@ -141,7 +141,7 @@ def table_entry(op):
         .saves = {{{saves}}},
         .autocast = AutocastClass::k{autocast},
         .cost = Cost::k{op.cost.capitalize()},
-        .infer = {infer},
+        .infer = {rules.infer(op, enumerator)},
         .vjp = {vjp},
         .compose = {one},
         .compose_list = {many},
@@ -152,6 +152,7 @@ def table_entry(op):
 def table_cpp(ops):
     out = ["""#include "core/ops/op_def.h"
 #include "core/ops/ops.h"
+#include "core/ops/rules.h"
 #include "core/ops/run.h"
 
 namespace yoke {

@@ -5,7 +5,9 @@ import keyword
 import re
 from dataclasses import dataclass, field
 
+from gen import rules
 from gen.arg_types import TYPES
+from gen.errors import TableError
 
 AUTOCAST = ("low", "f32", "f32_unless_dtype", "promote", "error", "none")
 COSTS = ("bytes", "gemm", "view", "composed", "inplace")
@@ -26,13 +28,9 @@ virtual void volatile wchar_t while xor xor_eq co_await co_return co_yield""".sp
 OWN_WORDS = {"none", "self", "args"}
 RESERVED = LUA_WORDS | C_WORDS | set(keyword.kwlist) | OWN_WORDS
 
-OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| (\w+) \| (\w+) \| (\S.*)")
+OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| ([^|]+) \| (\w+) \| (\w+) \| (\S.*)")
 ARG = re.compile(r"(\w+): ([a-z]+\??)(?: as (\w+))?(?: = (.+))?")
 NAME = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?")
-
-
-class TableError(Exception):
-    pass
 
 
 @dataclass
@@ -57,6 +55,8 @@ class Op:
     results: list  # "tensor", "plain", "saved", or "tensors" alone; empty if it changes its argument or returns nothing
     mut: int  # the argument that is returned, or -1
     saves: dict  # argument -> names kept for its gradient
+    rule: str  # of its shape, and the arguments that this names
+    rule_args: list
     autocast: str
     cost: str
     doc: str
@@ -194,8 +194,8 @@ def parse_saves(text, args, results):
 def parse_op(line, family):
     match = OP.fullmatch(line)
     if not match:
-        raise TableError("not written as 'name(arg: type, ...) -> results | autocast | cost | text'")
-    name, args, results, autocast, cost, doc = match.groups()
+        raise TableError("not written as 'name(arg: type, ...) -> results | shape | autocast | cost | text'")
+    name, args, results, shape, autocast, cost, doc = match.groups()
     check_name(name, "op")
     results, _, saves = results.partition(" saves ")
     args = parse_args(args)
@@ -205,6 +205,7 @@ def parse_op(line, family):
         raise TableError(f"unknown autocast class '{autocast}'; known: {', '.join(AUTOCAST)}")
     if cost not in COSTS:
         raise TableError(f"unknown cost '{cost}'; known: {', '.join(COSTS)}")
+    rule, rule_args = rules.check(shape, args, kinds, cost)
     if kinds == ["tensors"] and (cost != "composed" or saves):
         raise TableError("the result 'tensors', a list, is for composed ops")
     if name.endswith("_") != (mut >= 0) and not name.startswith("_"):
@@ -213,7 +214,7 @@ def parse_op(line, family):
         raise TableError("the text is not a sentence that ends in '.'")
     if any(a.name == "out" for a in args) and not name.startswith("_"):
         raise TableError("'out' is the name of the result")
-    return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), autocast, cost, doc)
+    return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), rule, rule_args, autocast, cost, doc)
 
 
 def check_in_place(op, ops):

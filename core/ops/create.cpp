@@ -148,7 +148,4 @@ Tensor compose_eye(EyeArgs a)
     return x;
 }
 
-void infer_arange_internal(ArangeInternalArgs, Plan &) {}
-void infer_eye_internal(EyeInternalArgs, Plan &) {}
-
 }  // namespace yoke

@@ -10,6 +10,12 @@ namespace yoke {
 // The gradient of a broadcast: summed over the axes along which `shape` was stretched.
 Tensor sum_to(const Tensor &gradient, IntList shape);
 
+// The gradient of an operand that was broadcast.
+inline void set_broadcast(Backward &b, int arg, const yoke_arg &input, const Tensor &gradient)
+{
+    b.set(arg, sum_to(gradient, input.v.tensor->shape()));
+}
+
 // `reduced`, a result over `axes` of a tensor of shape `shape`, stretched back to that shape as a view.
 Tensor expand_reduced(const yoke_tensor &reduced, const Dims &axes, IntList shape);
 

@@ -110,11 +110,6 @@ void vjp_cross_entropy(CrossEntropyArgs a, Backward &b)
                                       a.reduction().data(), a.ignore_index(), a.label_smoothing()));
 }
 
-void infer_cross_entropy_backward(CrossEntropyBackwardArgs a, Plan &plan)
-{
-    plan.result(a.x().shape(), a.x().dtype);
-}
-
 void infer_nll_loss(NllLossArgs a, Plan &plan)
 {
     const yoke_tensor &x = a.x();
@@ -128,11 +123,6 @@ void vjp_nll_loss(NllLossArgs a, Backward &b)
 {
     b.set(a.kX, ops::nll_loss_backward(b.grad(), a.x(), a.target(), b.out(1), a.reduction().data(),
                                        a.ignore_index()));
-}
-
-void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan)
-{
-    plan.result(a.x().shape(), a.x().dtype);
 }
 
 // ---- Losses of two tensors -------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ struct AddArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_add(AddArgs a, Plan &plan);
 void vjp_add(AddArgs a, Backward &b);
 
 // sub: x - y, broadcast.
@@ -40,7 +39,6 @@ struct MulArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_mul(MulArgs a, Plan &plan);
 void vjp_mul(MulArgs a, Backward &b);
 
 // div: x / y, broadcast; integers give float32.
@@ -50,7 +48,6 @@ struct DivArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_div(DivArgs a, Plan &plan);
 void vjp_div(DivArgs a, Backward &b);
 
 // neg: The negative of x: -x.
@@ -60,7 +57,6 @@ struct NegArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_neg(NegArgs a, Plan &plan);
 void vjp_neg(NegArgs a, Backward &b);
 
 // exp: e to the power of x.
@@ -70,7 +66,6 @@ struct ExpArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_exp(ExpArgs a, Plan &plan);
 void vjp_exp(ExpArgs a, Backward &b);
 
 // log: Natural logarithm of x.
@@ -80,7 +75,6 @@ struct LogArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_log(LogArgs a, Plan &plan);
 void vjp_log(LogArgs a, Backward &b);
 
 // relu: x where x > 0, else 0.
@@ -90,7 +84,6 @@ struct ReluArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_relu(ReluArgs a, Plan &plan);
 void vjp_relu(ReluArgs a, Backward &b);
 
 // tanh: Hyperbolic tangent of x.
@@ -100,7 +93,6 @@ struct TanhArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_tanh(TanhArgs a, Plan &plan);
 void vjp_tanh(TanhArgs a, Backward &b);
 
 // gelu: Gaussian error linear unit; approximate is "none" (erf) or "tanh".
@@ -133,7 +125,6 @@ struct CloneArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_clone(CloneArgs a, Plan &plan);
 void vjp_clone(CloneArgs a, Backward &b);
 
 // abs: Absolute value of x.
@@ -143,7 +134,6 @@ struct AbsArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_abs(AbsArgs a, Plan &plan);
 void vjp_abs(AbsArgs a, Backward &b);
 
 // sqrt: Square root of x.
@@ -153,7 +143,6 @@ struct SqrtArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_sqrt(SqrtArgs a, Plan &plan);
 void vjp_sqrt(SqrtArgs a, Backward &b);
 
 // rsqrt: 1 / sqrt(x).
@@ -163,7 +152,6 @@ struct RsqrtArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_rsqrt(RsqrtArgs a, Plan &plan);
 void vjp_rsqrt(RsqrtArgs a, Backward &b);
 
 // reciprocal: 1 / x.
@@ -173,7 +161,6 @@ struct ReciprocalArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_reciprocal(ReciprocalArgs a, Plan &plan);
 void vjp_reciprocal(ReciprocalArgs a, Backward &b);
 
 // sin: Sine of x, in radians.
@@ -183,7 +170,6 @@ struct SinArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_sin(SinArgs a, Plan &plan);
 void vjp_sin(SinArgs a, Backward &b);
 
 // cos: Cosine of x, in radians.
@@ -193,7 +179,6 @@ struct CosArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_cos(CosArgs a, Plan &plan);
 void vjp_cos(CosArgs a, Backward &b);
 
 // erf: Error function of x.
@@ -203,7 +188,6 @@ struct ErfArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_erf(ErfArgs a, Plan &plan);
 void vjp_erf(ErfArgs a, Backward &b);
 
 // sigmoid: 1 / (1 + exp(-x)).
@@ -213,7 +197,6 @@ struct SigmoidArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_sigmoid(SigmoidArgs a, Plan &plan);
 void vjp_sigmoid(SigmoidArgs a, Backward &b);
 
 // silu: x * sigmoid(x).
@@ -223,7 +206,6 @@ struct SiluArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_silu(SiluArgs a, Plan &plan);
 void vjp_silu(SiluArgs a, Backward &b);
 
 // softplus: log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
@@ -235,7 +217,6 @@ struct SoftplusArgs : Args {
     double beta() const { return Args::real(kBeta); }
     double threshold() const { return Args::real(kThreshold); }
 };
-void infer_softplus(SoftplusArgs a, Plan &plan);
 void vjp_softplus(SoftplusArgs a, Backward &b);
 
 // leaky_relu: x where x > 0, else negative_slope * x.
@@ -246,7 +227,6 @@ struct LeakyReluArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     double negative_slope() const { return Args::real(kNegativeSlope); }
 };
-void infer_leaky_relu(LeakyReluArgs a, Plan &plan);
 void vjp_leaky_relu(LeakyReluArgs a, Backward &b);
 
 // elu: x where x > 0, else alpha * (exp(x) - 1).
@@ -257,7 +237,6 @@ struct EluArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     double alpha() const { return Args::real(kAlpha); }
 };
-void infer_elu(EluArgs a, Plan &plan);
 void vjp_elu(EluArgs a, Backward &b);
 
 // sign: -1, 0 or 1 by the sign of x; its gradient is 0.
@@ -267,7 +246,6 @@ struct SignArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_sign(SignArgs a, Plan &plan);
 void vjp_sign(SignArgs a, Backward &b);
 
 // floor: Largest whole number not above x; its gradient is 0.
@@ -277,7 +255,6 @@ struct FloorArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_floor(FloorArgs a, Plan &plan);
 void vjp_floor(FloorArgs a, Backward &b);
 
 // ceil: Smallest whole number not below x; its gradient is 0.
@@ -287,7 +264,6 @@ struct CeilArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_ceil(CeilArgs a, Plan &plan);
 void vjp_ceil(CeilArgs a, Backward &b);
 
 // round: Nearest whole number, halves to even; its gradient is 0.
@@ -297,7 +273,6 @@ struct RoundArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_round(RoundArgs a, Plan &plan);
 void vjp_round(RoundArgs a, Backward &b);
 
 // clamp: x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
@@ -319,7 +294,6 @@ struct IsnanArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_isnan(IsnanArgs a, Plan &plan);
 
 // isfinite: Whether x is neither infinite nor NaN, as bool.
 struct IsfiniteArgs : Args {
@@ -328,7 +302,6 @@ struct IsfiniteArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_isfinite(IsfiniteArgs a, Plan &plan);
 
 // pow: x to the power of y, broadcast.
 struct PowArgs : Args {
@@ -347,7 +320,6 @@ struct MaximumArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_maximum(MaximumArgs a, Plan &plan);
 void vjp_maximum(MaximumArgs a, Backward &b);
 
 // minimum: The smaller of x and y, broadcast; ties share the gradient; NaN wins.
@@ -357,7 +329,6 @@ struct MinimumArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_minimum(MinimumArgs a, Plan &plan);
 void vjp_minimum(MinimumArgs a, Backward &b);
 
 // eq: Whether x == y, broadcast, as bool.
@@ -367,7 +338,6 @@ struct EqArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_eq(EqArgs a, Plan &plan);
 
 // ne: Whether x != y, broadcast, as bool.
 struct NeArgs : Args {
@@ -376,7 +346,6 @@ struct NeArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_ne(NeArgs a, Plan &plan);
 
 // lt: Whether x < y, broadcast, as bool.
 struct LtArgs : Args {
@@ -385,7 +354,6 @@ struct LtArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_lt(LtArgs a, Plan &plan);
 
 // le: Whether x <= y, broadcast, as bool.
 struct LeArgs : Args {
@@ -394,7 +362,6 @@ struct LeArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_le(LeArgs a, Plan &plan);
 
 // gt: Whether x > y, broadcast, as bool.
 struct GtArgs : Args {
@@ -403,7 +370,6 @@ struct GtArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_gt(GtArgs a, Plan &plan);
 
 // ge: Whether x >= y, broadcast, as bool.
 struct GeArgs : Args {
@@ -412,7 +378,6 @@ struct GeArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_ge(GeArgs a, Plan &plan);
 
 // logical_and: Whether both x and y are true (not 0), broadcast, as bool.
 struct LogicalAndArgs : Args {
@@ -421,7 +386,6 @@ struct LogicalAndArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_logical_and(LogicalAndArgs a, Plan &plan);
 
 // logical_or: Whether x or y is true (not 0), broadcast, as bool.
 struct LogicalOrArgs : Args {
@@ -430,7 +394,6 @@ struct LogicalOrArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_logical_or(LogicalOrArgs a, Plan &plan);
 
 // logical_xor: Whether one of x and y is true (not 0), broadcast, as bool.
 struct LogicalXorArgs : Args {
@@ -439,7 +402,6 @@ struct LogicalXorArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_logical_xor(LogicalXorArgs a, Plan &plan);
 
 // logical_not: Whether x is false (0), as bool.
 struct LogicalNotArgs : Args {
@@ -448,7 +410,6 @@ struct LogicalNotArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_logical_not(LogicalNotArgs a, Plan &plan);
 
 // where: x where the bool tensor condition is true, else y; all are broadcast.
 struct WhereArgs : Args {
@@ -717,7 +678,6 @@ struct SumArgs : Args {
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
 };
-void infer_sum(SumArgs a, Plan &plan);
 void vjp_sum(SumArgs a, Backward &b);
 
 // mean: Arithmetic mean over axes (all by default); floating dtypes only.
@@ -795,7 +755,6 @@ struct AllArgs : Args {
     void set_axis(IntList v) { Args::set_ints(kAxis, v); }
     bool keepdim() const { return Args::boolean(kKeepdim); }
 };
-void infer_all(AllArgs a, Plan &plan);
 
 // any: Whether any element over axes is true (not 0), as bool.
 struct AnyArgs : Args {
@@ -807,7 +766,6 @@ struct AnyArgs : Args {
     void set_axis(IntList v) { Args::set_ints(kAxis, v); }
     bool keepdim() const { return Args::boolean(kKeepdim); }
 };
-void infer_any(AnyArgs a, Plan &plan);
 
 // prod: Product over axes (all by default); integers are multiplied in int64.
 struct ProdArgs : Args {
@@ -821,7 +779,6 @@ struct ProdArgs : Args {
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
 };
-void infer_prod(ProdArgs a, Plan &plan);
 void vjp_prod(ProdArgs a, Backward &b);
 
 // var: Variance over axes, divided by the count minus correction; floating dtypes only.
@@ -880,7 +837,6 @@ struct LogsumexpArgs : Args {
     void set_axis(IntList v) { Args::set_ints(kAxis, v); }
     bool keepdim() const { return Args::boolean(kKeepdim); }
 };
-void infer_logsumexp(LogsumexpArgs a, Plan &plan);
 void vjp_logsumexp(LogsumexpArgs a, Backward &b);
 
 // cumsum: Running sum along one axis; integers are summed in int64.
@@ -1810,7 +1766,6 @@ struct ReluBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_relu_backward(ReluBackwardArgs a, Plan &plan);
 
 // _tanh_backward: The gradient of tanh.
 struct TanhBackwardArgs : Args {
@@ -1821,7 +1776,6 @@ struct TanhBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_tanh_backward(TanhBackwardArgs a, Plan &plan);
 
 // _gelu_backward: The gradient of gelu.
 struct GeluBackwardArgs : Args {
@@ -1833,7 +1787,6 @@ struct GeluBackwardArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     std::string_view approximate() const { return Args::string(kApproximate); }
 };
-void infer_gelu_backward(GeluBackwardArgs a, Plan &plan);
 
 // _abs_backward: The gradient of abs.
 struct AbsBackwardArgs : Args {
@@ -1844,7 +1797,6 @@ struct AbsBackwardArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_abs_backward(AbsBackwardArgs a, Plan &plan);
 
 // _sqrt_backward: The gradient of sqrt.
 struct SqrtBackwardArgs : Args {
@@ -1855,7 +1807,6 @@ struct SqrtBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_sqrt_backward(SqrtBackwardArgs a, Plan &plan);
 
 // _rsqrt_backward: The gradient of rsqrt.
 struct RsqrtBackwardArgs : Args {
@@ -1866,7 +1817,6 @@ struct RsqrtBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_rsqrt_backward(RsqrtBackwardArgs a, Plan &plan);
 
 // _reciprocal_backward: The gradient of reciprocal.
 struct ReciprocalBackwardArgs : Args {
@@ -1877,7 +1827,6 @@ struct ReciprocalBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_reciprocal_backward(ReciprocalBackwardArgs a, Plan &plan);
 
 // _sin_backward: The gradient of sin.
 struct SinBackwardArgs : Args {
@@ -1888,7 +1837,6 @@ struct SinBackwardArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_sin_backward(SinBackwardArgs a, Plan &plan);
 
 // _cos_backward: The gradient of cos.
 struct CosBackwardArgs : Args {
@@ -1899,7 +1847,6 @@ struct CosBackwardArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_cos_backward(CosBackwardArgs a, Plan &plan);
 
 // _erf_backward: The gradient of erf.
 struct ErfBackwardArgs : Args {
@@ -1910,7 +1857,6 @@ struct ErfBackwardArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_erf_backward(ErfBackwardArgs a, Plan &plan);
 
 // _sigmoid_backward: The gradient of sigmoid.
 struct SigmoidBackwardArgs : Args {
@@ -1921,7 +1867,6 @@ struct SigmoidBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_sigmoid_backward(SigmoidBackwardArgs a, Plan &plan);
 
 // _silu_backward: The gradient of silu.
 struct SiluBackwardArgs : Args {
@@ -1932,7 +1877,6 @@ struct SiluBackwardArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_silu_backward(SiluBackwardArgs a, Plan &plan);
 
 // _softplus_backward: The gradient of softplus.
 struct SoftplusBackwardArgs : Args {
@@ -1945,7 +1889,6 @@ struct SoftplusBackwardArgs : Args {
     double beta() const { return Args::real(kBeta); }
     double threshold() const { return Args::real(kThreshold); }
 };
-void infer_softplus_backward(SoftplusBackwardArgs a, Plan &plan);
 
 // _leaky_relu_backward: The gradient of leaky_relu.
 struct LeakyReluBackwardArgs : Args {
@@ -1957,7 +1900,6 @@ struct LeakyReluBackwardArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     double negative_slope() const { return Args::real(kNegativeSlope); }
 };
-void infer_leaky_relu_backward(LeakyReluBackwardArgs a, Plan &plan);
 
 // _elu_backward: The gradient of elu.
 struct EluBackwardArgs : Args {
@@ -1969,7 +1911,6 @@ struct EluBackwardArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     double alpha() const { return Args::real(kAlpha); }
 };
-void infer_elu_backward(EluBackwardArgs a, Plan &plan);
 
 // _clamp_backward: The gradient of clamp.
 struct ClampBackwardArgs : Args {
@@ -1982,7 +1923,6 @@ struct ClampBackwardArgs : Args {
     const yoke_arg *min() const { return Args::value_or_null(kMin); }
     const yoke_arg *max() const { return Args::value_or_null(kMax); }
 };
-void infer_clamp_backward(ClampBackwardArgs a, Plan &plan);
 
 // _pow_backward: The gradient of pow with respect to x, not yet summed over broadcast axes.
 struct PowBackwardArgs : Args {
@@ -1993,7 +1933,6 @@ struct PowBackwardArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_pow_backward(PowBackwardArgs a, Plan &plan);
 
 // _pow_exponent_backward: The gradient of pow with respect to y, not yet summed over broadcast axes.
 struct PowExponentBackwardArgs : Args {
@@ -2006,7 +1945,6 @@ struct PowExponentBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_pow_exponent_backward(PowExponentBackwardArgs a, Plan &plan);
 
 // _maximum_backward: The gradient of maximum with respect to x, not yet summed over broadcast axes.
 struct MaximumBackwardArgs : Args {
@@ -2017,7 +1955,6 @@ struct MaximumBackwardArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_maximum_backward(MaximumBackwardArgs a, Plan &plan);
 
 // _minimum_backward: The gradient of minimum with respect to x, not yet summed over broadcast axes.
 struct MinimumBackwardArgs : Args {
@@ -2028,7 +1965,6 @@ struct MinimumBackwardArgs : Args {
     const yoke_arg &x() const { return Args::value(kX); }
     const yoke_arg &y() const { return Args::value(kY); }
 };
-void infer_minimum_backward(MinimumBackwardArgs a, Plan &plan);
 
 // _index_put_: Writes values into the elements of x that index tensors name.
 struct IndexPutInplaceArgs : Args {
@@ -2052,7 +1988,6 @@ struct ReverseCumsumArgs : Args {
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
-void infer_reverse_cumsum(ReverseCumsumArgs a, Plan &plan);
 
 // _amax_backward: The gradient of amax: shared evenly between equal maxima.
 struct AmaxBackwardArgs : Args {
@@ -2065,7 +2000,6 @@ struct AmaxBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_amax_backward(AmaxBackwardArgs a, Plan &plan);
 
 // _prod_backward: The gradient of prod: grad times the product of all other elements.
 struct ProdBackwardArgs : Args {
@@ -2076,7 +2010,6 @@ struct ProdBackwardArgs : Args {
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_prod_backward(ProdBackwardArgs a, Plan &plan);
 
 // _var_backward: grad * (x - mean), where grad and mean are in the dtype that x is computed in.
 struct VarBackwardArgs : Args {
@@ -2089,7 +2022,6 @@ struct VarBackwardArgs : Args {
     const yoke_tensor &mean() const { return Args::tensor(kMean); }
     void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
 };
-void infer_var_backward(VarBackwardArgs a, Plan &plan);
 
 // _norm_backward: The gradient of norm; 0 where the norm is 0.
 struct NormBackwardArgs : Args {
@@ -2103,7 +2035,6 @@ struct NormBackwardArgs : Args {
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
     double p() const { return Args::real(kP); }
 };
-void infer_norm_backward(NormBackwardArgs a, Plan &plan);
 
 // _logsumexp_backward: The gradient of logsumexp: grad * exp(x - out).
 struct LogsumexpBackwardArgs : Args {
@@ -2116,7 +2047,6 @@ struct LogsumexpBackwardArgs : Args {
     const yoke_tensor &out() const { return Args::tensor(kOut); }
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
-void infer_logsumexp_backward(LogsumexpBackwardArgs a, Plan &plan);
 
 // _softmax_backward: The gradient of softmax.
 struct SoftmaxBackwardArgs : Args {
@@ -2129,7 +2059,6 @@ struct SoftmaxBackwardArgs : Args {
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
-void infer_softmax_backward(SoftmaxBackwardArgs a, Plan &plan);
 
 // _log_softmax_backward: The gradient of log_softmax.
 struct LogSoftmaxBackwardArgs : Args {
@@ -2142,7 +2071,6 @@ struct LogSoftmaxBackwardArgs : Args {
     int64_t axis() const { return Args::integer(kAxis); }
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
-void infer_log_softmax_backward(LogSoftmaxBackwardArgs a, Plan &plan);
 
 // _cross_entropy_backward: The gradient of cross_entropy with respect to the logits.
 struct CrossEntropyBackwardArgs : Args {
@@ -2163,7 +2091,6 @@ struct CrossEntropyBackwardArgs : Args {
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
     double label_smoothing() const { return Args::real(kLabelSmoothing); }
 };
-void infer_cross_entropy_backward(CrossEntropyBackwardArgs a, Plan &plan);
 
 // _nll_loss_backward: The gradient of nll_loss.
 struct NllLossBackwardArgs : Args {
@@ -2181,7 +2108,6 @@ struct NllLossBackwardArgs : Args {
     int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
 };
-void infer_nll_loss_backward(NllLossBackwardArgs a, Plan &plan);
 
 // _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "bce", "kl" or "kl_log".
 struct PairLossArgs : Args {
@@ -2487,7 +2413,6 @@ struct DropoutInternalArgs : Args {
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
-void infer_dropout_internal(DropoutInternalArgs a, Plan &plan);
 void vjp_dropout_internal(DropoutInternalArgs a, Backward &b);
 
 // _uniform: Uniform random numbers in [0, 1).
@@ -2500,7 +2425,6 @@ struct UniformArgs : Args {
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
-void infer_uniform(UniformArgs a, Plan &plan);
 
 // _normal: Normal random numbers, mean 0 and variance 1.
 struct NormalArgs : Args {
@@ -2512,7 +2436,6 @@ struct NormalArgs : Args {
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
-void infer_normal(NormalArgs a, Plan &plan);
 
 // _randint: Random integers in [low, high).
 struct RandintInternalArgs : Args {
@@ -2528,7 +2451,6 @@ struct RandintInternalArgs : Args {
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
-void infer_randint_internal(RandintInternalArgs a, Plan &plan);
 
 // _randperm: A random permutation of 0 to n - 1.
 struct RandpermInternalArgs : Args {
@@ -2540,7 +2462,6 @@ struct RandpermInternalArgs : Args {
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
-void infer_randperm_internal(RandpermInternalArgs a, Plan &plan);
 
 // _arange: x[i] = start + i * step.
 struct ArangeInternalArgs : Args {
@@ -2550,7 +2471,6 @@ struct ArangeInternalArgs : Args {
     const yoke_arg &start() const { return Args::value(kStart); }
     const yoke_arg &step() const { return Args::value(kStep); }
 };
-void infer_arange_internal(ArangeInternalArgs a, Plan &plan);
 
 // _eye: Ones on the diagonal of a matrix, zeros elsewhere.
 struct EyeInternalArgs : Args {
@@ -2558,7 +2478,6 @@ struct EyeInternalArgs : Args {
     enum : int { kX };
     yoke_tensor &x() const { return Args::mut(kX); }
 };
-void infer_eye_internal(EyeInternalArgs a, Plan &plan);
 
 // _sgd: One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.
 struct SgdArgs : Args {
@@ -2574,7 +2493,6 @@ struct SgdArgs : Args {
     double weight_decay() const { return Args::real(kWeightDecay); }
     bool nesterov() const { return Args::boolean(kNesterov); }
 };
-void infer_sgd(SgdArgs a, Plan &plan);
 
 // _adam: One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.
 struct AdamArgs : Args {
@@ -2593,7 +2511,6 @@ struct AdamArgs : Args {
     double eps() const { return Args::real(kEps); }
     double weight_decay() const { return Args::real(kWeightDecay); }
 };
-void infer_adam(AdamArgs a, Plan &plan);
 
 // _adamw: The same with weight decay apart from the gradient.
 struct AdamwArgs : Args {
@@ -2612,7 +2529,6 @@ struct AdamwArgs : Args {
     double eps() const { return Args::real(kEps); }
     double weight_decay() const { return Args::real(kWeightDecay); }
 };
-void infer_adamw(AdamwArgs a, Plan &plan);
 
 // _unscale: Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.
 struct UnscaleArgs : Args {
@@ -2637,7 +2553,6 @@ struct UpdateScaleArgs : Args {
     int64_t growth_interval() const { return Args::integer(kGrowthInterval); }
     void set_growth_interval(int64_t v) { Args::set_integer(kGrowthInterval, v); }
 };
-void infer_update_scale(UpdateScaleArgs a, Plan &plan);
 
 // _total_norm: The norm of all tensors as if they were one vector.
 struct TotalNormArgs : Args {
@@ -2667,7 +2582,6 @@ struct LerpAllArgs : Args {
     TensorList tensors() const { return Args::tensors(kTensors); }
     double weight() const { return Args::real(kWeight); }
 };
-void infer_lerp_all(LerpAllArgs a, Plan &plan);
 
 // Callers. They cast, record and count like any call from outside.
 namespace ops {

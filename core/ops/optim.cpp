@@ -19,18 +19,10 @@ void check_not_expanded(TensorList gradients, const char *call)
 
 }  // namespace
 
-void infer_sgd(SgdArgs, Plan &) {}
-
-void infer_adam(AdamArgs, Plan &) {}
-
-void infer_adamw(AdamwArgs, Plan &) {}
-
 void infer_unscale(UnscaleArgs a, Plan &)
 {
     check_not_expanded(a.grads(), "unscale_");
 }
-
-void infer_update_scale(UpdateScaleArgs, Plan &) {}
 
 void infer_total_norm(TotalNormArgs a, Plan &plan)
 {
@@ -43,7 +35,5 @@ void infer_clip_all(ClipAllArgs a, Plan &)
 {
     check_not_expanded(a.tensors(), "clip_grad_norm_");
 }
-
-void infer_lerp_all(LerpAllArgs, Plan &) {}
 
 }  // namespace yoke

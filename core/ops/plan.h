@@ -1,4 +1,5 @@
-// plan.h: what a shape rule (infer_<op>) says about a call: its results, and which arguments are cast first.
+// plan.h: what a shape rule (of rules.h, or infer_<op>) says about a call: its results, and which arguments are cast
+// first.
 //
 // A shape rule checks the arguments, settles them in place (axes become non-negative, absent values are filled in) and
 // states each result once, in order. It launches nothing itself; where it needs the value of another op first (a cast,
@@ -19,6 +20,7 @@ public:
     Plan(const OpDef &op, yoke_arg *args, Device &device) : op_(op), args_(args), device_(device) {}
 
     const char *name() const { return public_name(op_); }
+    const char *argument(int arg) const { return op_.args[arg].name; }
     Device &device() const { return device_; }
 
     // A result with memory of its own; row-major, or with given dense strides.

@@ -149,20 +149,10 @@ Tensor compose_dropout(DropoutArgs a)
                                  static_cast<int64_t>(at.offset));
 }
 
-void infer_dropout_internal(DropoutInternalArgs a, Plan &plan)
-{
-    plan.result(a.x().shape(), a.x().dtype);
-}
-
 void vjp_dropout_internal(DropoutInternalArgs a, Backward &b)
 {
     // The same counters give the same mask.
     b.set(a.kX, ops::dropout_internal(b.grad(), a.p(), a.seed(), a.offset()));
 }
-
-void infer_uniform(UniformArgs, Plan &) {}
-void infer_normal(NormalArgs, Plan &) {}
-void infer_randint_internal(RandintInternalArgs, Plan &) {}
-void infer_randperm_internal(RandpermInternalArgs, Plan &) {}
 
 }  // namespace yoke

@@ -3,26 +3,11 @@
 #include <cmath>
 
 #include "core/ops/family.h"
+#include "core/ops/rules.h"
 
 namespace yoke {
 
 namespace {
-
-// Settles a list of axes (absent: all), and states the one result.
-template <class ReduceArgs>
-void infer_over_axes(ReduceArgs a, Plan &plan, yoke_dtype dtype)
-{
-    const yoke_tensor &x = a.x();
-    const std::optional<IntList> given = a.axis();
-    const Dims axes = normalize_axes(given ? &*given : nullptr, x.ndim, plan.name());
-    bool gone[YOKE_MAX_NDIM] = {};
-    for (const int64_t axis : axes) gone[axis] = x.ndim > 0;
-    Dims shape;
-    for (int i = 0; i < x.ndim; ++i)
-        if (!gone[i] || a.keepdim()) shape.push_back(gone[i] ? 1 : x.shape_[i]);
-    a.set_axis(plan.keep(axes));
-    plan.result(shape, dtype);
-}
 
 bool is_half(yoke_dtype dtype)
 {
@@ -35,20 +20,7 @@ yoke_dtype wide(const yoke_tensor &x)
     return is_half(x.dtype) ? YOKE_F32 : x.dtype;
 }
 
-// A dtype argument means: in that dtype from the start. Wider accumulation of halves and integers the kernels do
-// themselves.
-yoke_dtype cast_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wanted)
-{
-    const yoke_dtype natural = is_floating(x.dtype) ? x.dtype : YOKE_I64;
-    if (wanted == YOKE_NONE) return natural;
-    if (!is_floating(wanted) && wanted != YOKE_I64)
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes floating dtypes and int64",
-             plan.name(), name(wanted));
-    if (wanted != natural && !(is_half(natural) && wanted == YOKE_F32)) plan.cast(arg, wanted);
-    return wanted;
-}
-
-// The same for what is defined for floats alone.
+// rules::cast_to_wanted for what is defined for floats alone.
 yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wanted,
                                    const char *what)
 {
@@ -62,7 +34,7 @@ yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yo
             YOKE_E_TYPE,
             "%s: argument 'x' is %s, in which a %s has no place; give dtype=float32, or cast it first",
             plan.name(), name(x.dtype), what);
-    return is_floating(x.dtype) ? cast_to_wanted(plan, arg, x, wanted)
+    return is_floating(x.dtype) ? rules::cast_to_wanted(plan, arg, x, wanted)
                                 : (plan.cast(arg, wanted), wanted);
 }
 
@@ -97,12 +69,6 @@ Tensor stretched(const Tensor &gradient, IntList axes, const yoke_tensor &x)
 
 }  // namespace
 
-void infer_sum(SumArgs a, Plan &plan)
-{
-    const yoke_dtype dtype = cast_to_wanted(plan, a.kX, a.x(), a.dtype());
-    infer_over_axes(a, plan, dtype);
-}
-
 void vjp_sum(SumArgs a, Backward &b)
 {
     b.set(a.kX, stretched(b.grad(), *a.axis(), a.x()));
@@ -110,7 +76,8 @@ void vjp_sum(SumArgs a, Backward &b)
 
 void infer_mean(MeanArgs a, Plan &plan)
 {
-    infer_over_axes(a, plan, cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "mean"));
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan,
+                     cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "mean"));
 }
 
 void vjp_mean(MeanArgs a, Backward &b)
@@ -119,31 +86,20 @@ void vjp_mean(MeanArgs a, Backward &b)
     b.set(a.kX, stretched(ops::div(b.grad(), static_cast<double>(count)), *a.axis(), a.x()));
 }
 
-void infer_prod(ProdArgs a, Plan &plan)
-{
-    const yoke_dtype dtype = cast_to_wanted(plan, a.kX, a.x(), a.dtype());
-    infer_over_axes(a, plan, dtype);
-}
-
 void vjp_prod(ProdArgs a, Backward &b)
 {
     b.set(a.kX, ops::prod_backward(beside(b.grad(), a.x(), *a.axis()), a.x()));
 }
 
-void infer_prod_backward(ProdBackwardArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), a.x().dtype);
-}
-
 void infer_amax(AmaxArgs a, Plan &plan)
 {
-    infer_over_axes(a, plan, a.x().dtype);
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
     check_not_empty(a.x(), *a.axis(), plan.name(), "largest element");
 }
 
 void infer_amin(AminArgs a, Plan &plan)
 {
-    infer_over_axes(a, plan, a.x().dtype);
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
     check_not_empty(a.x(), *a.axis(), plan.name(), "smallest element");
 }
 
@@ -166,11 +122,6 @@ void vjp_amax(AmaxArgs a, Backward &b)
 void vjp_amin(AminArgs a, Backward &b)
 {
     share_among_ties(a, b);
-}
-
-void infer_amax_backward(AmaxBackwardArgs a, Plan &plan)
-{
-    plan.result(a.x().shape(), a.x().dtype);
 }
 
 namespace {
@@ -211,26 +162,16 @@ void infer_argmin(ArgminArgs a, Plan &plan)
     infer_index(a, plan, "smallest element");
 }
 
-void infer_all(AllArgs a, Plan &plan)
-{
-    infer_over_axes(a, plan, YOKE_BOOL);
-}
-
-void infer_any(AnyArgs a, Plan &plan)
-{
-    infer_over_axes(a, plan, YOKE_BOOL);
-}
-
 void infer_var(VarArgs a, Plan &plan)
 {
     check_floating(a.x(), plan.name(), "x");
-    infer_over_axes(a, plan, a.x().dtype);
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
 }
 
 void infer_std(StdArgs a, Plan &plan)
 {
     check_floating(a.x(), plan.name(), "x");
-    infer_over_axes(a, plan, a.x().dtype);
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
 }
 
 namespace {
@@ -262,15 +203,10 @@ void vjp_std(StdArgs a, Backward &b)
     deviate(a, b, ops::where(ops::eq(out, 0.0), 0.0, slope), 1);
 }
 
-void infer_var_backward(VarBackwardArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), a.x().dtype);
-}
-
 void infer_norm(NormArgs a, Plan &plan)
 {
     const yoke_dtype dtype = cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "norm");
-    infer_over_axes(a, plan, dtype);
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, dtype);
     if (std::isnan(a.p())) fail(YOKE_E_VALUE, "%s: argument 'p' is not a number", plan.name());
     if (a.p() < 0 || std::isinf(a.p()))
         check_not_empty(a.x(), *a.axis(), plan.name(), format("norm of order %g", a.p()).c_str());
@@ -282,32 +218,16 @@ void vjp_norm(NormArgs a, Backward &b)
     b.set(a.kX, ops::norm_backward(grad, a.x(), beside(b.out(), a.x(), *a.axis()), a.p()));
 }
 
-void infer_norm_backward(NormBackwardArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), a.x().dtype);
-}
-
-void infer_logsumexp(LogsumexpArgs a, Plan &plan)
-{
-    const yoke_dtype dtype = cast_to_floating(plan, a.kX, a.x());
-    infer_over_axes(a, plan, dtype);
-}
-
 void vjp_logsumexp(LogsumexpArgs a, Backward &b)
 {
     const Tensor grad = beside(b.grad(), a.x(), *a.axis());
     b.set(a.kX, ops::logsumexp_backward(grad, a.x(), beside(b.out(), a.x(), *a.axis())));
 }
 
-void infer_logsumexp_backward(LogsumexpBackwardArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), a.x().dtype);
-}
-
 void infer_cumsum(CumsumArgs a, Plan &plan)
 {
     const yoke_dtype wanted = a.dtype();
-    const yoke_dtype dtype = cast_to_wanted(plan, a.kX, a.x(), wanted);
+    const yoke_dtype dtype = rules::cast_to_wanted(plan, a.kX, a.x(), wanted);
     plan.cast(a.kX, is_floating(dtype) ? dtype : a.x().dtype);
     a.set_axis(normalize_axis(a.axis(), a.x().ndim, plan.name()));
     plan.result_like(a.x(), dtype);
@@ -316,11 +236,6 @@ void infer_cumsum(CumsumArgs a, Plan &plan)
 void vjp_cumsum(CumsumArgs a, Backward &b)
 {
     b.set(a.kX, ops::cast(ops::reverse_cumsum(b.grad(), a.axis()), a.x().dtype));
-}
-
-void infer_reverse_cumsum(ReverseCumsumArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), a.x().dtype);
 }
 
 }  // namespace yoke

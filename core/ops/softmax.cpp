@@ -39,14 +39,4 @@ void vjp_log_softmax(LogSoftmaxArgs a, Backward &b)
     b.set(a.kX, ops::log_softmax_backward(b.grad(), b.out(), a.axis()));
 }
 
-void infer_softmax_backward(SoftmaxBackwardArgs a, Plan &plan)
-{
-    plan.result_like(a.out(), a.out().dtype);
-}
-
-void infer_log_softmax_backward(LogSoftmaxBackwardArgs a, Plan &plan)
-{
-    plan.result_like(a.out(), a.out().dtype);
-}
-
 }  // namespace yoke

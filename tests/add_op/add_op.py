@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def add_op(tree, page):
-    line, block, functor = ((HERE / name).read_text(encoding="utf-8") for name in ("op.def", "shape.cpp", "functor.h"))
+    line, block, functor = ((HERE / name).read_text(encoding="utf-8") for name in ("op.def", "gradient.cpp", "functor.h"))
     steps = Steps(tree, page)
     steps.change("core/ops/ops.def", "[pointwise]\n", f"[pointwise]\n{line}")
     steps.change("core/ops/pointwise.cpp", "}  // namespace yoke", f"{block}\n}}  // namespace yoke")

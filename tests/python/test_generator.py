@@ -8,46 +8,57 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GOOD = "relu(x: tensor) -> tensor saves out | none | bytes | x where x > 0, else 0."
+GOOD = "relu(x: tensor) -> tensor saves out | number like x | none | bytes | x where x > 0, else 0."
 
 BAD = {
     "unwritten": ("relu x", "not written as"),
     "twice": (GOOD + "\n" + GOOD, "'relu' stands there twice"),
-    "argument twice": ("f(x: tensor, x: int) -> tensor | none | bytes | T.", "'x' stands there twice"),
-    "type": ("f(x: tensr) -> tensor | none | bytes | T.", "unknown type 'tensr'"),
-    "argument form": ("f(x tensor) -> tensor | none | bytes | T.", "not written as 'name: type'"),
-    "role": ("f(x: tensor as indx) -> tensor | none | bytes | T.", "unknown role 'indx'; known: index, random_offset"),
-    "role of another type": ("f(x: tensor, n: int as index) -> tensor | none | bytes | T.",
+    "argument twice": ("f(x: tensor, x: int) -> tensor | own | none | bytes | T.", "'x' stands there twice"),
+    "type": ("f(x: tensr) -> tensor | own | none | bytes | T.", "unknown type 'tensr'"),
+    "argument form": ("f(x tensor) -> tensor | own | none | bytes | T.", "not written as 'name: type'"),
+    "role": ("f(x: tensor as indx) -> tensor | own | none | bytes | T.", "unknown role 'indx'; known: index, random_offset"),
+    "role of another type": ("f(x: tensor, n: int as index) -> tensor | own | none | bytes | T.",
                              "'n' of type int cannot be index; that is for tensor and tensors"),
-    "two offsets": ("f(m: int as random_offset, n: int as random_offset) -> () | none | bytes | T.",
+    "two offsets": ("f(m: int as random_offset, n: int as random_offset) -> () | own | none | bytes | T.",
                     "'m' and 'n' are both random_offset"),
-    "role in place": ("f(x: tensor, i: tensor as index) -> tensor | none | bytes | T.\nf_(x: mut, i: tensor) -> x | none | inplace | T.",
+    "role in place": ("f(x: tensor, i: tensor as index) -> tensor | own | none | bytes | T.\nf_(x: mut, i: tensor) -> x | - | none | inplace | T.",
                       "then what 'f' takes, roles"),
-    "autocast": ("f(x: tensor) -> tensor | fp16 | bytes | T.", "unknown autocast class 'fp16'"),
-    "cost": ("f(x: tensor) -> tensor | none | free | T.", "unknown cost 'free'"),
-    "default": ("f(x: tensor, n: int = 1.5) -> tensor | none | bytes | T.", "'1.5' is no default of type int"),
-    "default order": ("f(n: int = 1, x: tensor) -> tensor | none | bytes | T.", "follows one with a default"),
-    "python word": ("lambda(x: tensor) -> tensor | none | bytes | T.", "reserved word"),
-    "lua word": ("repeat(x: tensor) -> tensor | none | bytes | T.", "reserved word"),
-    "c++ word": ("f(x: tensor, template: int) -> tensor | none | bytes | T.", "reserved word"),
-    "case": ("ReLU(x: tensor) -> tensor | none | bytes | T.", "snake_case"),
-    "saves": ("f(x: tensor) -> tensor saves y | none | bytes | T.", "saves 'y'"),
-    "result": ("f(x: tensor) -> list | none | bytes | T.", "result 'list'"),
-    "list of a kernel": ("f(x: tensor) -> tensors | none | bytes | T.", "'tensors', a list, is for composed ops"),
-    "list among others": ("f(x: tensor) -> tensor, tensors | none | composed | T.", "result 'tensors'"),
-    "saved first": ("f(x: tensor) -> saved, tensor | none | bytes | T.", "saved results stand after"),
-    "underscore": ("f_(x: tensor) -> tensor | none | bytes | T.", "ends in '_'"),
-    "no underscore": ("f(x: mut) -> x | none | bytes | T.", "ends in '_'"),
-    "text": ("f(x: tensor) -> tensor | none | bytes | No full stop", "ends in '.'"),
-    "word of what is generated": ("f(args: tensors) -> tensor | none | bytes | T.", "reserved word"),
-    "length": ("f(x: ints, x_count: int) -> tensor | none | bytes | T.", "the name that C gives the length of 'x'"),
-    "one struct": ("a_1(x: tensor) -> tensor | none | bytes | T.\na1(x: tensor) -> tensor | none | bytes | T.",
+    "rule": ("f(x: tensor) -> tensor | alike x | none | bytes | T.", "unknown shape rule 'alike x'; known: like x, floating like x, "),
+    "no rule": ("f(x: tensor) -> tensor | none | bytes | T.", "-> results | shape | autocast | cost | text'"),
+    "rule of no argument": ("f(x: tensor, n: int) -> tensor | floating like y | none | bytes | T.",
+                            "shape rule 'floating like' names 'y', which is no argument; there are: x, n"),
+    "rule of another type": ("f(x: tensor, n: int) -> tensor | broadcast x n | none | bytes | T.",
+                             "names 'x' of type tensor; 'broadcast x y' takes operand there"),
+    "half a rule": ("f(x: tensor, axis: ints?) -> tensor | bool reduce x axis | none | bytes | T.",
+                    "is not written as 'bool reduce x axis keepdim'"),
+    "rule of two results": ("f(x: tensor) -> tensor, saved | like x | none | bytes | T.", "is of one result, and this op has 2"),
+    "rule of a composition": ("f(x: tensor) -> tensor | like x | none | composed | T.", "cost composed has the shape rule '-'"),
+    "nothing for a result": ("f(x: tensor) -> tensor | - | none | bytes | T.", "'-' is of an op that only writes its mut arguments"),
+    "autocast": ("f(x: tensor) -> tensor | own | fp16 | bytes | T.", "unknown autocast class 'fp16'"),
+    "cost": ("f(x: tensor) -> tensor | own | none | free | T.", "unknown cost 'free'"),
+    "default": ("f(x: tensor, n: int = 1.5) -> tensor | own | none | bytes | T.", "'1.5' is no default of type int"),
+    "default order": ("f(n: int = 1, x: tensor) -> tensor | own | none | bytes | T.", "follows one with a default"),
+    "python word": ("lambda(x: tensor) -> tensor | own | none | bytes | T.", "reserved word"),
+    "lua word": ("repeat(x: tensor) -> tensor | own | none | bytes | T.", "reserved word"),
+    "c++ word": ("f(x: tensor, template: int) -> tensor | own | none | bytes | T.", "reserved word"),
+    "case": ("ReLU(x: tensor) -> tensor | own | none | bytes | T.", "snake_case"),
+    "saves": ("f(x: tensor) -> tensor saves y | own | none | bytes | T.", "saves 'y'"),
+    "result": ("f(x: tensor) -> list | own | none | bytes | T.", "result 'list'"),
+    "list of a kernel": ("f(x: tensor) -> tensors | own | none | bytes | T.", "'tensors', a list, is for composed ops"),
+    "list among others": ("f(x: tensor) -> tensor, tensors | - | none | composed | T.", "result 'tensors'"),
+    "saved first": ("f(x: tensor) -> saved, tensor | own | none | bytes | T.", "saved results stand after"),
+    "underscore": ("f_(x: tensor) -> tensor | own | none | bytes | T.", "ends in '_'"),
+    "no underscore": ("f(x: mut) -> x | own | none | bytes | T.", "ends in '_'"),
+    "text": ("f(x: tensor) -> tensor | own | none | bytes | No full stop", "ends in '.'"),
+    "word of what is generated": ("f(args: tensors) -> tensor | own | none | bytes | T.", "reserved word"),
+    "length": ("f(x: ints, x_count: int) -> tensor | own | none | bytes | T.", "the name that C gives the length of 'x'"),
+    "one struct": ("a_1(x: tensor) -> tensor | own | none | bytes | T.\na1(x: tensor) -> tensor | own | none | bytes | T.",
                    "'a_1' of line 3 are both A1Args in C++"),
-    "function of a header": ("version(x: tensor) -> tensor | none | bytes | T.", "declared by a header written by hand"),
-    "function of an op": ("f_scalar(x: tensor) -> tensor | none | bytes | T.\nf(x: operand) -> tensor | none | bytes | T.",
+    "function of a header": ("version(x: tensor) -> tensor | own | none | bytes | T.", "declared by a header written by hand"),
+    "function of an op": ("f_scalar(x: tensor) -> tensor | own | none | bytes | T.\nf(x: operand) -> tensor | own | none | bytes | T.",
                           "declared by op 'f_scalar' of line 3"),
-    "in place of nothing": ("f_(x: mut) -> x | none | inplace | T.", "no op 'f'"),
-    "out": ("f(out: tensor) -> tensor | none | bytes | T.", "'out' is the name of the result"),
+    "in place of nothing": ("f_(x: mut) -> x | - | none | inplace | T.", "no op 'f'"),
+    "out": ("f(out: tensor) -> tensor | own | none | bytes | T.", "'out' is the name of the result"),
 }
 
 
@@ -152,8 +163,28 @@ def test_every_type_is_told_of_where_people_read_of_types():
         assert [name for name in TYPES if name not in words] == []
 
 
+def test_a_rule_is_a_call_in_the_table_and_no_function_of_the_family(tree):
+    lines = ["f(n: int, where: tensor) -> plain | floating like where | none | bytes | T.", "_g(x: mut) -> x | - | none | bytes | T.",
+             "h(x: tensor) -> plain | own | none | bytes | T."]
+    set_table(tree, "\n".join([(tree / "core/ops/ops.def").read_text(), "[more]", *lines, ""]))
+    assert generate(tree).returncode == 0
+    table, header = ((tree / "core/ops" / name).read_text() for name in ("table.cpp", "ops.h"))
+    assert "rules::floating_like(Args(a), FArgs::kWhere, p);" in table
+    assert [name for name in ("infer_f(", "infer_g(", "infer_h(") if name in header] == ["infer_h("]
+
+
+def test_every_rule_is_told_of_and_used():
+    sys.path.insert(0, str(ROOT / "capi"))
+    from gen import rules
+    text = (ROOT / "core/ops/ops.def").read_text()
+    head, _, lines = text.partition("\n[")
+    told = re.findall(r"^# {17}(\S.*?)  ", head[head.index("# shape:"):head.index("# autocast:")], re.M)
+    assert told == [*map(rules.form, rules.RULES), rules.OWN, rules.NOTHING]
+    assert [rule for rule in rules.RULES if f"| {rule} " not in lines] == []
+
+
 def test_a_role_is_what_the_core_knows_and_nobody_else(tree):
-    line = "f(x: tensor, where: tensor as index, at: int as random_offset = 0) -> plain | none | bytes | T."
+    line = "f(x: tensor, where: tensor as index, at: int as random_offset = 0) -> plain | own | none | bytes | T."
     set_table(tree, (tree / "core/ops/ops.def").read_text() + f"[more]\n{line}\n")
     assert generate(tree).returncode == 0
     table = (tree / "core/ops/table.cpp").read_text()
@@ -165,7 +196,7 @@ def test_a_role_is_what_the_core_knows_and_nobody_else(tree):
 
 def test_a_new_op_needs_a_slot_and_gets_the_last_one(tree):
     table = tree / "core" / "ops" / "ops.def"
-    set_table(tree, table.read_text() + "[more]\ncbrt(x: tensor) -> tensor | none | bytes | Cube root.\n")
+    set_table(tree, table.read_text() + "[more]\ncbrt(x: tensor) -> tensor | own | none | bytes | Cube root.\n")
     before = (tree / "capi" / "slots.txt").read_text().split()
     assert "stale capi/slots.txt" in generate(tree, "--check").stdout
     assert (tree / "capi" / "slots.txt").read_text().split() == before

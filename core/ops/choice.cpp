@@ -1,5 +1,6 @@
-// compare.cpp: comparisons, logic, choice and bounds: shape rules and vjps.
-#include "core/ops/pointwise.h"
+// choice.cpp: choice and bounds: shape rules and vjps.
+#include "core/ops/family.h"
+#include "core/ops/rules.h"
 #include "core/ops/scalar.h"
 
 #include <algorithm>
@@ -8,48 +9,11 @@ namespace yoke {
 
 namespace {
 
-constexpr int kFirst = 0, kSecond = 1;
-
-// Operands are promoted like those of arithmetic, except that a number which the tensor's dtype cannot hold is compared
-// as what it is: 300 is above every uint8.
-void infer_comparison(Args a, Plan &plan)
-{
-    const yoke_dtype common = operand_dtype(a.value(kFirst), a.value(kSecond), plan.name());
-    yoke_dtype dtype = common;
-    for (const int i : {kFirst, kSecond}) {
-        const yoke_arg &value = a.value(i), &other = a.value(1 - i);
-        if (!is_scalar(value)) continue;
-        const bool crosses = value.kind == YOKE_ARG_FLOAT && !is_floating(other.v.tensor->dtype);
-        if (crosses || !scalar_fits(value, common))
-            dtype = crosses || is_floating(common) ? YOKE_F64 : YOKE_I64;
-    }
-    infer_binary(a, plan, dtype, YOKE_BOOL);
-}
-
-// Whether an element is 0 is the same in any dtype, so a number is no more than true or false.
-void infer_logical(Args a, Plan &plan)
-{
-    const yoke_dtype dtype = operand_dtype(a.value(kFirst), a.value(kSecond), plan.name());
-    for (const int i : {kFirst, kSecond}) {
-        if (!is_scalar(a.value(i))) continue;
-        a.set_integer(i, scalar_f64(a.value(i)) != 0);
-        return infer_binary(a, plan, a.value(1 - i).v.tensor->dtype, YOKE_BOOL);
-    }
-    infer_binary(a, plan, dtype, YOKE_BOOL);
-}
-
 // What two numbers without a tensor become.
 yoke_dtype scalars_dtype(const yoke_arg &x, const yoke_arg &y)
 {
     const int32_t widest = std::max(x.kind, y.kind);
     return widest == YOKE_ARG_FLOAT ? YOKE_F32 : widest == YOKE_ARG_INT ? YOKE_I64 : YOKE_BOOL;
-}
-
-// The gradient of an extreme of two has grad's dtype, and so have the operands.
-void infer_extreme_backward(const yoke_tensor &grad, Plan &plan)
-{
-    plan.scalar_dtype(grad.dtype);
-    infer_like(grad, plan);
 }
 
 // An integer x must be able to hold what it is raised or lowered to; a bound beyond the other end bounds nothing.
@@ -62,70 +26,6 @@ void check_bound(const yoke_arg *bound, bool is_lower, yoke_dtype dtype, const c
 
 }  // namespace
 
-// ---- Comparisons -----------------------------------------------------------------------------------------
-
-void infer_eq(EqArgs a, Plan &plan)
-{
-    infer_comparison(a, plan);
-}
-
-void infer_ne(NeArgs a, Plan &plan)
-{
-    infer_comparison(a, plan);
-}
-
-void infer_lt(LtArgs a, Plan &plan)
-{
-    infer_comparison(a, plan);
-}
-
-void infer_le(LeArgs a, Plan &plan)
-{
-    infer_comparison(a, plan);
-}
-
-void infer_gt(GtArgs a, Plan &plan)
-{
-    infer_comparison(a, plan);
-}
-
-void infer_ge(GeArgs a, Plan &plan)
-{
-    infer_comparison(a, plan);
-}
-
-// ---- Logic -----------------------------------------------------------------------------------------------
-
-void infer_logical_and(LogicalAndArgs a, Plan &plan)
-{
-    infer_logical(a, plan);
-}
-
-void infer_logical_or(LogicalOrArgs a, Plan &plan)
-{
-    infer_logical(a, plan);
-}
-
-void infer_logical_xor(LogicalXorArgs a, Plan &plan)
-{
-    infer_logical(a, plan);
-}
-
-void infer_logical_not(LogicalNotArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), YOKE_BOOL);
-}
-
-void infer_isnan(IsnanArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), YOKE_BOOL);
-}
-
-void infer_isfinite(IsfiniteArgs a, Plan &plan)
-{
-    plan.result_like(a.x(), YOKE_BOOL);
-}
-
 // ---- Choice ----------------------------------------------------------------------------------------------
 
 void infer_where(WhereArgs a, Plan &plan)
@@ -135,7 +35,7 @@ void infer_where(WhereArgs a, Plan &plan)
              name(a.condition().dtype));
     const bool numbers = is_scalar(a.x()) && is_scalar(a.y());
     const yoke_dtype dtype =
-        numbers ? scalars_dtype(a.x(), a.y()) : operand_dtype(a.x(), a.y(), plan.name());
+        numbers ? scalars_dtype(a.x(), a.y()) : rules::operand_dtype(a.x(), a.y(), plan.name());
     plan.scalar_dtype(dtype);
     Dims shape{a.condition().shape()};
     for (const int i : {a.kX, a.kY}) {
@@ -161,36 +61,16 @@ void vjp_where(WhereArgs a, Backward &b)
 
 // ---- Extremes and bounds ---------------------------------------------------------------------------------
 
-void infer_maximum(MaximumArgs a, Plan &plan)
-{
-    infer_binary(a, plan, operand_dtype(a.x(), a.y(), plan.name()));
-}
-
 void vjp_maximum(MaximumArgs a, Backward &b)
 {
     if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), ops::maximum_backward(b.grad(), a.x(), a.y()));
     if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), ops::maximum_backward(b.grad(), a.y(), a.x()));
 }
 
-void infer_maximum_backward(MaximumBackwardArgs a, Plan &plan)
-{
-    infer_extreme_backward(a.grad(), plan);
-}
-
-void infer_minimum(MinimumArgs a, Plan &plan)
-{
-    infer_binary(a, plan, operand_dtype(a.x(), a.y(), plan.name()));
-}
-
 void vjp_minimum(MinimumArgs a, Backward &b)
 {
     if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), ops::minimum_backward(b.grad(), a.x(), a.y()));
     if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), ops::minimum_backward(b.grad(), a.y(), a.x()));
-}
-
-void infer_minimum_backward(MinimumBackwardArgs a, Plan &plan)
-{
-    infer_extreme_backward(a.grad(), plan);
 }
 
 void infer_clamp(ClampArgs a, Plan &plan)
@@ -207,7 +87,7 @@ void infer_clamp(ClampArgs a, Plan &plan)
     check_bound(a.min(), true, dtype, plan.name());
     check_bound(a.max(), false, dtype, plan.name());
     plan.cast(a.kX, dtype);
-    infer_like(a.x(), plan);
+    rules::like(a, a.kX, plan);
 }
 
 void vjp_clamp(ClampArgs a, Backward &b)
@@ -216,11 +96,6 @@ void vjp_clamp(ClampArgs a, Backward &b)
         return value ? std::optional<Operand>(*value) : std::nullopt;
     };
     b.set(a.kX, ops::clamp_backward(b.grad(), a.x(), bound(a.min()), bound(a.max())));
-}
-
-void infer_clamp_backward(ClampBackwardArgs a, Plan &plan)
-{
-    infer_like(a.x(), plan);
 }
 
 }  // namespace yoke
