@@ -31,9 +31,9 @@ def generate(root):
     known = dtypes.files(dtypes.parse(table.read(root, DTYPES), DTYPES))
     ops, digest = table.parse(table.read(root, OPS), OPS)
     public = [op for op in ops if not op.internal]
-    headers = [p.read_text() for p in sorted((root / "capi/include/yoke").glob("*.h"))
-               if p.name not in ("ops.h", "api.h")]
-    c_api.check_functions(public, c_api.find_functions("\n".join(headers)), OPS)
+    names = [f"capi/include/yoke/{p.name}" for p in sorted((root / "capi/include/yoke").glob("*.h"))]
+    headers = {name: table.read(root, name) for name in names if not name.endswith(("/ops.h", "/api.h", "/dtypes.h"))}
+    c_api.check_functions(public, c_api.names_by_hand(headers), OPS)
     files = {
         "core/backend/ops.inc": core.ops_inc(ops, digest),
         "core/ops/ops.h": core.ops_h(ops),
@@ -46,7 +46,7 @@ def generate(root):
         "bindings/lua/yoke/meta.lua": scripts.meta_lua(public),
         "docs/ops.md": scripts.reference(public, c_api.prototype),
     }
-    functions = c_api.find_functions("\n".join(headers + [files["capi/include/yoke/ops.h"]]))
+    functions = c_api.find_functions("\n".join([*headers.values(), files["capi/include/yoke/ops.h"]]))
     slots = c_api.check_slots(table.read(root, "capi/slots.txt").splitlines(), functions)
     files["capi/include/yoke/api.h"] = c_api.api_h(slots, functions)
     files["capi/src/table.inc"] = c_api.table_inc(slots)

@@ -122,18 +122,29 @@ def ops_cpp(ops):
 
 def find_functions(text):
     """{name: (result type, parameters)} of all prototypes, in their order."""
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     squeeze = lambda s: re.sub(r"\s+", " ", s).strip()
-    found = {}
-    for result, name, params in FUNCTION.findall(text):
-        if name in found:
-            raise TableError(f"{name} is declared twice")
-        found[name] = (squeeze(result), squeeze(params))
-    return found
+    return {name: (squeeze(result), squeeze(params)) for result, name, params in FUNCTION.findall(without_comments(text))}
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", lambda found: "\n" * found[0].count("\n"), text, flags=re.S)
+
+
+def names_by_hand(headers):
+    """All names of the C API in headers {path: text}, functions and types. A function stands there once."""
+    names, places = set(), {}
+    for path, text in headers.items():
+        code = without_comments(text)
+        names |= set(re.findall(r"\byoke_\w+", code))
+        for found in FUNCTION.finditer(code):
+            place = f"{path}:{code.count(chr(10), 0, found.start(2)) + 1}"
+            if (first := places.setdefault(found[2], place)) != place:
+                raise TableError(f"{place}: {found[2]} is declared twice; {first} has it")
+    return names
 
 
 def check_functions(ops, by_hand, path):
-    """A function belongs to one op, or to a header written by hand."""
+    """A name belongs to the function of one op, or to a header written by hand."""
     seen = {}
     for op in ops:
         for name, _ in variants(op):

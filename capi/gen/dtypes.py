@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from gen.table import RESERVED, TableError
+from gen import words
+from gen.errors import TableError
 
 COLUMNS = "number constant | name short | class | use type, in type | rank | digits | NumPy | DLPack | safetensors | oneDNN | text"
 CLASSES = {"float": "kFloat", "signed": "kInteger", "unsigned": "kInteger", "bool": "kBool"}
@@ -100,9 +101,8 @@ def parse_dtype(line):
         raise TableError(f"not written as '{COLUMNS}'")
     number, constant = need(parts[0], r"([1-9]\d*) ([A-Z][A-Z0-9_]*)", "number and constant", "written as '12 F8_E3M4'").groups()
     name, short = need(parts[1], r"([a-z][a-z0-9_]*) ([a-z][a-z0-9_]*)", "name and short", "written as 'float32 f32'").groups()
-    for word in (name, short):
-        if word in RESERVED and word != "bool":
-            raise TableError(f"name '{word}' is a reserved word of C, C++, Python or Lua; another name is needed")
+    for word in {name, short} - {"bool"}:
+        words.check(word, "name")
     kind, bits, exponent, fraction, finite = parse_class(parts[2])
     use, held, computed = need(parts[3], r"(computed|stored) (\w+), in (\w+)", "use", "written as 'computed f16, in float' or 'stored ...'").groups()
     rank = int(need(parts[4], r"[1-9]\d*", "rank", "a number from 1")[0])

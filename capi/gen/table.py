@@ -1,11 +1,11 @@
 """Reads core/ops/ops.def, whose first lines tell its grammar, and refuses whatever does not follow it."""
 
+import contextlib
 import hashlib
-import keyword
 import re
 from dataclasses import dataclass, field
 
-from gen import rules
+from gen import rules, words
 from gen.arg_types import TYPES
 from gen.errors import TableError
 
@@ -15,22 +15,9 @@ COSTS = ("bytes", "gemm", "view", "composed", "inplace")
 # Role of an argument: the types that can bear it.
 ROLES = {"index": ("tensor", "tensors"), "random_offset": ("int",)}
 
-LUA_WORDS = set("""and break do else elseif end false for function goto if in local nil not or repeat
-return then true until while""".split())
-C_WORDS = set("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl
-concept const const_cast consteval constexpr constinit continue decltype default delete do double
-dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
-namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct
-switch template this thread_local throw true try typedef typeid typename typeof union unsigned using
-virtual void volatile wchar_t while xor xor_eq co_await co_return co_yield""".split())
-# Words with a meaning of their own in what is generated or in the table.
-OWN_WORDS = {"none", "self", "args"}
-RESERVED = LUA_WORDS | C_WORDS | set(keyword.kwlist) | OWN_WORDS
-
 OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| ([^|]+) \| (\w+) \| (\w+) \| (\S.*)")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 ARG = re.compile(r"(\w+): ([a-z]+\??)(?: as (\w+))?(?: = (.+))?")
-NAME = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?")
 
 
 @dataclass
@@ -103,13 +90,6 @@ def split_args(text):
     return [p.strip() for p in re.findall(r'(?:[^,"]|"[^"]*")+', text)]
 
 
-def check_name(name, what):
-    if not NAME.fullmatch(name):
-        raise TableError(f"{what} '{name}' is not written in snake_case: a to z, digits, single '_' between words")
-    if name.strip("_") in RESERVED:
-        raise TableError(f"{what} '{name}' is a reserved word of C, C++, Python, Lua or this table; another name is needed")
-
-
 def check_role(name, kind, role):
     if role is not None and role not in ROLES:
         raise TableError(f"argument '{name}' has the unknown role '{role}'; known: {', '.join(ROLES)}")
@@ -122,7 +102,7 @@ def parse_arg(text):
     if not match:
         raise TableError(f"argument '{text}' is not written as 'name: type', which 'as role' and '= default' may follow")
     name, kind, role, default = match.groups()
-    check_name(name, "argument")
+    words.check(name, "argument")
     if kind not in TYPES:
         raise TableError(f"argument '{name}' has the unknown type '{kind}'; known: {', '.join(TYPES)}")
     check_role(name, kind, role)
@@ -135,12 +115,15 @@ def parse_arg(text):
 def parse_args(text):
     args = [parse_arg(part) for part in split_args(text)]
     names = [arg.name for arg in args]
+    enumerators = {}
     offsets = [arg.name for arg in args if arg.role == "random_offset"]
     if len(offsets) > 1:
         raise TableError(f"arguments '{offsets[0]}' and '{offsets[1]}' are both random_offset; an op has one at most")
     for i, arg in enumerate(args):
         if arg.name in [a.name for a in args[:i]]:
             raise TableError(f"argument '{arg.name}' stands there twice")
+        if (other := enumerators.setdefault(arg.name.replace("_", ""), arg)) is not arg:
+            raise TableError(f"arguments '{other.name}' and '{arg.name}' are one name in C++, where '_' goes; one needs another")
         if i and args[i - 1].default is not None and arg.default is None:
             raise TableError(f"argument '{arg.name}' without default follows one with a default")
         if f"{arg.name}_count" in names and TYPES[arg.type].is_list:
@@ -162,7 +145,7 @@ def parse_results(text, args):
     kinds = text.split(", ")
     for kind in kinds:
         if kind not in ("tensor", "plain", "saved"):
-            raise TableError(f"result '{kind}' is not tensor, plain, saved, tensors, () or a mut argument")
+            raise TableError(f"result '{kind}' is unknown; known: tensor, plain, saved, tensors, () or a mut argument")
     if len(kinds) > 3:
         raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 3")
     if kinds != sorted(kinds, key=lambda k: k == "saved") or kinds[0] == "saved":
@@ -185,10 +168,31 @@ def parse_saves(text, args, results):
         names, _, target = part.partition(" for ")
         for name in names.split() + ([target] if target else []):
             if name not in known:
-                raise TableError(f"saves '{name}', which is neither a tensor argument nor out")
+                raise TableError(f"saves '{name}', which is no tensor of the op; there are: {', '.join(known)}")
         for key in [target] if target else inputs:
             saves.setdefault(key, []).extend(names.split())
     return saves
+
+
+def check_doc(doc):
+    if not doc.endswith("."):
+        raise TableError("the text is not a sentence that ends in '.'")
+    if "\\" in doc or "*/" in doc:
+        raise TableError("the text holds \\ or */, which mean something else in C and Python; other words are needed")
+
+
+def check_public(args, results):
+    """What the C function and the bindings add to the arguments, and how many lists they have room for."""
+    returned = [kind for kind in results if kind != "saved"]
+    names = ["outs", "capacity", "count"] if results == ["tensors"] else (
+        ["out"] if len(returned) == 1 else [f"out{i}" for i in range(len(returned))])
+    names += ["requires_grad"] if any(arg.type == "device" for arg in args) else []
+    for arg in args:
+        if arg.name in ["out", *names]:
+            raise TableError(f"argument '{arg.name}' has the name of what is added to the arguments: {', '.join(names) or 'out'}")
+    lists = [arg.name for arg in args if TYPES[arg.type].is_list]
+    if len(lists) > 4:
+        raise TableError(f"{len(lists)} lists; kMaxOpLists of bindings/python/src/op_spec.h is 4")
 
 
 def parse_op(line, family):
@@ -196,7 +200,7 @@ def parse_op(line, family):
     if not match:
         raise TableError("not written as 'name(arg: type, ...) -> results | shape | autocast | cost | text'")
     name, args, results, shape, autocast, cost, doc = match.groups()
-    check_name(name, "op")
+    words.check(name, "op")
     results, _, saves = results.partition(" saves ")
     args = parse_args(args)
     signature = f"{name}({', '.join(arg.public for arg in args)}) -> {results}"
@@ -210,10 +214,9 @@ def parse_op(line, family):
         raise TableError("the result 'tensors', a list, is for composed ops")
     if name.endswith("_") != (mut >= 0) and not name.startswith("_"):
         raise TableError("a name ends in '_' if and only if the op returns its mut argument")
-    if not doc.endswith("."):
-        raise TableError("the text is not a sentence that ends in '.'")
-    if any(a.name == "out" for a in args) and not name.startswith("_"):
-        raise TableError("'out' is the name of the result")
+    check_doc(doc)
+    if not name.startswith("_"):
+        check_public(args, kinds)
     return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), rule, rule_args, autocast, cost, doc)
 
 
@@ -246,7 +249,10 @@ def name_in_cpp(ops, path):
 
 def read(root, path):
     """The text of a file of the tree."""
-    data = (root / path).read_bytes()
+    try:
+        data = (root / path).read_bytes()
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}") from None
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -254,33 +260,47 @@ def read(root, path):
         raise TableError(f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8") from None
 
 
+def read_line(line, number, families, ops):
+    """Adds what a line says to `families`, {name: its line}, or to `ops`."""
+    if stray := CONTROL.search(line):
+        raise TableError(f"U+{ord(stray[0]):04X}, a control character, has no place here")
+    if not line or line.startswith("#"):
+        return
+    if line.startswith("["):
+        header = re.fullmatch(r"\[([a-z_]+)\]", line)
+        if not header:
+            raise TableError(f"'{line}' is not written as '[family]': a to z and '_'")
+        if (first := families.setdefault(header[1], number)) != number:
+            raise TableError(f"family '{header[1]}' stands there twice; line {first} has it")
+        return
+    if not families:
+        raise TableError("an op stands before the first [family]")
+    op = parse_op(line, list(families)[-1])
+    op.line = number
+    if first := next((o for o in ops if o.name == op.name), None):
+        raise TableError(f"op '{op.name}' stands there twice; line {first.line} has it")
+    ops.append(op)
+
+
+@contextlib.contextmanager
+def errors_at(path, line):
+    try:
+        yield
+    except TableError as error:
+        raise TableError(f"{path}:{line}: {error}") from None
+
+
 def parse(text, path="ops.def"):
     """All ops, public ones first, and the hash of the table."""
-    ops, family = [], None
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        try:
-            if not line or line.startswith("#"):
-                continue
-            if header := re.fullmatch(r"\[([a-z_]+)\]", line):
-                family = header[1]
-                continue
-            if family is None:
-                raise TableError("an op stands before the first [family]")
-            op = parse_op(line, family)
-            op.line = number
-            if first := next((o for o in ops if o.name == op.name), None):
-                raise TableError(f"op '{op.name}' stands there twice; line {first.line} has it")
-            ops.append(op)
-        except TableError as error:
-            raise TableError(f"{path}:{number}: {error}") from None
+    ops, families = [], {}
+    for number, line in enumerate(text.split("\n"), 1):
+        with errors_at(path, number):
+            read_line(line.strip(), number, families, ops)
     by_name = {op.name: op for op in ops}
     for op in ops:
-        if op.in_place:
-            try:
+        with errors_at(path, op.line):
+            if op.in_place:
                 check_in_place(op, by_name)
-            except TableError as error:
-                raise TableError(f"{path}:{op.line}: {error}") from None
     name_in_cpp(ops, path)
     ops.sort(key=lambda op: op.internal)
     for i, op in enumerate(ops):

@@ -36,29 +36,41 @@ BAD = {
     "nothing for a result": ("f(x: tensor) -> tensor | - | none | bytes | T.", "'-' is of an op that only writes its mut arguments"),
     "autocast": ("f(x: tensor) -> tensor | own | fp16 | bytes | T.", "unknown autocast class 'fp16'"),
     "cost": ("f(x: tensor) -> tensor | own | none | free | T.", "unknown cost 'free'"),
-    "default": ("f(x: tensor, n: int = 1.5) -> tensor | own | none | bytes | T.", "'1.5' is no default of type int"),
+    "default": ("f(x: tensor, n: int = 1.5) -> tensor | own | none | bytes | T.", "'1.5' is no default of type int; allowed: a whole number"),
     "default order": ("f(n: int = 1, x: tensor) -> tensor | own | none | bytes | T.", "follows one with a default"),
-    "python word": ("lambda(x: tensor) -> tensor | own | none | bytes | T.", "reserved word"),
-    "lua word": ("repeat(x: tensor) -> tensor | own | none | bytes | T.", "reserved word"),
-    "c++ word": ("f(x: tensor, template: int) -> tensor | own | none | bytes | T.", "reserved word"),
+    "python word": ("lambda(x: tensor) -> tensor | own | none | bytes | T.", "op 'lambda' is a word of Python; another name"),
+    "lua word": ("repeat(x: tensor) -> tensor | own | none | bytes | T.", "op 'repeat' is a word of Lua;"),
+    "c word": ("f(x: tensor, restrict: int) -> tensor | own | none | bytes | T.", "argument 'restrict' is a word of C;"),
+    "c++ word": ("f(x: tensor, template: int) -> tensor | own | none | bytes | T.", "argument 'template' is a word of C++;"),
+    "word of several": ("_and(x: tensor) -> tensor | own | none | bytes | T.", "op '_and' is a word of C++ and Python and Lua;"),
     "case": ("ReLU(x: tensor) -> tensor | own | none | bytes | T.", "snake_case"),
-    "saves": ("f(x: tensor) -> tensor saves y | own | none | bytes | T.", "saves 'y'"),
-    "result": ("f(x: tensor) -> list | own | none | bytes | T.", "result 'list'"),
+    "saves": ("f(x: tensor) -> tensor saves y | own | none | bytes | T.", "saves 'y', which is no tensor of the op; there are: x, out"),
+    "result": ("f(x: tensor) -> list | own | none | bytes | T.", "result 'list' is unknown; known: tensor, plain, "),
     "list of a kernel": ("f(x: tensor) -> tensors | own | none | bytes | T.", "'tensors', a list, is for composed ops"),
     "list among others": ("f(x: tensor) -> tensor, tensors | - | none | composed | T.", "result 'tensors'"),
     "saved first": ("f(x: tensor) -> saved, tensor | own | none | bytes | T.", "saved results stand after"),
     "underscore": ("f_(x: tensor) -> tensor | own | none | bytes | T.", "ends in '_'"),
     "no underscore": ("f(x: mut) -> x | own | none | bytes | T.", "ends in '_'"),
     "text": ("f(x: tensor) -> tensor | own | none | bytes | No full stop", "ends in '.'"),
-    "word of what is generated": ("f(args: tensors) -> tensor | own | none | bytes | T.", "reserved word"),
+    "word of what is generated": ("f(args: tensors) -> tensor | own | none | bytes | T.", "'args' is a word of this table"),
     "length": ("f(x: ints, x_count: int) -> tensor | own | none | bytes | T.", "the name that C gives the length of 'x'"),
+    "lists": ("f(a: ints, b: ints, c: ints, d: tensors, e: ints) -> plain | own | none | bytes | T.", "5 lists; kMaxOpLists"),
+    "one enumerator": ("f(a_1: int, a1: int) -> plain | own | none | bytes | T.", "'a_1' and 'a1' are one name in C++"),
     "one struct": ("a_1(x: tensor) -> tensor | own | none | bytes | T.\na1(x: tensor) -> tensor | own | none | bytes | T.",
                    "'a_1' of line 3 are both A1Args in C++"),
     "function of a header": ("version(x: tensor) -> tensor | own | none | bytes | T.", "declared by a header written by hand"),
+    "type of a header": ("tensor(x: int) -> plain | own | none | bytes | T.", "yoke_tensor of op 'tensor' is declared by a header"),
     "function of an op": ("f_scalar(x: tensor) -> tensor | own | none | bytes | T.\nf(x: operand) -> tensor | own | none | bytes | T.",
                           "declared by op 'f_scalar' of line 3"),
     "in place of nothing": ("f_(x: mut) -> x | - | none | inplace | T.", "no op 'f'"),
-    "out": ("f(out: tensor) -> tensor | own | none | bytes | T.", "'out' is the name of the result"),
+    "out": ("f(out: tensor) -> tensor | own | none | bytes | T.", "'out' has the name of what is added to the arguments: out"),
+    "one of two outs": ("f(out1: tensor) -> plain, plain | own | none | bytes | T.", "added to the arguments: out0, out1"),
+    "count of a list": ("f(count: int) -> tensors | - | none | composed | T.", "added to the arguments: outs, capacity, count"),
+    "requires_grad": ("f(requires_grad: bool, device: device) -> plain | - | none | composed | T.", "added to the arguments: out, req"),
+    "end of a comment": ("f(x: tensor) -> tensor | own | none | bytes | T */ T.", "the text holds \\ or */"),
+    "control character": ("f(x: tensor) -> tensor | own | none | bytes | T\x0bT.", "U+000B, a control character"),
+    "family twice": ("[pointwise]", "family 'pointwise' stands there twice; line 2 has it"),
+    "family form": ("[point wise]", "'[point wise]' is not written as '[family]'"),
 }
 
 
@@ -93,7 +105,7 @@ def test_a_line_that_breaks_the_rules_is_refused_and_nothing_is_written(tree, ca
     set_table(tree, f"# a comment\n[pointwise]\n{lines}\n")
     before = contents(tree)
     done = generate(tree)
-    last_line = 2 + len(lines.splitlines())
+    last_line = 3 + lines.count("\n")
     assert done.returncode == 1
     assert f"ops.def:{last_line}: " in done.stderr and reason in done.stderr
     assert contents(tree) == before
@@ -118,6 +130,23 @@ def test_a_slot_that_breaks_the_rules_is_refused_and_nothing_is_written(tree, ca
     assert done.returncode == 1
     assert f"capi/slots.txt:{number}: " in done.stderr and reason in done.stderr
     assert contents(tree) == before
+
+
+def test_a_function_that_headers_declare_twice_is_named_with_both_places(tree):
+    header = tree / "capi/include/yoke/device.h"
+    number = len(header.read_text().splitlines()) + 1
+    header.write_text(header.read_text() + "YOKE_API const char *yoke_version(void);\n")
+    before = contents(tree)
+    done = generate(tree)
+    assert done.returncode == 1
+    assert f"yoke_version is declared twice; capi/include/yoke/device.h:{number} has it" in done.stderr
+    assert "capi/include/yoke/runtime.h:" in done.stderr and contents(tree) == before
+
+
+def test_a_table_that_is_not_there_is_named(tree):
+    (tree / "core/ops/ops.def").unlink()
+    done = generate(tree)
+    assert (done.returncode, done.stderr) == (1, "gen_ops.py: core/ops/ops.def: No such file or directory\n")
 
 
 def test_a_byte_that_is_not_utf8_is_named_with_its_line(tree):

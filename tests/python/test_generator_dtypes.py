@@ -31,7 +31,7 @@ BAD = {
     "DLPack": (GOOD.replace("| Float8_e3m4 |", "| Float9 |"), "DLPack 'Float9' is no type code; known: Int, UInt"),
     "safetensors": (GOOD.replace("| - | - | small", "| F8 E3 | - | small"), "safetensors 'F8 E3' is not one word"),
     "no text": (GOOD.removesuffix(" small"), "the line of text is missing"),
-    "word of a language": (GOOD.replace("float8_e3m4 e3m4", "float8_e3m4 float"), "name 'float' is a reserved word"),
+    "word of a language": (GOOD.replace("float8_e3m4 e3m4", "float8_e3m4 float"), "name 'float' is a word of C and C++"),
 }
 
 
