@@ -126,8 +126,8 @@ void vjp_amin(AminArgs a, Backward &b)
 
 namespace {
 
-template <class IndexArgs>
-void infer_index(IndexArgs a, Plan &plan, const char *missing)
+template <class ArgExtreme>
+void infer_place(ArgExtreme a, Plan &plan, const char *missing)
 {
     const yoke_tensor &x = a.x();
     Dims shape;
@@ -154,12 +154,12 @@ void infer_index(IndexArgs a, Plan &plan, const char *missing)
 
 void infer_argmax(ArgmaxArgs a, Plan &plan)
 {
-    infer_index(a, plan, "largest element");
+    infer_place(a, plan, "largest element");
 }
 
 void infer_argmin(ArgminArgs a, Plan &plan)
 {
-    infer_index(a, plan, "smallest element");
+    infer_place(a, plan, "smallest element");
 }
 
 void infer_var(VarArgs a, Plan &plan)

@@ -202,6 +202,13 @@ def test_a_rule_is_a_call_in_the_table_and_no_function_of_the_family(tree):
     assert [name for name in ("infer_f(", "infer_g(", "infer_h(") if name in header] == ["infer_h("]
 
 
+def test_families_define_what_the_table_declares_and_no_more():
+    pattern = re.compile(r"^\S.*?\b((?:infer|vjp|compose|count)_\w+)\(\w+Args\b", re.M)
+    folder = ROOT / "core/ops"
+    defined = [name for path in folder.glob("*.cpp") if path.name != "table.cpp" for name in pattern.findall(path.read_text())]
+    assert sorted(defined) == sorted(pattern.findall((folder / "ops.h").read_text()))
+
+
 def test_every_rule_is_told_of_and_used():
     sys.path.insert(0, str(ROOT / "capi"))
     from gen import rules

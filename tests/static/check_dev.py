@@ -89,6 +89,8 @@ class Dev(unittest.TestCase):
     def test_names_of_each_kind_find_their_tests(self):
         self.assertEqual(self.planned("softmax").ops, {"softmax"})
         self.assertEqual(self.planned("core/ops/softmax.cpp").ops, {"softmax", "log_softmax"})
+        usual = self.planned("core/ops/rules.cpp").ops  # whose lines name a rule of this file
+        self.assertEqual(({"add", "eq", "sum"} <= usual, usual & {"where", "cast", "zeros"}), (True, set()))
         self.assertLess({"lua/ops_spec", "lua/nn_spec"}, self.planned("lua").tests)
         self.assertEqual(self.planned("graph").tests, {"python/test_graph", "lua/graph_spec"})
         self.assertEqual(self.planned("tests/python/test_graph.py").tests, {"python/test_graph"})
