@@ -86,8 +86,8 @@ class Op:
 
 
 def split_args(text):
-    """Splits at the commas that stand outside of quotes."""
-    return [p.strip() for p in re.findall(r'(?:[^,"]|"[^"]*")+', text)]
+    """Splits at the commas that stand outside of quotes: those with whole quotations behind them."""
+    return [part.strip() for part in re.split(r',(?=(?:[^"]*"[^"]*")*[^"]*$)', text)] if text else []
 
 
 def check_role(name, kind, role):
@@ -161,11 +161,11 @@ def parse_saves(text, args, results):
     """'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
     inputs = [a.name for a in args if TYPES[a.type].tensor and not TYPES[a.type].written]
     known = [a.name for a in args if TYPES[a.type].tensor] + [result_name(i) for i in range(len(results))]
-    if not text:
-        return {}
     saves = {}
-    for part in text.split(", "):
+    for part in text.split(", ") if text is not None else []:
         names, _, target = part.partition(" for ")
+        if not names.strip():
+            raise TableError(f"'saves' names nothing; there are: {', '.join(known)}")
         for name in names.split() + ([target] if target else []):
             if name not in known:
                 raise TableError(f"saves '{name}', which is no tensor of the op; there are: {', '.join(known)}")
@@ -201,7 +201,7 @@ def parse_op(line, family):
         raise TableError("not written as 'name(arg: type, ...) -> results | shape | autocast | cost | text'")
     name, args, results, shape, autocast, cost, doc = match.groups()
     words.check(name, "op")
-    results, _, saves = results.partition(" saves ")
+    results, *saves = re.split(" saves(?: |$)", results, maxsplit=1)
     args = parse_args(args)
     signature = f"{name}({', '.join(arg.public for arg in args)}) -> {results}"
     kinds, mut = parse_results(results, args)
@@ -217,7 +217,11 @@ def parse_op(line, family):
     check_doc(doc)
     if not name.startswith("_"):
         check_public(args, kinds)
-    return Op(name, family, signature, args, kinds, mut, parse_saves(saves, args, kinds), rule, rule_args, autocast, cost, doc)
+    kept = parse_saves(saves[0] if saves else None, args, kinds)
+    op = Op(name, family, signature, args, kinds, mut, kept, rule, rule_args, autocast, cost, doc)
+    if kept and not op.has_vjp:
+        raise TableError("'saves' is of an op with a gradient of its own: neither composed nor inplace, and with a tensor that it gives or changes")
+    return op
 
 
 def check_in_place(op, ops):
