@@ -1,0 +1,44 @@
+"""Adding dtypes as docs/adding-a-dtype.md says: `add_dtype.py SOURCE_DIR BUILD_DIR WORK_DIR LUA PYTHON [DRIVER]`.
+
+Copies the tree, adds a float of 8 bits and an integer of 16 by the steps of that page and no other, generates, compiles
+everything anew, without optimizing, and uses both dtypes from C, Python and Lua, on the CPU and, where DRIVER is the folder of
+the fake CUDA driver, on the emulated device.
+"""
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "add_op"))
+import reuse  # noqa: E402
+from steps import Steps, copy_tree, run, use  # noqa: E402
+
+MOST_FILES = 6  # written by hand for a dtype that is stored
+
+
+def add_dtypes(tree, page):
+    """The library's part of the steps; the others are a test and a line for people."""
+    table = "core/base/dtypes.def"
+    last = (tree / table).read_text(encoding="utf-8").splitlines()[-1]
+    lines = (HERE / "dtypes.def").read_text(encoding="utf-8").strip()
+    steps = Steps(tree, page)
+    steps.change(table, last, f"{last}\n{lines}")
+    run([sys.executable, "-B", tree / "capi/gen_ops.py"])
+    return steps.edited
+
+
+def main(source, finished, work, lua, python, driver=""):
+    tree, folder = work / "tree", work / "build"
+    page = source / "docs/adding-a-dtype.md"
+    copy_tree(source, tree)
+    edited = add_dtypes(tree, page)
+    if len(edited) > MOST_FILES:
+        sys.exit(f"{len(edited)} files were written by hand: {sorted(edited)}; {MOST_FILES} are the most")
+    reuse.build(source, finished, tree, folder, edited, bool(driver), options=["-O0", "-g0"])
+    use(HERE, tree, folder, lua, python, YOKE_DEVICE="cpu")
+    if driver:
+        use(HERE, tree, folder, lua, python, YOKE_DEVICE="cuda", YOKE_CUDA_LIB_PATH=driver, LD_LIBRARY_PATH=driver)
+    print(f"two dtypes, by {len(edited)} file, were used from C, Python and Lua on {'cpu and cuda, emulated' if driver else 'cpu'}")
+
+
+if __name__ == "__main__":
+    main(*map(pathlib.Path, sys.argv[1:4]), *sys.argv[4:])
