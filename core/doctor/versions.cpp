@@ -9,20 +9,6 @@ namespace yoke::doctor {
 
 namespace {
 
-struct Floor {
-    int major;
-    const char *release;
-};
-// The first driver release that serves each major version of CUDA.
-constexpr Floor kFloors[] = {{11, "450.80.02"}, {12, "525"}, {13, "580"}};
-
-const char *floor_of(int major)
-{
-    for (const Floor &floor : kFloors)
-        if (floor.major == major) return floor.release;
-    return "";
-}
-
 std::string newer_driver(const Facts &facts, const std::string &release)
 {
     const std::string branch = release.substr(0, release.find('.'));
@@ -116,7 +102,7 @@ Finding check_driver_floor(const Facts &facts)
     const std::string &driver = facts.machine.driver;
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     const int major = facts.build.cuda / 1000;
-    const std::string floor = first_driver_of(major);
+    const std::string floor = first_driver_of_module(major);
     if (floor.empty())
         return skip(format("the driver that CUDA %d needs is not known here", major));
     if (compare_versions(driver, floor) >= 0)
@@ -164,7 +150,7 @@ Finding check_nccl_floor(const Facts &facts)
     if (!nccl) return skip("there is no NCCL");
     const std::string &driver = facts.machine.driver;
     const int major = atoi(facts.nccl_cuda.c_str());
-    const std::string floor = floor_of(major);
+    const std::string floor = first_driver_of_libraries(major);
     if (driver.empty()) return skip("no driver is loaded (check 3)");
     if (floor.empty()) return skip(nccl->path + " does not say for which CUDA it was built");
     if (compare_versions(driver, floor) >= 0)

@@ -15,11 +15,21 @@ namespace yoke {
 
 namespace {
 
+// The first driver release that serves libraries of a major version of CUDA, and that serves the module, whose kernels
+// have longer arguments than CUDA 12.0 takes.
 struct Floor {
     int major;
-    const char *release;
+    const char *libraries;
+    const char *module;
 };
-constexpr Floor kFloors[] = {{12, kOldestDriver}, {13, "580"}};
+constexpr Floor kFloors[] = {{11, "450.80.02", ""}, {12, "525", kOldestDriver}, {13, "580", "580"}};
+
+const Floor *floor_of(int cuda_major)
+{
+    for (const Floor &floor : kFloors)
+        if (floor.major == cuda_major) return &floor;
+    return nullptr;
+}
 
 // "90" has both machine code and PTX; "90-real" the one, "90-virtual" the other; "90a" serves its own alone.
 Served served_by(const std::string &arch, int capability)
@@ -132,18 +142,23 @@ Served served(const Build &build, const yoke_card_info &info)
     return exact ? Served::kBinary : Served::kCompiled;
 }
 
-const char *first_driver_of(int cuda_major)
+const char *first_driver_of_libraries(int cuda_major)
 {
-    for (const Floor &floor : kFloors)
-        if (floor.major == cuda_major) return floor.release;
-    return "";
+    const Floor *floor = floor_of(cuda_major);
+    return floor ? floor->libraries : "";
+}
+
+const char *first_driver_of_module(int cuda_major)
+{
+    const Floor *floor = floor_of(cuda_major);
+    return floor ? floor->module : "";
 }
 
 int newest_cuda_of(const std::string &driver)
 {
     int newest = 0;
     for (const Floor &floor : kFloors)
-        if (compare_versions(driver, floor.release) >= 0) newest = floor.major;
+        if (*floor.module && compare_versions(driver, floor.module) >= 0) newest = floor.major;
     return newest;
 }
 
@@ -203,7 +218,7 @@ Rejection reject_driver(const Root &root, const Machine &machine)
         return {
             Reason::kNoCudaLibrary,
             "there is no libcuda.so.1, the driver's CUDA library: install it, or in a container ask for NVIDIA_DRIVER_CAPABILITIES=compute,utility"};
-    const char *floor = first_driver_of(build.major());
+    const char *floor = first_driver_of_module(build.major());
     // A compatibility library takes the driver's place.
     const bool is_old = !driver.empty() && *floor && compare_versions(driver, floor) < 0 &&
                         library.find("/compat") == library.npos;

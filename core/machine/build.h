@@ -35,9 +35,10 @@ Served served(const Build &build, int capability);
 // must be that very GPU's, or code that the driver compiles.
 Served served(const Build &build, const yoke_card_info &info);
 
-// The first release of the driver that serves a module built with a major version of CUDA, "" if it is not known.
-// Kernels here have longer arguments than CUDA 12.0 takes.
-const char *first_driver_of(int cuda_major);
+// The first release of the driver that serves libraries of a major version of CUDA, and a module that was built with
+// it; "" if it is not known.
+const char *first_driver_of_libraries(int cuda_major);
+const char *first_driver_of_module(int cuda_major);
 inline constexpr const char *kOldestDriver = "530";  // below it no build serves
 
 // The major version of CUDA whose module a driver serves, 0 for none.

@@ -9,11 +9,16 @@ namespace yoke::detail {
 
 namespace {
 
-// Usable bytes per second of one lane of each generation.
+// Usable bytes per second of one lane of a generation; of one that is not known yet those of the last.
 double lane_rate(int generation)
 {
-    constexpr double kRates[] = {0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9};
-    return generation < 1 ? 0 : kRates[std::min(generation, 6)];
+    constexpr double kRates[] = {
+        0,
+#define YOKE_PCIE(generation, rate) rate,
+#include "core/machine/pcie.def"
+#undef YOKE_PCIE
+    };
+    return generation < 1 ? 0 : kRates[std::min<size_t>(generation, std::size(kRates) - 1)];
 }
 
 // What a set is judged by, in this order.

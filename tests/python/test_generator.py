@@ -89,8 +89,9 @@ def tree(tmp_path):
     """What the generator reads, without what it writes."""
     (tmp_path / "core" / "ops").mkdir(parents=True)
     shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
-    (tmp_path / "core" / "base").mkdir()
-    shutil.copy(ROOT / "core" / "base" / "dtypes.def", tmp_path / "core" / "base")
+    for table in ("core/base/dtypes.def", "core/machine/pcie.def"):
+        (tmp_path / table).parent.mkdir()
+        shutil.copy(ROOT / table, tmp_path / table)
     shutil.copytree(ROOT / "capi" / "include", tmp_path / "capi" / "include")
     shutil.copy(ROOT / "capi" / "slots.txt", tmp_path / "capi")
     return tmp_path

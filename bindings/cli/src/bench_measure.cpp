@@ -160,8 +160,15 @@ std::vector<Figure> figures_of(yoke_device *device, double seconds)
 // Bytes a second that a PCI Express link carries in one direction, after its line code.
 double link_rate(int32_t generation, int32_t width)
 {
-    static constexpr double lanes[] = {0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9};
-    return generation < 1 || generation > 6 ? 0 : lanes[generation] * width;
+    switch (generation) {
+#define YOKE_PCIE(number, rate) \
+    case number:                \
+        return rate * width;
+#include "pcie.inc"
+#undef YOKE_PCIE
+        default:
+            return 0;
+    }
 }
 
 double nominal_of(const yoke_catalog_card &entry, std::string_view name)
