@@ -31,7 +31,7 @@ doctor::Options options_of(uint32_t flags, double deadline, const char *call)
 
 doctor::Report examined(const doctor::Options &options)
 {
-    doctor::Root root;
+    doctor::RecordedRoot root;
     const doctor::Facts facts = doctor::gather(root, options);
     doctor::Report report = doctor::examine(facts);
     if (options.redact) {

@@ -176,8 +176,8 @@ void on_fork_child(void (*hook)())
         void (*expected)() = nullptr;
         if (slot.compare_exchange_strong(expected, hook) || expected == hook) return;
     }
-    fail(YOKE_E_INTERNAL, "a forked child can be told of in %d places alone; please report it",
-         kMaxHooks);
+    fail(YOKE_E_INTERNAL,
+         "there is room for %d functions that run in a forked child; please report it", kMaxHooks);
 }
 
 }  // namespace yoke

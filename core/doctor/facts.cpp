@@ -42,7 +42,7 @@ void add_variable(std::map<std::string, std::string> &to, const std::string &ent
         to[entry.substr(0, equals)] = entry.substr(equals + 1);
 }
 
-void read_variables(Root &root, Facts &facts)
+void read_variables(RecordedRoot &root, Facts &facts)
 {
     for (char **entry = environ; *entry; ++entry) add_variable(facts.variables, *entry);
     std::string start = root.text("/proc/self/environ").value_or("");
@@ -73,7 +73,7 @@ bool has_only_integrated_gpus(const Machine &machine)
     return any;
 }
 
-void read_modules(Root &root, Facts &facts)
+void read_modules(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &line : lines_of(root.text("/proc/modules").value_or("")))
         facts.modules.insert(line.substr(0, line.find(' ')));
@@ -104,7 +104,7 @@ void read_modules(Root &root, Facts &facts)
     facts.secure_boot = !secure.empty() && (secure.back() == 1 || secure.back() == '1');
 }
 
-void read_nodes(Root &root, Facts &facts)
+void read_nodes(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &name : root.list("/dev"))
         if (name.compare(0, 6, "nvidia") == 0 && name != "nvidia-caps")
@@ -119,12 +119,12 @@ bool is_number(const std::string &text)
 }
 
 // Processes that wait in the kernel and cannot be killed, as they do for a driver that hangs. "12 (a name) D 1 …".
-void read_stuck(Root &root, Facts &facts)
+void read_stuck(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &pid : root.list("/proc")) {
         if (!is_number(pid)) continue;
         // A path that comes and goes is not part of a recording unless it counts.
-        Root fleeting;
+        RecordedRoot fleeting;
         const std::string stat = fleeting.text("/proc/" + pid + "/stat", 1024).value_or("");
         const size_t open = stat.find('('), close = stat.rfind(')');
         if (open == stat.npos || close == stat.npos || close + 2 >= stat.size()) continue;
@@ -134,7 +134,7 @@ void read_stuck(Root &root, Facts &facts)
     }
 }
 
-void read_iommu(Root &root, Facts &facts)
+void read_iommu(RecordedRoot &root, Facts &facts)
 {
     for (const Card &card : facts.machine.cards) {
         const std::string pci = card.info.pci;
@@ -148,7 +148,7 @@ void read_iommu(Root &root, Facts &facts)
 void need_root()
 {
     struct stat status {};
-    if (!Root::is_foreign()) return;
+    if (!RecordedRoot::is_foreign()) return;
     if (stat(under_sysroot("/").c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
     fail(
         YOKE_E_IO,
@@ -173,7 +173,7 @@ const LibraryCopy *Facts::library(const std::string &name, int major) const
     return nullptr;
 }
 
-Facts read_facts(Root &root, Machine machine)
+Facts read_facts(RecordedRoot &root, Machine machine)
 {
     need_root();
     Facts facts;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/base/config.h"
-#include "core/doctor/root.h"
+#include "core/doctor/recorded_root.h"
 #include "core/machine/build.h"
 #include "core/machine/inventory.h"
 #include "core/machine/visibility.h"
@@ -93,7 +93,7 @@ struct Facts {
     bool is_laptop = false;        // or something else whose cards nobody can take out
     bool secure_boot = false;
     std::vector<std::string> dkms;
-    std::map<std::string, Root::Node> nodes;  // /dev/nvidia*
+    std::map<std::string, RecordedRoot::Node> nodes;  // /dev/nvidia*
     std::optional<std::string> log;
     std::vector<StuckProcess> stuck;
     std::map<std::string, std::string> iommu;  // by PCI address: "DMA", "identity"
@@ -130,11 +130,11 @@ struct Facts {
 };
 
 // Reads everything but the probes.
-Facts read_facts(Root &root, Machine machine);
+Facts read_facts(RecordedRoot &root, Machine machine);
 
 // Parts of it.
-void read_libraries(Root &root, Facts &facts);
-void read_host(Root &root, Facts &facts);
-void read_docks(Root &root, Facts &facts);
+void read_libraries(RecordedRoot &root, Facts &facts);
+void read_host(RecordedRoot &root, Facts &facts);
+void read_docks(RecordedRoot &root, Facts &facts);
 
 }  // namespace yoke::doctor

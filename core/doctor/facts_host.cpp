@@ -22,7 +22,7 @@ namespace yoke::doctor {
 namespace {
 
 // ID=ubuntu, ID_LIKE="rhel fedora"
-void read_distribution(Root &root, Facts &facts)
+void read_distribution(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &line : lines_of(root.text("/etc/os-release").value_or(""))) {
         const size_t equals = line.find('=');
@@ -44,7 +44,7 @@ long long size_of(const std::string &text)
     return static_cast<long long>(std::ldexp(number, unit ? 10 * int(unit - units + 1) : 0));
 }
 
-void read_shared_memory(Root &root, Facts &facts)
+void read_shared_memory(RecordedRoot &root, Facts &facts)
 {
     std::string kept;  // a list of mounts names servers and folders that are nobody's business
     for (const std::string &line : lines_of(root.text("/proc/self/mounts").value_or(""))) {
@@ -56,12 +56,12 @@ void read_shared_memory(Root &root, Facts &facts)
     }
     root.note("/proc/self/mounts", kept);
     struct statvfs space {};
-    if (facts.shared_memory < 0 && !Root::is_foreign() && statvfs("/dev/shm", &space) == 0)
+    if (facts.shared_memory < 0 && !RecordedRoot::is_foreign() && statvfs("/dev/shm", &space) == 0)
         facts.shared_memory = static_cast<long long>(space.f_blocks * space.f_frsize);
 }
 
 // "Max locked memory         8388608              8388608              bytes"
-void read_limits(Root &root, Facts &facts)
+void read_limits(RecordedRoot &root, Facts &facts)
 {
     facts.locked_memory = -2;
     for (const std::string &line : lines_of(root.text("/proc/self/limits").value_or(""))) {
@@ -82,7 +82,7 @@ void read_limits(Root &root, Facts &facts)
     }
 }
 
-void read_processors(Root &root, Facts &facts)
+void read_processors(RecordedRoot &root, Facts &facts)
 {
     const Groups groups{root.text("/proc/self/cgroup").value_or(""),
                         under_sysroot("/sys/fs/cgroup")};
@@ -99,7 +99,7 @@ void read_processors(Root &root, Facts &facts)
 }
 
 // "MemTotal:       65536 kB"
-void read_memory(Root &root, Facts &facts)
+void read_memory(RecordedRoot &root, Facts &facts)
 {
     const std::string text = root.text("/proc/meminfo").value_or("");
     const auto bytes_of = [&](const char *key) {
@@ -130,7 +130,7 @@ bool is_sticky(const std::string &folder)
            (found.st_mode & S_ISVTX);
 }
 
-void read_leases(Root &root, Facts &facts)
+void read_leases(RecordedRoot &root, Facts &facts)
 {
     LeaseFolder &leases = facts.leases;
     leases.named = !facts.variable("YOKE_LEASE_DIR").empty();
@@ -148,9 +148,9 @@ void read_leases(Root &root, Facts &facts)
 }
 
 // What no file of a recording tells stands in one of its own, "shared_memory 67108864", and counts instead.
-void read_recorded(Root &root, Facts &facts)
+void read_recorded(RecordedRoot &root, Facts &facts)
 {
-    if (!Root::is_foreign()) {
+    if (!RecordedRoot::is_foreign()) {
         const LeaseFolder &leases = facts.leases;
         facts.cuda_opened = !opened_devices_of("cuda").empty();
         root.note("/yoke/host", "shared_memory " + std::to_string(facts.shared_memory) +
@@ -186,14 +186,15 @@ void read_recorded(Root &root, Facts &facts)
 
 // In safe mode a device has no version (ENODATA); before it was read there is none yet (EAGAIN), which is no trouble.
 // In a recording the first is an empty file, and the second none.
-static bool is_safe_mode(Root &root, const std::string &path, const std::string &firmware)
+static bool is_safe_mode(RecordedRoot &root, const std::string &path, const std::string &firmware)
 {
     const int error = root.problem();
-    const bool none = error == ENODATA || (error == 0 && Root::is_foreign() && firmware.empty());
+    const bool none =
+        error == ENODATA || (error == 0 && RecordedRoot::is_foreign() && firmware.empty());
     return none && root.exists(path);
 }
 
-void read_docks(Root &root, Facts &facts)
+void read_docks(RecordedRoot &root, Facts &facts)
 {
     const std::string bus = "/sys/bus/thunderbolt/devices/";
     for (const std::string &id : root.list(bus)) {
@@ -222,7 +223,7 @@ void read_docks(Root &root, Facts &facts)
     }
 }
 
-void read_host(Root &root, Facts &facts)
+void read_host(RecordedRoot &root, Facts &facts)
 {
     read_distribution(root, facts);
     read_shared_memory(root, facts);

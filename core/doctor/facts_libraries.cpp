@@ -49,7 +49,7 @@ bool is_for_linking(const LibraryCopy &copy)
 // Of several names of one library in a folder, "libcublas.so.13" and "libcublas.so.13.0.0.19", the longest version
 // tells most; other major versions are other libraries. The driver's own has one major version and its release as
 // another name.
-void add_copies(Root &root, const std::string &folder, Facts &facts)
+void add_copies(RecordedRoot &root, const std::string &folder, Facts &facts)
 {
     std::map<std::pair<std::string, int>, LibraryCopy> best;
     for (const std::string &file : root.list(folder)) {
@@ -63,7 +63,7 @@ void add_copies(Root &root, const std::string &folder, Facts &facts)
     for (const auto &[key, copy] : best) facts.libraries.push_back(copy);
 }
 
-void read_mapped(Root &root, Facts &facts)
+void read_mapped(RecordedRoot &root, Facts &facts)
 {
     std::set<std::string> seen;
     std::string kept;
@@ -82,7 +82,7 @@ void read_mapped(Root &root, Facts &facts)
 }
 
 // Where the loader looks, in its order; pip's folders beside this library, as the CUDA module looks there.
-std::vector<std::string> search_folders(Root &root, const Facts &facts)
+std::vector<std::string> search_folders(RecordedRoot &root, const Facts &facts)
 {
     std::vector<std::string> folders = split_folders(facts.variable("YOKE_CUDA_LIB_PATH"));
     for (const std::string &folder : split_folders(facts.variable("LD_LIBRARY_PATH")))
@@ -90,7 +90,7 @@ std::vector<std::string> search_folders(Root &root, const Facts &facts)
     const std::string own = folder_of_code(kNames);
     const size_t site = own.find("-packages");
     for (const char *part : {"cublas", "cudnn", "nccl", "cuda_runtime", "cu13"})
-        if (site != own.npos && !Root::is_foreign())
+        if (site != own.npos && !RecordedRoot::is_foreign())
             folders.push_back(own.substr(0, site + 9) + "/nvidia/" + part + "/lib");
     for (const std::string &file : root.list("/etc/ld.so.conf.d"))
         for (const std::string &line :
@@ -103,16 +103,16 @@ std::vector<std::string> search_folders(Root &root, const Facts &facts)
     return folders;
 }
 
-void read_found(Root &root, Facts &facts)
+void read_found(RecordedRoot &root, Facts &facts)
 {
     std::set<std::string> seen;
     for (const std::string &folder : search_folders(root, facts))
         if (seen.insert(folder).second) add_copies(root, folder, facts);
 }
 
-void read_build(Root &root, Facts &facts)
+void read_build(RecordedRoot &root, Facts &facts)
 {
-    const std::string folder = Root::is_foreign() ? "/yoke" : folder_of_code(kNames);
+    const std::string folder = RecordedRoot::is_foreign() ? "/yoke" : folder_of_code(kNames);
     const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kBuildMark, 256);
     facts.build = build_of_mark(mark);
     if (!facts.build.present) return;
@@ -121,7 +121,7 @@ void read_build(Root &root, Facts &facts)
 }
 
 // The driver's packages that dpkg or rpm and pacman left traces of.
-void read_packages(Root &root, Facts &facts)
+void read_packages(RecordedRoot &root, Facts &facts)
 {
     for (const char *trace : {"/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer",
                               "/var/log/nvidia-installer.log"})
@@ -146,7 +146,7 @@ void read_packages(Root &root, Facts &facts)
 
 }  // namespace
 
-void read_libraries(Root &root, Facts &facts)
+void read_libraries(RecordedRoot &root, Facts &facts)
 {
     read_mapped(root, facts);
     read_found(root, facts);

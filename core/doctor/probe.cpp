@@ -323,7 +323,7 @@ bool take_line(const std::string &line, const std::vector<int> &cards, ProbeResu
     return true;
 }
 
-void run_probes(Root &root, Facts &facts, double deadline)
+void run_probes(RecordedRoot &root, Facts &facts, double deadline)
 {
     const std::string program = probe_program(facts);
     const std::vector<int> cards = cuda_order(facts);
@@ -334,7 +334,7 @@ void run_probes(Root &root, Facts &facts, double deadline)
     root.note("/yoke/probes", written(facts));
 }
 
-void read_probes(Root &root, Facts &facts)
+void read_probes(RecordedRoot &root, Facts &facts)
 {
     // By the inventory's numbers, which instances of partitioned cards have, too.
     std::vector<int> all(facts.machine.cards.size());

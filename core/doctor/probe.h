@@ -27,10 +27,10 @@ Outcome run_bounded(const std::vector<std::string> &command, double seconds);
 std::string probe_program(const Facts &facts);
 
 // Measures every card that CUDA shows; what it finds goes to facts.probes. After a minute no further probe begins.
-void run_probes(Root &root, Facts &facts, double deadline);
+void run_probes(RecordedRoot &root, Facts &facts, double deadline);
 
 // Of another root: the figures stand in its file yoke/probes, lines "0.h2d 2.3e10", by the inventory's numbers.
-void read_probes(Root &root, Facts &facts);
+void read_probes(RecordedRoot &root, Facts &facts);
 
 // One line of figures, "h2d 2.3e10" or "peer.1 2e10", taken over. False for any other line.
 bool take_line(const std::string &line, const std::vector<int> &cards, ProbeResult &result);

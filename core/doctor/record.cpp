@@ -157,7 +157,7 @@ void need_empty(const fs::path &folder)
 void record(const std::string &folder, const Options &options)
 {
     need_empty(folder);
-    Root root;
+    RecordedRoot root;
     const Facts facts = gather(root, options);
     Report report = examine(facts);
     Redactor redactor = redactor_of(facts.machine, root);

@@ -1,6 +1,6 @@
 #include "core/doctor/redact.h"
 
-#include "core/doctor/root.h"
+#include "core/doctor/recorded_root.h"
 
 #include <algorithm>
 #include <cctype>
@@ -272,7 +272,7 @@ std::string Redactor::numbers(const std::string &text)
     return replace(text, Scope::kNumbers);
 }
 
-Redactor redactor_of(const Machine &machine, Root &root)
+Redactor redactor_of(const Machine &machine, RecordedRoot &root)
 {
     std::vector<std::string> users;
     for (const char *name : {"USER", "LOGNAME", "SUDO_USER"})

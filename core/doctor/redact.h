@@ -48,8 +48,8 @@ private:
 };
 
 // For the machine that is looked at: with its name, and the users whom the environment names.
-class Root;
-Redactor redactor_of(const Machine &machine, Root &root);
+class RecordedRoot;
+Redactor redactor_of(const Machine &machine, RecordedRoot &root);
 
 // A file of a recording: what the checks and the inventory read as words of their own keeps its names.
 std::string redacted_file(Redactor &redactor, const std::string &path, const std::string &text);

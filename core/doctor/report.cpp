@@ -29,7 +29,7 @@ static_assert(in_order(), "checks.def: numbers run from 1 without a gap");
 
 }  // namespace
 
-Facts gather(Root &root, const Options &options)
+Facts gather(RecordedRoot &root, const Options &options)
 {
     std::optional<ConfigProblem> problem;
     Machine machine;
@@ -43,7 +43,7 @@ Facts gather(Root &root, const Options &options)
     Facts facts = read_facts(root, std::move(machine));
     if (facts.config_problems.empty() && problem) facts.config_problems = {*problem};
     facts.no_probes = "probes were not asked for";
-    if (Root::is_foreign())
+    if (RecordedRoot::is_foreign())
         read_probes(root, facts);
     else if (options.probe)
         run_probes(root, facts, options.deadline);

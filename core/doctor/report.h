@@ -28,7 +28,7 @@ struct Report {
 };
 
 // Everything of this machine, or of the root that YOKE_SYSROOT names; probes where asked for.
-Facts gather(Root &root, const Options &options);
+Facts gather(RecordedRoot &root, const Options &options);
 
 // All checks. One that raises is a bug: its finding says so, and the exit code is 2.
 Report examine(const Facts &facts);

@@ -111,7 +111,7 @@ public:
         if (tree_.texts.count(path) || tree_.texts.size() >= kMostFiles) return;
         struct stat status {};
         if (stat(under_sysroot(path).c_str(), &status) != 0) return;
-        Root fresh;
+        RecordedRoot fresh;
         std::string text;
         if (S_ISREG(status.st_mode)) text = fresh.text(path, 65536).value_or("");
         if ((bytes_ += text.size()) <= kMostBytes) tree_.texts[path] = text;
@@ -133,7 +133,7 @@ public:
     // A device's attributes, and those of its folders.
     void device(const std::string &place, int depth = 0)
     {
-        Root fresh;
+        RecordedRoot fresh;
         tree_.folders.insert(place);
         for (const std::string &name : fresh.list(place)) {
             const std::string path = place + "/" + name;
@@ -196,7 +196,7 @@ private:
 std::string lines_with(const std::string &path, std::initializer_list<const char *> words)
 {
     std::string kept;
-    for (const std::string &line : lines_of(Root().text(path).value_or("")))
+    for (const std::string &line : lines_of(RecordedRoot().text(path).value_or("")))
         for (const char *word : words)
             if (line.compare(0, strlen(word), word) == 0) kept += line + "\n";
     return kept;
@@ -220,7 +220,7 @@ void collect_processes(const Facts &facts, Collector &collector, Tree &tree)
 void collect_container(Tree &tree)
 {
     const std::string path = "/proc/1/environ";
-    Root fresh;
+    RecordedRoot fresh;
     std::string all = fresh.text(path, 65536).value_or(""), kept;
     std::replace(all.begin(), all.end(), '\0', '\n');
     for (const std::string &entry : lines_of(all))
@@ -242,7 +242,7 @@ std::string without_person(const std::string &line)
 // Of /etc/passwd the users that own a process on a card, and root: nobody else's names.
 std::string users_of(const Facts &facts)
 {
-    Root fresh;
+    RecordedRoot fresh;
     std::string kept;
     for (const std::string &line : lines_of(fresh.text("/etc/passwd").value_or(""))) {
         const std::string user = line.substr(0, line.find(':'));
@@ -256,7 +256,7 @@ std::string users_of(const Facts &facts)
 
 }  // namespace
 
-Tree tree_of(const Facts &facts, const Root &root)
+Tree tree_of(const Facts &facts, const RecordedRoot &root)
 {
     Tree tree;
     for (const auto &[path, text] : root.texts()) tree.texts[without_links(path)] = text;
@@ -274,12 +274,12 @@ Tree tree_of(const Facts &facts, const Root &root)
     for (const char *path : kFiles) collector.file(path);
     for (const char *bus :
          {"/sys/bus/pci/devices", "/sys/bus/thunderbolt/devices", "/sys/class/infiniband"}) {
-        Root fresh;
+        RecordedRoot fresh;
         for (const std::string &name : fresh.list(bus))
             collector.entry(std::string(bus) + "/" + name);
         if (fresh.exists(bus)) tree.folders.insert(bus);
     }
-    for (const std::string &pci : Root().list("/proc/driver/nvidia/gpus"))
+    for (const std::string &pci : RecordedRoot().list("/proc/driver/nvidia/gpus"))
         for (const char *name : {"/information", "/power"})
             collector.file("/proc/driver/nvidia/gpus/" + pci + name);
     collect_processes(facts, collector, tree);

@@ -15,6 +15,6 @@ struct Tree {
 };
 
 // Bounded: at most 4096 files of together 16 MiB.
-Tree tree_of(const Facts &facts, const Root &root);
+Tree tree_of(const Facts &facts, const RecordedRoot &root);
 
 }  // namespace yoke::doctor

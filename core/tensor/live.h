@@ -5,7 +5,7 @@
 
 namespace yoke::detail {
 
-// From here on, until forget_live(), the tensor is told of. Its shape, dtype and device are set.
+// From here on, until forget_live(), the tensor is in the list. Its shape, dtype and device are set.
 void note_live(const yoke_tensor *tensor);
 void forget_live(const yoke_tensor *tensor) noexcept;
 

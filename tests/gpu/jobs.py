@@ -34,7 +34,7 @@ class Job:
     check: Optional[Callable[[str], str]] = None  # what is wrong with an output, though the program ended well
 
 
-# ---- what is told of an output ---------------------------------------------------------------------------------------
+# ---- what is recorded of an output -----------------------------------------------------------------------------------
 
 
 def left_out(output):

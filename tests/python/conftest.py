@@ -111,7 +111,7 @@ def no_tensor_is_left(request):
     before = _live()
     yield
     if DEVICE != "cpu":
-        yoke.synchronize()  # so that what a kernel found is told of the test that started it
+        yoke.synchronize()  # so that what a kernel found belongs to the test that started it
     if not getattr(request.node, "passed", False):
         return  # the traceback of a failure keeps its locals, tensors among them
     if _live() > before:

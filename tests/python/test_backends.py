@@ -32,9 +32,9 @@ def products_in_tf32():
     return ctypes.CDLL(str(library)).fake_cublaslt_products(77)  # CUBLAS_COMPUTE_32F_FAST_TF32
 
 
-def in_fresh_python(wish):
+def in_fresh_python(setting):
     return subprocess.run([sys.executable, "-c", "import yoke; print(yoke.backends.allow_tf32)"],
-                          env=os.environ | {"YOKE_ALLOW_TF32": wish}, capture_output=True, text=True, timeout=60)
+                          env=os.environ | {"YOKE_ALLOW_TF32": setting}, capture_output=True, text=True, timeout=60)
 
 
 def test_tf32_is_allowed_by_a_setting_that_can_be_read():
@@ -52,9 +52,9 @@ def test_what_is_no_setting_is_refused():
         yoke.backends.allow_tf23 = True
 
 
-@pytest.mark.parametrize("wish, told", [("1", "True"), ("0", "False"), ("", "False")])
-def test_the_environment_says_whether_tf32_is_allowed_at_first(wish, told):
-    done = in_fresh_python(wish)
+@pytest.mark.parametrize("setting, told", [("1", "True"), ("0", "False"), ("", "False")])
+def test_the_environment_says_whether_tf32_is_allowed_at_first(setting, told):
+    done = in_fresh_python(setting)
     assert done.stdout.strip() == told, done.stderr
 
 

@@ -1,4 +1,4 @@
-"""The inventory of every machine that the fake edge can be: what is told of each card, and why it cannot be used.
+"""The inventory of every machine that the fake edge can be: what is said of each card, and why it cannot be used.
 
 Each machine is a process of its own, over a fake management library and a fake root.
 """

@@ -1,4 +1,4 @@
-"""What is told of machines that differ from most: the inventory, the doctor's findings and who would be chosen.
+"""What is reported of machines that differ from most: the inventory, the doctor's findings and who would be chosen.
 
 Each stands in machines_told.txt. After a change that is meant, YOKE_UPDATE_GOLDENS=1 writes it anew; read the difference.
 """

@@ -43,7 +43,7 @@ OTHERS = "every other program"
 
 
 def processor_seconds(output):
-    """What tests/measured.sh told of a test, None if it was not there to tell."""
+    """What tests/measured.sh measured of a test; None if it did not run."""
     told = re.findall(MEASURED, output)
     return sum(60 * float(m) + float(s) for m, s in (told[-1][:2], told[-1][2:])) if told else None
 

@@ -183,7 +183,7 @@ PyObject *stream_for(PyObject *source)
     if (!read) return nullptr;
     yoke_device *device = nullptr;
     yoke_stream *stream = nullptr;
-    // A device that is not to be had is told of when the memory comes in.
+    // A device that is not available is an error when the memory comes in.
     if (!known || type != kDlCuda || yoke_device_get("cuda", index, &device))
         return new_reference(Py_None);
     const yoke_status status = yoke_current_stream(device, &stream);

@@ -42,7 +42,7 @@ static void apply_row(const C *x, kernels::Normal<C> normal, const C *weight, co
             far, [=](int64_t i) __attribute__((always_inline)) { out[i] = normal(x[i]); });
 }
 
-// Rows [begin, end) of the team's share, told of a buffer that could not be had.
+// Rows [begin, end) of the team's share, with the status of a buffer that could not be allocated.
 static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t length)
 {
     if (!failed) return YOKE_OK;

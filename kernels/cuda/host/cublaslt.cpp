@@ -112,8 +112,8 @@ Request::Request(const yoke_launch *launch, const Gemm &gemm)
 bool fuses(Activation activation)
 {
     static const bool asked = [] {
-        const char *wish = g_host->config("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
-        return wish && *wish == '1';
+        const char *setting = g_host->config("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
+        return setting && *setting == '1';
     }();
     return asked && (activation == Activation::kRelu || activation == Activation::kGeluTanh);
 }

@@ -29,7 +29,7 @@ public:
     Stopwatch(const Stopwatch &) = delete;
     Stopwatch &operator=(const Stopwatch &) = delete;
 
-    // False from the first failure of a call that times, which the log is told of: there is no telling who wins.
+    // False from the first failure of a call that times, which is logged: no algorithm is known to be the fastest then.
     bool works() const { return works_; }
 
     // Milliseconds of the fastest of a few runs; negative if one fails. run() starts work on the launch's stream.

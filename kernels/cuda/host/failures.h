@@ -1,5 +1,5 @@
-// Failures of CUDA's calls that pass no Scope::check: those of a kernel's entry, and those that nobody is left to be
-// told of but the log.
+// Failures of CUDA's calls that pass no Scope::check: those of a kernel's entry, and those that only the log is
+// left to hear of.
 //
 // Contract
 //  * CUDA keeps the last failure for whoever asks next. Whatever is told here is forgotten there, so that no later

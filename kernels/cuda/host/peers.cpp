@@ -16,11 +16,11 @@ uint64_t bit_of(int number)
 
 bool is_left_out()
 {
-    static const bool wish = [] {
+    static const bool setting = [] {
         const char *value = g_host->config("YOKE_NO_PEER_ACCESS");
         return value && *value == '1';
     }();
-    return wish;
+    return setting;
 }
 
 // CUDA's number of the device whose memory this is, or -1.

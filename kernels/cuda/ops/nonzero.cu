@@ -84,7 +84,7 @@ __global__ void count_chunks(NonzeroJob job, int64_t *before)
     if (threadIdx.x == 0) before[blockIdx.x] = found;
 }
 
-// The counts become the sums before them; one block. What the host was told of is held against what is there now.
+// The counts become the sums before them; one block. What the host has read is compared with what is there now.
 __global__ void sum_chunks(int64_t *before, int64_t chunks, int64_t expected, Reporter reporter)
 {
     const int64_t found = sum_in_place(before, chunks);

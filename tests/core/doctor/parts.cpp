@@ -41,7 +41,7 @@ TEST(DoctorProbe, AProgramThatHangsIsEndedWithItsChildrenAtTheDeadline)
     ASSERT_GT(child, 1);
     // Its parent is gone, so whoever inherits it has to fetch its status: that takes a moment.
     for (int i = 0; i < 2000 && kill(child, 0) == 0; ++i) {
-        Root root;
+        RecordedRoot root;
         const std::string stat = root.line("/proc/" + std::to_string(child) + "/stat");
         if (stat.find(") Z") != stat.npos) return;
         usleep(1000);
@@ -129,7 +129,7 @@ Finding smoke_with(const std::string &script, double deadline)
     EXPECT_EQ(chmod(program.c_str(), 0700), 0);
     Facts facts = one_card();
     facts.variables["YOKE_BIN"] = folder;
-    Root root;
+    RecordedRoot root;
     run_probes(root, facts, deadline);
     unlink(program.c_str());
     rmdir(folder);
@@ -192,7 +192,7 @@ TEST(DoctorProbe, ABuildWithoutCudaAndPlatformsWithoutItAreNotTried)
 {
     Facts facts = one_card();
     facts.variables["YOKE_BIN"] = "/bin";
-    Root root;
+    RecordedRoot root;
     facts.variables["YOKE_PLATFORMS"] = "cpu";
     run_probes(root, facts, 1);
     EXPECT_TRUE(facts.probes.empty());

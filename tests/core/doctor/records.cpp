@@ -54,10 +54,10 @@ TEST(DoctorLog, OfALongFileTheEndIsRead)
     ASSERT_GE(handle, 0);
     ASSERT_EQ(write(handle, "0123456789", 10), 10);
     close(handle);
-    EXPECT_EQ(Root::end_of(path, 4), "6789");
-    EXPECT_EQ(Root::end_of(path, 40), "0123456789");
+    EXPECT_EQ(RecordedRoot::end_of(path, 4), "6789");
+    EXPECT_EQ(RecordedRoot::end_of(path, 40), "0123456789");
     unlink(path);
-    EXPECT_EQ(Root::end_of(path, 4), "");
+    EXPECT_EQ(RecordedRoot::end_of(path, 4), "");
 }
 
 TEST(DoctorRedact, FoldersThatAreAlikeEverywhereKeepTheirNames)

@@ -46,7 +46,7 @@ struct Module {
     }
 };
 
-// What the host was told of a failing call.
+// What the host hears from a failing call.
 std::string message(yoke_status status)
 {
     return status == YOKE_OK ? "it succeeded" : take_backend_error(status, "call");
@@ -319,7 +319,8 @@ TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
         pair.table->device_close(pair.devices[1]);
         pair.devices[1] = pair.open(1);
         ASSERT_EQ(pair.table->alloc(pair.devices[1], 64, &pair.blocks[1]), YOKE_OK);
-        pair.copy_to(0);  // where it may be reached already, by another library's wish: no failure
+        pair.copy_to(
+            0);  // where it may be reached already, because another library asked: no failure
         pair.copy_to(1);
         EXPECT_EQ(pair.asked(), 4);
     });

@@ -167,15 +167,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (const cublasStatus_t status = check_handle(handle)) return status;
     Problem problem;
     if (const cublasStatus_t status = read_problem(problem, product, a, b, c, d)) return status;
-    const Preference wish = read<Preference>(preference);
-    if (wish.magic != kPreference || wanted <= 0) return refuse("no preference");
+    const Preference limits = read<Preference>(preference);
+    if (limits.magic != kPreference || wanted <= 0) return refuse("no preference");
     const char *text = getenv("FAKE_CUBLASLT_ALGORITHMS"), *unfit = getenv("FAKE_CUBLASLT_UNFIT");
     const int most = text ? atoi(text) : 10, first_fit = unfit ? atoi(unfit) : 0;
     for (*count = 0; *count < wanted && *count < most; ++*count) {
         const auto number = static_cast<uint32_t>(*count);
-        const uint64_t workspace = wish.workspace >= kWorkspace && number % 2 == 0 ? kWorkspace : 0;
+        const uint64_t workspace =
+            limits.workspace >= kWorkspace && number % 2 == 0 ? kWorkspace : 0;
         Algorithm algorithm{kAlgorithm, number, {}, problem.hash(), workspace};
-        memcpy(algorithm.alignment, wish.alignment, sizeof wish.alignment);
+        memcpy(algorithm.alignment, limits.alignment, sizeof limits.alignment);
         results[*count] = {};
         if (*count < first_fit) {
             results[*count].state = CUBLAS_STATUS_NOT_SUPPORTED;

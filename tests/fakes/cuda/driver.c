@@ -291,10 +291,10 @@ static void *reserve(void *place, size_t bytes)
 }
 
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t alignment,
-                                    CUdeviceptr wish, unsigned long long flags)
+                                    CUdeviceptr hint, unsigned long long flags)
 {
     ENTER("cuMemAddressReserve");
-    (void)wish;
+    (void)hint;
     if (alignment || flags || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
     void *start = reserve(NULL, bytes);
     if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -76,8 +76,8 @@ bool is_inside(const void *place, size_t bytes, std::vector<const void *> &uses,
 
 bool can_reach(int device, int peer)
 {
-    const char *wish = getenv("FAKE_CUDA_PEERS");
-    return device != peer && !(wish && *wish == '0');
+    const char *setting = getenv("FAKE_CUDA_PEERS");
+    return device != peer && !(setting && *setting == '0');
 }
 
 // To wait for a device is to wait for all its streams, those too that are being captured. Whether there are any.

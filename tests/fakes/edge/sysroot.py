@@ -16,7 +16,7 @@ SPEEDS = {1: "2.5 GT/s PCIe", 2: "5.0 GT/s PCIe", 3: "8.0 GT/s PCIe", 4: "16.0 G
 DISPLAY, BRIDGE, INFINIBAND, ETHERNET = "030000", "060400", "020700", "020000"
 
 
-class Root:
+class SysRoot:
     """A folder that is written as if it were the root."""
 
     def __init__(self, folder):
@@ -187,7 +187,7 @@ def write_nodes(root, scenario):
 def write(scenario, folder):
     """Writes the whole root; what an earlier one left there goes."""
     shutil.rmtree(folder, ignore_errors=True)
-    root = Root(folder)
+    root = SysRoot(folder)
     for path in ("/sys/bus/pci/devices", "/sys/class", "/proc", "/dev"):
         root.at(path).mkdir(parents=True)
     write_bridges(root, scenario)

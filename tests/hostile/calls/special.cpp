@@ -218,7 +218,7 @@ void yoke_tensor_shape(Draw &d)
     d.announce();
     const int64_t *shape = ::yoke_tensor_shape(tensor);
     for (int64_t i = 0; i < yoke_tensor_ndim(tensor); ++i)
-        if (shape[i] < 0) throw Defect("told of a negative length");
+        if (shape[i] < 0) throw Defect("a negative length was reported");
 }
 
 void yoke_tensor_strides(Draw &d)
@@ -293,7 +293,8 @@ void yoke_op_info(Draw &d)
     const int32_t op = d.int32();
     d.announce();
     const yoke_op *info = ::yoke_op_info(op);
-    if (info && (info->id != op || !*info->name || !*info->doc)) throw Defect("told of another op");
+    if (info && (info->id != op || !*info->name || !*info->doc))
+        throw Defect("another op was described");
 }
 
 void yoke_grad(Draw &d)

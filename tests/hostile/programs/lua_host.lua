@@ -13,7 +13,7 @@ local function flat(value, into)
     return into
 end
 
--- What is told of a tensor: a word for it, its dtype, its shape, its strides, its elements.
+-- What is said of a tensor: a word for it, its dtype, its shape, its strides, its elements.
 local function see(word, x)
     io.write(word, "|", x.dtype, "|", table.concat(x.shape, " "), "|", table.concat(x.strides, " "),
         "|", table.concat(flat(x:tolist(), {}), " "), "\n")

@@ -1,4 +1,4 @@
-// What is told of the machine: snapshots that all read while others are taken, devices that are opened and switched
+// What is asked of the machine: snapshots that all read while others are taken, devices that are opened and switched
 // off.
 #include "scene.h"
 

@@ -9,7 +9,7 @@
 typedef struct TensorState {
     Binding binding; /* first, so that the address is that of both */
     int metatable_ref;
-    int32_t fresh_tensors; /* made since the collector was last told of their host memory */
+    int32_t fresh_tensors; /* made since the collector last counted their host memory */
     int64_t fresh_bytes;   /* allocated since the collector was last stepped */
     int64_t step_bytes;    /* at this many, it is stepped again */
 } TensorState;

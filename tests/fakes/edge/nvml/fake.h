@@ -67,7 +67,7 @@ Handle *handle_of(int gpu, int instance = -1);
 
 // ---- the way into a call --------------------------------------------------------------------------------------------
 
-// Notes the call, hangs or fails as the scenario wishes. `gpu`: -1 for none.
+// Notes the call, hangs or fails as the scenario says. `gpu`: -1 for none.
 Return enter(const char *call, const Scenario &scenario, int gpu);
 // The card that a call without a handle came to: it may hang there, or be lost.
 Return enter_card(const char *call, const Scenario &scenario, int gpu);

@@ -1,4 +1,4 @@
-// root.h: the files of the machine, or of another root (YOKE_SYSROOT), as the doctor reads them.
+// recorded_root.h: the files of the machine, or of another root (YOKE_SYSROOT), as the doctor reads them.
 //
 // All reads are bounded and none can block. What was read is remembered, so that a recording holds exactly what the
 // checks rested on.
@@ -15,7 +15,7 @@
 
 namespace yoke::doctor {
 
-class Root {
+class RecordedRoot {
 public:
     static constexpr size_t kLargest = 256 * 1024;
 

@@ -1,4 +1,4 @@
-#include "core/doctor/root.h"
+#include "core/doctor/recorded_root.h"
 
 #include "core/doctor/log.h"
 #include "core/machine/inventory.h"
@@ -67,12 +67,12 @@ std::string owner_of(const struct stat &status)
 
 }  // namespace
 
-bool Root::is_foreign()
+bool RecordedRoot::is_foreign()
 {
     return under_sysroot("/") != "/";
 }
 
-std::optional<std::string> Root::text(const std::string &path, size_t limit)
+std::optional<std::string> RecordedRoot::text(const std::string &path, size_t limit)
 {
     const File file(path);
     problem_ = file < 0 ? errno : 0;
@@ -92,12 +92,12 @@ std::optional<std::string> Root::text(const std::string &path, size_t limit)
     return all;
 }
 
-std::string Root::line(const std::string &path)
+std::string RecordedRoot::line(const std::string &path)
 {
     return stripped(text(path).value_or(""));
 }
 
-std::vector<std::string> Root::list(const std::string &path)
+std::vector<std::string> RecordedRoot::list(const std::string &path)
 {
     std::vector<std::string> names;
     const std::unique_ptr<DIR, int (*)(DIR *)> folder(opendir(under_sysroot(path).c_str()),
@@ -113,7 +113,7 @@ std::vector<std::string> Root::list(const std::string &path)
     return names;
 }
 
-std::string Root::link(const std::string &path)
+std::string RecordedRoot::link(const std::string &path)
 {
     char target[4096];
     const ssize_t size = readlink(under_sysroot(path).c_str(), target, sizeof target);
@@ -123,14 +123,14 @@ std::string Root::link(const std::string &path)
     return whole.substr(whole.rfind('/') + 1);
 }
 
-bool Root::exists(const std::string &path)
+bool RecordedRoot::exists(const std::string &path)
 {
     const bool there = access(under_sysroot(path).c_str(), F_OK) == 0;
     if (there) present_.insert(path);
     return there;
 }
 
-std::string Root::end_of(const std::string &path, size_t limit)
+std::string RecordedRoot::end_of(const std::string &path, size_t limit)
 {
     const File file(path);
     struct stat status {};
@@ -146,7 +146,7 @@ std::string Root::end_of(const std::string &path, size_t limit)
     return all;
 }
 
-std::optional<std::string> Root::kernel_log()
+std::optional<std::string> RecordedRoot::kernel_log()
 {
     std::string all;
     if (is_foreign()) {
@@ -164,7 +164,7 @@ std::optional<std::string> Root::kernel_log()
 
 // Of another root a device file is a text, "0660 root:video", or "0600 root:root denied"; one that others may not read
 // is denied, too, since whoever looks at it is nobody there.
-std::optional<Root::Node> Root::node(const std::string &path)
+std::optional<RecordedRoot::Node> RecordedRoot::node(const std::string &path)
 {
     struct stat status {};
     const std::string place = under_sysroot(path);
@@ -185,8 +185,8 @@ std::optional<Root::Node> Root::node(const std::string &path)
     return node;
 }
 
-std::string Root::text_behind(const std::string &path, const std::string &marker, size_t length,
-                              const std::string &word)
+std::string RecordedRoot::text_behind(const std::string &path, const std::string &marker,
+                                      size_t length, const std::string &word)
 {
     const File file(path);
     struct stat status {};
