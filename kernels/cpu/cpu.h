@@ -9,13 +9,14 @@
 #include <cstdint>
 
 #include "kernels/common/names.h"
+#include "kernels/common/scratch.h"
 
 namespace yoke::cpu {
 
 // Set once by yoke_cpu_backend_get, before any other entry can be called.
 extern const yoke_host *g_host;
 
-// Gives the host a formatted message (256 bytes at most) and returns `status`.
+// Gives the host a formatted message and returns `status`.
 yoke_status fail(yoke_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The same with errno's number and text behind the message.
 yoke_status fail_errno(yoke_status status, const char *what, uint64_t bytes);
@@ -49,20 +50,7 @@ void enter_team();
 void rest_threads();
 void threads_after_fork();
 
-// Scratch of the host's allocator for the length of one call.
-class Scratch {
-public:
-    explicit Scratch(const yoke_launch *launch) : launch_(launch) {}
-    ~Scratch();
-    Scratch(const Scratch &) = delete;
-    Scratch &operator=(const Scratch &) = delete;
-    yoke_status reserve(uint64_t bytes);  // once
-    void *data() const { return data_; }
-
-private:
-    const yoke_launch *launch_;
-    void *data_ = nullptr;
-};
+using Scratch = kernels::Scratch<g_host>;
 
 // The kernels of one instruction set.
 struct KernelTable {

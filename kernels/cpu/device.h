@@ -1,6 +1,7 @@
 // The parts of the backend's table, by file: memory.cpp, streams.cpp, device.cpp. Contracts: core/backend/backend.h.
 #pragma once
 
+#include "kernels/common/entries.h"
 #include "kernels/cpu/cpu.h"
 
 namespace yoke::cpu {
@@ -14,41 +15,11 @@ extern Device g_device;
 // "cpu: vmm_map got a stream of another device" and the like, where it can be told cheaply.
 yoke_status check_device(const void *device, const char *call);
 
-yoke_status device_count(int32_t *count);
-void why_unavailable(char *text, uint64_t capacity);
-yoke_status device_open(int32_t index, void **device);
-void device_close(void *device);
-yoke_status device_info(void *device, yoke_backend_device_info *info);
-yoke_status device_synchronize(void *device);
+YOKE_DEVICE_ENTRIES(YOKE_DECLARE_ENTRY)
+YOKE_STREAM_ENTRIES(YOKE_DECLARE_ENTRY)
+
 const char *build_info();
 void describe_build(const char *isa);  // before build_info
-
-yoke_status alloc(void *device, uint64_t bytes, void **pointer);
-yoke_status free_block(void *device, void *pointer, uint64_t bytes);
-yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes);
-yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction,
-                 void *stream);
-yoke_status fill(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream);
-
 void vmm_after_fork();
-yoke_status vmm_granularity(void *device, uint64_t *bytes);
-yoke_status vmm_reserve(void *device, uint64_t bytes, void **address);
-yoke_status vmm_release(void *device, void *address, uint64_t bytes);
-yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk);
-yoke_status vmm_destroy(void *device, uint64_t chunk);
-yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t chunk);
-yoke_status vmm_unmap(void *device, void *address, uint64_t bytes);
-
-yoke_status stream_create(void *device, int32_t priority, void **stream);
-yoke_status stream_destroy(void *device, void *stream);
-yoke_status stream_synchronize(void *device, void *stream);
-yoke_status stream_query(void *device, void *stream, int32_t *idle);
-yoke_status event_create(void *device, uint32_t flags, void **event);
-yoke_status event_destroy(void *device, void *event);
-yoke_status event_record(void *device, void *event, void *stream);
-yoke_status event_wait(void *device, void *event, void *stream);
-yoke_status event_query(void *device, void *event, int32_t *reached);
-yoke_status event_synchronize(void *device, void *event);
-yoke_status event_elapsed(void *device, void *start, void *end, double *seconds);
 
 }  // namespace yoke::cpu

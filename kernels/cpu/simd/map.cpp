@@ -266,12 +266,6 @@ static bool map_part(const MapLoop &loop, const yoke_operand *const *operands)
     return part;
 }
 
-// Whether an operand is one run beside n elements, or one value for all of them: what small launches mostly are.
-static bool is_simple(const yoke_operand &operand, int64_t n)
-{
-    return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));
-}
-
 static void map_any(const Mapper &mapper, int count, const yoke_operand *const *operands,
                     int64_t grain)
 {
@@ -295,7 +289,7 @@ static __attribute__((noinline)) void map_whole(const MapLoop &loop,
         data[i] = data_of<char>(*operands[i]);
         dtypes[i] = operands[i]->dtype;
         stride[i] = operands[i]->numel == n ? dtype_size(dtypes[i]) : 0;
-        simple = simple && is_simple(*operands[i], n);
+        simple = simple && is_run_or_value(*operands[i], n);
     }
     Mapper mapper(loop, dtypes, n);
     if (simple)

@@ -7,7 +7,7 @@
 //  * Kernels rely on what backend.h promises of a launch: shapes and parameters are settled.
 #pragma once
 
-#include "kernels/common/operand.h"
+#include "kernels/common/kernel.h"
 #include "kernels/cpu/cpu.h"
 
 #define YOKE_SIMD_BEGIN   \
@@ -19,23 +19,7 @@
 
 YOKE_SIMD_BEGIN
 
-using kernels::bf16;
-using kernels::bool8;
-using kernels::compute_type;
-using kernels::convert;
-using kernels::data_of;
-using kernels::dtype_size;
-using kernels::f16;
-using kernels::float_param;
-using kernels::is_contiguous;
-using kernels::is_float;
-using kernels::is_half;
-using kernels::is_present;
-using kernels::load;
-using kernels::store;
-#define YOKE_USING(name, ...) using kernels::name;
-YOKE_MADE_TYPES(YOKE_USING)
-#undef YOKE_USING
+YOKE_KERNEL_NAMES
 
 // A kernel, declared and defined at once: only the table knows the list of ops, so a new op rebuilds no kernel file.
 #define YOKE_KERNEL(name)                        \
@@ -43,21 +27,6 @@ YOKE_MADE_TYPES(YOKE_USING)
     yoke_status name(const yoke_launch *launch); \
     }                                            \
     yoke_status entry::name(const yoke_launch *launch)
-
-constexpr int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-constexpr int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-inline int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 // for_float, for_number, for_any, for_size: f.operator()<T>() for the type that a dtype names.
 YOKE_DISPATCHERS

@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "kernels/common/support.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/failures.h"
 
@@ -24,12 +25,11 @@ bool is_forked()
 
 yoke_status fail(yoke_status status, int64_t native_code, const char *format, ...)
 {
-    char message[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    return g_host->set_error(status, native_code, message);
+    va_list arguments;
+    va_start(arguments, format);
+    const yoke_status told = kernels::tell(g_host, status, native_code, format, arguments);
+    va_end(arguments);
+    return told;
 }
 
 // By number: older toolkits have no names for them.

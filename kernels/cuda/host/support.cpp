@@ -1,12 +1,12 @@
 #include "kernels/cuda/host/support.h"
 
+#include "kernels/common/support.h"
+
 namespace yoke::cuda {
 
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype)
 {
-    return fail(YOKE_E_TYPE, 0,
-                "%s: %s has dtype %s, which the cuda kernel does not take; cast it first",
-                op_name(launch->op), operand, dtype_name(dtype));
+    return kernels::refuse_dtype(g_host, "cuda", launch, operand, dtype);
 }
 
 yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t blocks, int threads,
@@ -18,16 +18,6 @@ yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t 
         "%s: cuda:%d refused a launch of %lld blocks of %d threads with %lld bytes of shared memory: %s, %s",
         op_name(launch->op), device->index, static_cast<long long>(blocks), threads,
         static_cast<long long>(shared), cudaGetErrorName(error), cudaGetErrorString(error));
-}
-
-yoke_status Scratch::reserve(uint64_t bytes)
-{
-    return g_host->scratch_alloc(launch_->device, bytes ? bytes : 1, launch_->stream, &data_);
-}
-
-Scratch::~Scratch()
-{
-    if (data_) g_host->scratch_free(launch_->device, data_, launch_->stream);
 }
 
 }  // namespace yoke::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/names.h"
+#include "kernels/common/scratch.h"
 #include "kernels/cuda/host/cuda.h"
 
 namespace yoke::cuda {
@@ -21,24 +22,6 @@ inline int64_t multiprocessors(const yoke_launch *launch)
     return static_cast<const Device *>(launch->device)->multiprocessors;
 }
 
-// Device memory of the host's allocator for the length of one call: ordered on the stream, so that what was started
-// may still use it when the call has returned.
-class Scratch {
-public:
-    explicit Scratch(const yoke_launch *launch) : launch_(launch) {}
-    ~Scratch();
-    Scratch(const Scratch &) = delete;
-    Scratch &operator=(const Scratch &) = delete;
-    yoke_status reserve(uint64_t bytes);  // once
-    template <class T>
-    T *as() const
-    {
-        return static_cast<T *>(data_);
-    }
-
-private:
-    const yoke_launch *launch_;
-    void *data_ = nullptr;
-};
+using Scratch = kernels::Scratch<g_host>;
 
 }  // namespace yoke::cuda

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/common/operand.h"
+#include "kernels/common/kernel.h"
 #include "kernels/cuda/host/support.h"
 
 #define YOKE_CUDA_BEGIN    \
@@ -53,41 +53,10 @@
 
 YOKE_CUDA_BEGIN
 
-using kernels::bf16;
-using kernels::bool8;
-using kernels::compute_type;
-using kernels::convert;
-using kernels::data_of;
-using kernels::dtype_size;
-using kernels::f16;
-using kernels::float_param;
-using kernels::is_contiguous;
-using kernels::is_float;
-using kernels::is_half;
-using kernels::is_present;
-using kernels::load;
-using kernels::store;
-#define YOKE_USING(name, ...) using kernels::name;
-YOKE_MADE_TYPES(YOKE_USING)
-#undef YOKE_USING
+YOKE_KERNEL_NAMES
 
 // for_float, for_number, for_any, for_size: f.operator()<T>() for the type that a dtype names.
 YOKE_DISPATCHERS
-
-YOKE_HD int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-YOKE_HD int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-YOKE_HD int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 // ---- launches ---------------------------------------------------------------------------------------------------
 

@@ -201,19 +201,13 @@ __global__ void __launch_bounds__(kThreads, kMapResident<In, K>) map_elements(Ma
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
-// Whether an operand is one run beside n elements, or one value for all of them.
-inline bool is_simple(const yoke_operand &operand, int64_t n)
-{
-    return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));
-}
-
 // Operands that lie all alike and without gaps, or are one value, are one axis once axes are joined.
 template <int N>
 inline void plan_map_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
 {
     const int64_t n = operands[0]->numel;
     for (const yoke_operand *operand : operands)
-        if (!is_simple(*operand, n)) return plan_loop<N>(loop, operands);
+        if (!is_run_or_value(*operand, n)) return plan_loop<N>(loop, operands);
     loop.ndim = 1;
     loop.numel = loop.shape[0] = n;
     for (int i = 0; i < N; i++) {

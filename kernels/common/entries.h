@@ -1,0 +1,47 @@
+// The entries that every backend has: declared from the contract's own types (core/backend/backend.h), and put into
+// the backend's table, in its order.
+//
+// Contract: ENTRY(member, function) for each member of yoke_backend and the function that is its value. What lies
+// between the two lists in the table, and behind them, a backend fills in by itself.
+#pragma once
+
+#include <type_traits>
+
+#include "core/backend/backend.h"
+
+#define YOKE_DEVICE_ENTRIES(ENTRY)                \
+    ENTRY(device_count, device_count)             \
+    ENTRY(why_unavailable, why_unavailable)       \
+    ENTRY(device_open, device_open)               \
+    ENTRY(device_close, device_close)             \
+    ENTRY(device_info, device_info)               \
+    ENTRY(device_synchronize, device_synchronize) \
+    ENTRY(alloc, alloc)                           \
+    ENTRY(free, free_block)                       \
+    ENTRY(mem_info, mem_info)
+
+#define YOKE_STREAM_ENTRIES(ENTRY)                \
+    ENTRY(vmm_granularity, vmm_granularity)       \
+    ENTRY(vmm_reserve, vmm_reserve)               \
+    ENTRY(vmm_release, vmm_release)               \
+    ENTRY(vmm_create, vmm_create)                 \
+    ENTRY(vmm_destroy, vmm_destroy)               \
+    ENTRY(vmm_map, vmm_map)                       \
+    ENTRY(vmm_unmap, vmm_unmap)                   \
+    ENTRY(stream_create, stream_create)           \
+    ENTRY(stream_destroy, stream_destroy)         \
+    ENTRY(stream_synchronize, stream_synchronize) \
+    ENTRY(stream_query, stream_query)             \
+    ENTRY(event_create, event_create)             \
+    ENTRY(event_destroy, event_destroy)           \
+    ENTRY(event_record, event_record)             \
+    ENTRY(event_wait, event_wait)                 \
+    ENTRY(event_query, event_query)               \
+    ENTRY(event_synchronize, event_synchronize)   \
+    ENTRY(event_elapsed, event_elapsed)           \
+    ENTRY(copy, copy)                             \
+    ENTRY(fill, fill)
+
+#define YOKE_DECLARE_ENTRY(member, function) \
+    std::remove_pointer_t<decltype(yoke_backend::member)> function;
+#define YOKE_TABLE_ENTRY(member, function) .member = function,
