@@ -19,12 +19,18 @@ struct Loop {
     int64_t numel;
 };
 
+// How far apart two neighbours along an axis are.
+YOKE_HD int64_t stride_size(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
 // Whether axis a should be inside axis b: the first operand whose two strides differ decides.
 template <int N>
 inline bool is_inner(const int64_t (&a)[N], const int64_t (&b)[N])
 {
     for (int i = 0; i < N; i++) {
-        int64_t size_a = a[i] < 0 ? -a[i] : a[i], size_b = b[i] < 0 ? -b[i] : b[i];
+        int64_t size_a = stride_size(a[i]), size_b = stride_size(b[i]);
         if (size_a && size_b && size_a != size_b) return size_a < size_b;
     }
     return false;
@@ -72,6 +78,15 @@ inline void join_axes(Loop<N> &loop)
     loop.ndim = last + 1;
 }
 
+// A loop without an axis yet, at the beginning of each operand.
+template <int N>
+inline void begin_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
+{
+    loop.ndim = 0;
+    loop.numel = 1;
+    for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
+}
+
 // Axes are added in any order, each with the strides (in bytes) of every operand; finish_loop makes them a loop.
 template <int N>
 inline void add_axis(Loop<N> &loop, int64_t length, const int64_t (&strides)[N])
@@ -104,19 +119,22 @@ inline int64_t step_of(const yoke_operand &operand, int axis, int ndim)
     return operand.strides[own] * dtype_size(operand.dtype);
 }
 
+// The axis `axis` of operands[0], to whose shape the others broadcast.
+template <int N>
+inline void add_axis_of(Loop<N> &loop, const yoke_operand *const (&operands)[N], int axis)
+{
+    const yoke_operand &first = *operands[0];
+    int64_t strides[N];
+    for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, first.ndim);
+    add_axis<N>(loop, first.shape[axis], strides);
+}
+
 // operands[0] gives the shape; the others broadcast to it.
 template <int N>
 inline void plan_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
 {
-    const yoke_operand &first = *operands[0];
-    loop.ndim = 0;
-    loop.numel = 1;
-    for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
-    for (int axis = first.ndim - 1; axis >= 0; axis--) {
-        int64_t strides[N];
-        for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, first.ndim);
-        add_axis<N>(loop, first.shape[axis], strides);
-    }
+    begin_loop<N>(loop, operands);
+    for (int axis = operands[0]->ndim - 1; axis >= 0; axis--) add_axis_of<N>(loop, operands, axis);
     finish_loop<N>(loop);
 }
 
@@ -125,17 +143,36 @@ template <int N>
 inline void plan_ordered(Loop<N> &loop, const yoke_operand *const (&operands)[N], int first,
                          int last)
 {
-    int ndim = operands[0]->ndim;
-    loop.ndim = 0;
-    loop.numel = 1;
-    for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
-    for (int axis = last - 1; axis >= first; axis--) {
-        int64_t strides[N];
-        for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, ndim);
-        add_axis<N>(loop, operands[0]->shape[axis], strides);
-    }
+    begin_loop<N>(loop, operands);
+    for (int axis = last - 1; axis >= first; axis--) add_axis_of<N>(loop, operands, axis);
     if (loop.ndim == 0) finish_loop<N>(loop);
     join_axes<N>(loop);
+}
+
+// Every axis of x, also those of length 1, the last one first: a place in the loop is x's own coordinates, reversed.
+inline void plan_every_axis(Loop<1> &loop, const yoke_operand &x)
+{
+    begin_loop<1>(loop, {&x});
+    loop.numel = x.numel;
+    loop.shape[0] = 1;
+    loop.stride[0][0] = 0;
+    for (int axis = x.ndim - 1; axis >= 0; axis--) {
+        loop.shape[loop.ndim] = x.shape[axis];
+        loop.stride[loop.ndim++][0] = step_of(x, axis, x.ndim);
+    }
+    if (x.ndim == 0) loop.ndim = 1;
+}
+
+// The axis along which the source runs contiguously while the destination, innermost, does not; 0 if there is none.
+// Operands are the destination and the source; `size` is that of an element.
+inline int transposed_axis(const Loop<2> &loop, int64_t size)
+{
+    constexpr int64_t kWorthwhile = 8;
+    if (loop.stride[0][0] != size || loop.stride[0][1] == size || loop.stride[0][1] == 0) return 0;
+    if (loop.shape[0] < kWorthwhile) return 0;
+    for (int axis = 1; axis < loop.ndim; axis++)
+        if (loop.stride[axis][1] == size && loop.shape[axis] >= kWorthwhile) return axis;
+    return 0;
 }
 
 YOKE_KERNELS_END

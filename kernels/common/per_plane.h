@@ -1,9 +1,27 @@
-// One number for each plane of a tensor [N, C, ...], as norms over channels take and give them. Host code.
+// The planes of a tensor [N, C, ...], and one number for each of them, as norms over channels take and give them. Host
+// code.
 #pragma once
 
-#include "kernels/common/operand.h"
+#include "kernels/common/loop.h"
 
 YOKE_KERNELS_BEGIN
+
+// A plane is what shares one result: all values of a channel, or those of one sample and channel. `kept` numbers planes
+// row-major by [C] or [N, C]; `reduced` are the axes of one.
+template <int N>
+inline void plan_planes(Loop<N> &kept, Loop<N> &reduced, const yoke_operand *const (&operands)[N],
+                        bool per_sample)
+{
+    begin_loop<N>(kept, operands);
+    begin_loop<N>(reduced, operands);
+    for (int axis = operands[0]->ndim - 1; axis >= 0; axis--) {
+        const bool is_kept = axis == 1 || (axis == 0 && per_sample);
+        add_axis_of<N>(is_kept ? kept : reduced, operands, axis);
+    }
+    if (kept.ndim == 0) finish_loop<N>(kept);
+    join_axes<N>(kept);
+    finish_loop<N>(reduced);
+}
 
 // An operand that broadcasts one number a plane over x: [N or 1, C, 1, ...].
 struct PerPlane {

@@ -1,4 +1,5 @@
 // argmax and argmin: where the first of the largest, or smallest, elements is.
+#include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/reduce.h"
 
 YOKE_SIMD_BEGIN
@@ -31,17 +32,10 @@ static yoke_status best_of_all(const yoke_launch *launch, const yoke_operand &x,
     if (is_contiguous(x)) return best_of_run<Extreme>(launch, data_of<T>(x), x.numel, out);
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve((uint64_t)x.numel * sizeof(T))) return status;
-    int64_t strides[YOKE_MAX_NDIM], size = 1;
-    for (int axis = x.ndim - 1; axis >= 0; axis--) {
-        strides[axis] = size;
-        size *= x.shape[axis];
-    }
-    yoke_operand row_major = x;
-    row_major.data = scratch.data();
-    row_major.strides = strides;
-    row_major.flags |= YOKE_OPERAND_CONTIGUOUS;
-    if (yoke_status status = copy_operand(launch, row_major, x)) return status;
-    return best_of_run<Extreme>(launch, data_of<T>(row_major), x.numel, out);
+    int64_t strides[YOKE_MAX_NDIM];
+    const yoke_operand dense = kernels::row_major(x, scratch.data(), x.dtype, strides);
+    if (yoke_status status = copy_operand(launch, dense, x)) return status;
+    return best_of_run<Extreme>(launch, data_of<T>(dense), x.numel, out);
 }
 
 template <template <class> class Extreme>
@@ -61,8 +55,8 @@ static yoke_status find_best(const yoke_launch *launch)
         parallel_range(axes.kept.numel, max(1, kGrain / n), [&](int64_t begin, int64_t end) {
             Cursor<2> cursor(axes.kept, begin);
             for (; begin < end; begin++, cursor.advance(axes.kept, 0, 1))
-                *(int64_t *)cursor.data[0] =
-                    kernels::extreme_span<Extreme>((const T *)cursor.data[1], stride, n);
+                *(int64_t *)cursor.data[kResult] =
+                    kernels::extreme_span<Extreme>((const T *)cursor.data[kX], stride, n);
         });
         return (yoke_status)YOKE_OK;
     });

@@ -30,29 +30,16 @@ struct Planes {
 
     Planes(const yoke_operand *const (&operands)[N], bool per_sample)
     {
-        const yoke_operand &x = *operands[0];
-        kept.ndim = reduced.ndim = 0;
-        kept.numel = reduced.numel = 1;
-        for (int i = 0; i < N; i++) kept.data[i] = reduced.data[i] = data_of<char>(*operands[i]);
-        for (int axis = x.ndim - 1; axis >= 0; axis--) {
-            int64_t strides[N];
-            for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, x.ndim);
-            bool is_kept = axis == 1 || (axis == 0 && per_sample);
-            add_axis<N>(is_kept ? kept : reduced, x.shape[axis], strides);
-        }
-        if (kept.ndim == 0) finish_loop<N>(kept);
-        join_axes<N>(kept);
-        finish_loop<N>(reduced);
+        kernels::plan_planes<N>(kept, reduced, operands, per_sample);
         by_columns = are_columns();
     }
 
     bool are_columns() const
     {
-        int64_t along_kept = kept.stride[0][0], along_reduced = reduced.stride[0][0];
+        int64_t along_kept = kernels::stride_size(kept.stride[0][0]);
         if (kept.shape[0] < 4) return false;
         if (reduced.numel == 1) return true;
-        int64_t kept_size = along_kept < 0 ? -along_kept : along_kept;
-        return along_kept != 0 && kept_size < (along_reduced < 0 ? -along_reduced : along_reduced);
+        return along_kept != 0 && along_kept < kernels::stride_size(reduced.stride[0][0]);
     }
 
     // Values that one item of a plane (or of a column) covers.

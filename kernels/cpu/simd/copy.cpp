@@ -4,22 +4,13 @@
 
 #include <cstring>
 
+#include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/map.h"
 #include "kernels/cpu/simd/run.h"
 
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kTile = 32;
-
-// The axis along which the source runs contiguously while the destination, innermost, does not; 0 if there is none.
-static int transposed_axis(const Loop<2> &loop, int64_t size)
-{
-    if (loop.stride[0][0] != size || loop.stride[0][1] == size || loop.stride[0][1] == 0) return 0;
-    if (loop.shape[0] < 8) return 0;
-    for (int axis = 1; axis < loop.ndim; axis++)
-        if (loop.stride[axis][1] == size && loop.shape[axis] >= 8) return axis;
-    return 0;
-}
 
 template <class T>
 static void copy_tile(const Loop<2> &loop, int axis, char *const *data, int64_t rows,
@@ -69,7 +60,7 @@ static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
     if (dst.numel == 0) return YOKE_OK;
     Loop<2> loop;
     plan_loop<2>(loop, {&dst, &src});
-    if (int axis = transposed_axis(loop, sizeof(T))) {
+    if (int axis = kernels::transposed_axis(loop, sizeof(T))) {
         copy_transposed<T>(loop, axis);
         return YOKE_OK;
     }
@@ -132,8 +123,7 @@ yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke
 {
     *bits = 0;
     return for_stored(launch, "x", dtype, [&]<class T>() {
-        T element = kernels::value_of<T>(value);
-        memcpy(bits, &element, sizeof(element));
+        *bits = kernels::bits_of<T>(value);
         return (yoke_status)YOKE_OK;
     });
 }
@@ -159,12 +149,7 @@ YOKE_KERNEL(fill_)
     const yoke_operand &x = launch->operands[0];
     uint64_t bits;
     if (yoke_status status = element_bits(launch, x.dtype, launch->params[0], &bits)) return status;
-    yoke_operand source = {};
-    source.data = &bits;
-    source.numel = 1;
-    source.dtype = x.dtype;
-    source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR;
-    return copy_operand(launch, x, source);
+    return copy_operand(launch, x, kernels::single_value(x.dtype, &bits));
 }
 
 YOKE_SIMD_END

@@ -34,7 +34,7 @@ struct Entries {
 static yoke_status out_of_range(const yoke_operand &index, int64_t i, int64_t value, int64_t count)
 {
     char at[160];
-    write_place(index, i, at, sizeof(at));
+    kernels::write_place(index.shape, index.ndim, i, at, sizeof(at));
     if (count == 0)
         return fail(YOKE_E_INDEX, "embedding: index%s is %lld, but weight has no rows", at,
                     (long long)value);

@@ -7,34 +7,9 @@
 
 YOKE_SIMD_BEGIN
 
-// Three operands walked in the shape of the index: all axes, or all but `without`.
-struct Walk {
-    const yoke_operand *operands[3];
-    int axis;  // the one that the index names
-
-    Loop<3> loop(int step_of_none, bool without_axis) const
-    {
-        Loop<3> loop;
-        loop.ndim = 0;
-        loop.numel = 1;
-        const yoke_operand &index = *operands[1];
-        for (int i = 0; i < 3; i++) loop.data[i] = data_of<char>(*operands[i]);
-        for (int i = index.ndim - 1; i >= 0; i--) {
-            if (without_axis && i == axis) continue;
-            int64_t steps[3];
-            for (int k = 0; k < 3; k++)
-                steps[k] = k == step_of_none && i == axis ? 0 : axis_step(*operands[k], i);
-            add_axis<3>(loop, index.shape[i], steps);
-        }
-        finish_loop<3>(loop);
-        return loop;
-    }
-};
-
 template <class T, class I>
-static void gather_elements(const Walk &walk_of, int64_t step, int64_t length)
+static void gather_elements(const Loop<3> &loop, int64_t step, int64_t length)
 {
-    const Loop<3> loop = walk_of.loop(2, false);
     parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
         walk<3>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
             for (int64_t i = 0; i < n; i++) {
@@ -52,10 +27,11 @@ YOKE_KERNEL(gather)
     int axis = (int)launch->params[0].v.i;
     int64_t length = axis_length(x, axis);
     if (yoke_status status = check_indices(launch, {index, "index", length, false})) return status;
-    const Walk walk_of = {{&out, &index, &x}, axis};
+    Loop<3> loop;
+    kernels::plan_elements<3>(loop, {&out, &index, &x}, index, axis, 2);
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
         return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
-            gather_elements<T, I>(walk_of, axis_step(x, axis), length);
+            gather_elements<T, I>(loop, axis_step(x, axis), length);
             return (yoke_status)YOKE_OK;
         });
     });
@@ -139,10 +115,11 @@ YOKE_KERNEL(scatter_add)
     Sum sum(launch, out);
     if (yoke_status status = sum.start(x)) return status;
     if (index.numel == 0) return sum.finish();
-    const Walk walk_of = {{&sum.operand(), &index, &src}, axis};
+    Loop<3> lines;
+    kernels::plan_lines<3>(lines, {&sum.operand(), &index, &src}, index, axis);
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
         return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
-            Adder<T, I>{walk_of.loop(0, true),
+            Adder<T, I>{lines,
                         axis_length(index, axis),
                         length,
                         axis_step(sum.operand(), axis),

@@ -82,10 +82,7 @@ static Loop<2> axes_of(const yoke_operand &out, const yoke_operand &x, int first
                        int shift)
 {
     Loop<2> loop;
-    loop.ndim = 0;
-    loop.numel = 1;
-    loop.data[0] = data_of<char>(out);
-    loop.data[1] = data_of<char>(x);
+    kernels::begin_loop<2>(loop, {&out, &x});
     for (int axis = last - 1; axis >= first; axis--)
         add_axis<2>(loop, x.shape[axis], {axis_step(out, axis + shift), axis_step(x, axis)});
     if (loop.ndim == 0) finish_loop<2>(loop);
@@ -171,41 +168,13 @@ struct AddTo {
 };
 
 // Operands: what is written, and the values, which broadcast to [before…, indices…, behind…].
-struct Put {
-    Loop<2> before, behind;
-    Loop<1> values;  // over the axes of the indices, row-major
+struct Put : kernels::IndexedBlocks {
     const Places &places;
 
     Put(const yoke_operand &to, const yoke_operand &from, const yoke_operand &index,
         const Places &where, Middle middle)
-        : places(where)
+        : IndexedBlocks(to, from, middle.first, middle.count, index, true), places(where)
     {
-        int ndim = to.ndim - middle.count + index.ndim;
-        start(before, to, from);
-        start(behind, to, from);
-        for (int axis = to.ndim - 1; axis >= 0; axis--) {
-            if (axis >= middle.first && axis < middle.first + middle.count) continue;
-            bool is_before = axis < middle.first;
-            int whole = is_before ? axis : axis - middle.count + index.ndim;
-            add_axis<2>(is_before ? before : behind, to.shape[axis],
-                        {axis_step(to, axis), step_of(from, whole, ndim)});
-        }
-        finish_loop<2>(before);
-        finish_loop<2>(behind);
-        values.ndim = 0;
-        values.numel = 1;
-        values.data[0] = data_of<char>(from);
-        for (int axis = index.ndim - 1; axis >= 0; axis--)
-            add_axis<1>(values, index.shape[axis], {step_of(from, middle.first + axis, ndim)});
-        if (values.ndim == 0) finish_loop<1>(values);
-    }
-
-    static void start(Loop<2> &loop, const yoke_operand &to, const yoke_operand &from)
-    {
-        loop.ndim = 0;
-        loop.numel = 1;
-        loop.data[0] = data_of<char>(to);
-        loop.data[1] = data_of<char>(from);
     }
 
     // What one thread does: of each block elements [begin, end), at places whose offset is in [low, high).
@@ -219,12 +188,12 @@ struct Put {
         Loop<2> block = behind;
         Cursor<2> outer(before, share.first_before);
         for (int64_t o = share.first_before; o < share.last_before; o++) {
-            Cursor<1> value(values, 0);
-            for (int64_t i = 0; i < places.count(); i++, value.advance(values, 0, 1)) {
+            Cursor<1> value(entries, 0);
+            for (int64_t i = 0; i < places.count(); i++, value.advance(entries, 0, 1)) {
                 int64_t offset = places.at(i);
                 if (offset < share.low || offset >= share.high) continue;
                 block.data[0] = outer.data[0] + offset;
-                block.data[1] = outer.data[1] + (value.data[0] - values.data[0]);
+                block.data[1] = outer.data[1] + (value.data[0] - entries.data[0]);
                 walk<2>(block, share.begin, share.end, f);
             }
             outer.advance(before, 0, 1);

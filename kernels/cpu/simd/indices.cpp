@@ -1,7 +1,5 @@
 #include "kernels/cpu/simd/indices.h"
 
-#include <cstdio>
-
 YOKE_SIMD_BEGIN
 
 template <class I>
@@ -23,32 +21,12 @@ static bool all_inside(const Indices &indices)
     return !outside;
 }
 
-void write_place(const yoke_operand &operand, int64_t place, char *text, size_t room)
-{
-    int64_t at[YOKE_MAX_NDIM];
-    for (int axis = operand.ndim - 1; axis >= 0; axis--) {
-        at[axis] = place % operand.shape[axis];
-        place /= operand.shape[axis];
-    }
-    size_t used = 0;
-    text[0] = 0;
-    for (int axis = 0; axis < operand.ndim && used + 32 < room; axis++)
-        used += (size_t)snprintf(text + used, room - used, "%s%lld", axis ? ", " : "[",
-                                 (long long)at[axis]);
-    if (operand.ndim) snprintf(text + used, room - used, "]");
-}
-
 template <class I>
 static yoke_status fail_first(const yoke_launch *launch, const Indices &indices)
 {
     const yoke_operand &operand = indices.operand;
     Loop<1> loop;
-    loop.ndim = 0;
-    loop.numel = 1;
-    loop.data[0] = data_of<char>(operand);
-    for (int axis = operand.ndim - 1; axis >= 0; axis--)
-        add_axis<1>(loop, operand.shape[axis], {axis_step(operand, axis)});
-    if (loop.ndim == 0) finish_loop<1>(loop);
+    plan_ordered<1>(loop, {&operand}, 0, operand.ndim);
     Cursor<1> cursor(loop, 0);
     int64_t place = 0, lowest = indices.wraps ? -indices.length : 0;
     while (place + 1 < operand.numel &&
@@ -58,7 +36,7 @@ static yoke_status fail_first(const yoke_launch *launch, const Indices &indices)
     const char *op = op_name(launch->op);
     op += *op == '_';
     char at[160];
-    write_place(operand, place, at, sizeof(at));
+    kernels::write_place(operand.shape, operand.ndim, place, at, sizeof(at));
     if (indices.length == 0)
         return fail(YOKE_E_INDEX, "%s: %s%s is %lld, but the axis is empty", op, indices.name, at,
                     value);
@@ -73,22 +51,6 @@ yoke_status check_indices(const yoke_launch *launch, const Indices &indices)
     return for_index_dtype(launch, indices.name, indices.operand.dtype, [&]<class I>() {
         return all_inside<I>(indices) ? (yoke_status)YOKE_OK : fail_first<I>(launch, indices);
     });
-}
-
-yoke_operand row_major(const yoke_operand &shape, void *data, yoke_dtype dtype,
-                       int64_t (&strides)[YOKE_MAX_NDIM])
-{
-    yoke_operand operand = shape;
-    operand.data = data;
-    operand.dtype = dtype;
-    operand.strides = strides;
-    operand.flags |= YOKE_OPERAND_CONTIGUOUS;
-    int64_t step = 1;
-    for (int axis = shape.ndim - 1; axis >= 0; axis--) {
-        strides[axis] = step;
-        step *= shape.shape[axis];
-    }
-    return operand;
 }
 
 yoke_status Sum::start(const yoke_operand &x)

@@ -4,6 +4,8 @@
 
 #include "kernels/common/elementwise.h"
 #include "kernels/common/index.h"
+#include "kernels/common/index_axes.h"
+#include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/copy.h"
 
 YOKE_SIMD_BEGIN
@@ -22,23 +24,9 @@ struct Indices {
 // YOKE_OK, or YOKE_E_INDEX naming the first index that is out of range, in row-major order.
 yoke_status check_indices(const yoke_launch *launch, const Indices &indices);
 
-// "[1, 2]" for the element at a place in row-major order; "" in a tensor without axes.
-void write_place(const yoke_operand &operand, int64_t place, char *text, size_t room);
-
-// The length of an axis, and the step in bytes along it; an operand without axes has one position.
-inline int64_t axis_length(const yoke_operand &operand, int axis)
-{
-    return operand.ndim ? operand.shape[axis] : 1;
-}
-
-inline int64_t axis_step(const yoke_operand &operand, int axis)
-{
-    return operand.ndim ? operand.strides[axis] * dtype_size(operand.dtype) : 0;
-}
-
-// An operand that lies row-major in `data` with another dtype.
-yoke_operand row_major(const yoke_operand &shape, void *data, yoke_dtype dtype,
-                       int64_t (&strides)[YOKE_MAX_NDIM]);
+using kernels::axis_length;
+using kernels::axis_step;
+using kernels::row_major;
 
 // sum += x, of sums as Sum, below, keeps them.
 template <class T>

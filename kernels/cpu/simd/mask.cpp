@@ -25,13 +25,7 @@ static void copy_triangle(const yoke_operand &out, const yoke_operand &x, int64_
 {
     int64_t rows = x.shape[x.ndim - 2], columns = x.shape[x.ndim - 1];
     Loop<2> lines;
-    lines.ndim = 0;
-    lines.numel = 1;
-    lines.data[0] = data_of<char>(out);
-    lines.data[1] = data_of<char>(x);
-    for (int axis = x.ndim - 2; axis >= 0; axis--)
-        add_axis<2>(lines, x.shape[axis], {axis_step(out, axis), axis_step(x, axis)});
-    if (lines.ndim == 0) finish_loop<2>(lines);
+    plan_ordered<2>(lines, {&out, &x}, 0, x.ndim - 1);
     const int64_t steps[2] = {axis_step(out, x.ndim - 1), axis_step(x, x.ndim - 1)};
     parallel_range(lines.numel, max(1, kGrain / max(1, columns)), [&](int64_t begin, int64_t end) {
         Cursor<2> line(lines, begin);

@@ -8,19 +8,10 @@ YOKE_SIMD_BEGIN
 
 constexpr int64_t kChunk = 16384;
 
-// Every axis of x, also those of length 1, the last one first: a cursor's place is x's own coordinates, reversed.
 static Loop<1> all_axes(const yoke_operand &x)
 {
     Loop<1> loop;
-    loop.data[0] = data_of<char>(x);
-    loop.numel = x.numel;
-    loop.ndim = max(x.ndim, 1);
-    loop.shape[0] = 1;
-    loop.stride[0][0] = 0;
-    for (int axis = 0; axis < x.ndim; axis++) {
-        loop.shape[x.ndim - 1 - axis] = x.shape[axis];
-        loop.stride[x.ndim - 1 - axis][0] = axis_step(x, axis);
-    }
+    kernels::plan_every_axis(loop, x);
     return loop;
 }
 

@@ -28,8 +28,7 @@ YOKE_KERNEL(sum)
 YOKE_KERNEL(mean)
 {
     const yoke_operand &x = launch->operands[0];
-    int64_t results = launch->operands[1].numel;
-    int64_t divisor = results ? x.numel / results : 0;
+    int64_t divisor = kernels::elements_a_result(x, launch->operands[1]);
     return for_float(launch, "x", x.dtype, [&]<class T>() { return add_up<T>(launch, divisor); });
 }
 

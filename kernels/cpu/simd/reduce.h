@@ -73,12 +73,12 @@ inline yoke_status reduce_long_rows(const yoke_launch *launch, const Op &op, con
     for (int64_t result = 0; result < axes.kept.numel; result++) {
         Cursor<2> cursor(axes.kept, result);
         parallel_items(items, [&](int64_t item) {
-            states[item] = reduce_row<T>(op, axes.reduced, cursor.data[1], item * kItem,
+            states[item] = reduce_row<T>(op, axes.reduced, cursor.data[kX], item * kItem,
                                          min(length, (item + 1) * kItem));
         });
         Pairwise<Op> total(op);
         for (int64_t item = 0; item < items; item++) total.push(states[item]);
-        put(cursor.data[0], total.finish());
+        put(cursor.data[kResult], total.finish());
     }
     return YOKE_OK;
 }
@@ -89,12 +89,13 @@ inline yoke_status reduce_rows(const yoke_launch *launch, const Op &op, const Ax
 {
     int64_t length = axes.reduced.numel;
     if (length > kItem) return reduce_long_rows<T>(launch, op, axes, put);
-    parallel_range(
-        axes.kept.numel, max(1, kGrain / max(1, length)), [&](int64_t begin, int64_t end) {
-            Cursor<2> cursor(axes.kept, begin);
-            for (; begin < end; begin++, cursor.advance(axes.kept, 0, 1))
-                put(cursor.data[0], reduce_row<T>(op, axes.reduced, cursor.data[1], 0, length));
-        });
+    parallel_range(axes.kept.numel, max(1, kGrain / max(1, length)),
+                   [&](int64_t begin, int64_t end) {
+                       Cursor<2> cursor(axes.kept, begin);
+                       for (; begin < end; begin++, cursor.advance(axes.kept, 0, 1))
+                           put(cursor.data[kResult],
+                               reduce_row<T>(op, axes.reduced, cursor.data[kX], 0, length));
+                   });
     return YOKE_OK;
 }
 

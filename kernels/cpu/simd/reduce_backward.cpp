@@ -1,6 +1,7 @@
 // Gradients of reductions: of amax and amin, prod, var, norm and logsumexp.
 //
 // In all of them grad (and out, or mean) have x's axes, of which the reduced ones are of length 1.
+#include "kernels/common/axes.h"
 #include "kernels/common/moments.h"
 #include "kernels/common/ties.h"
 #include "kernels/cpu/simd/iterate.h"
@@ -43,17 +44,18 @@ struct KeptAndReduced {
     KeptAndReduced(const yoke_operand *const (&operands)[N], const yoke_operand &top)
     {
         const yoke_operand &x = *operands[1];
-        kept.numel = reduced.numel = 1;
+        bool is_reduced[YOKE_MAX_NDIM];
+        kernels::mark_missing_axes(top, x, is_reduced);
+        kernels::begin_loop<N>(kept, operands);
+        reduced.numel = 1;
         for (int axis = x.ndim - 1; axis >= 0; axis--) {
             int64_t steps[N];
             for (int i = 0; i < N; i++) steps[i] = step_of(*operands[i], axis, x.ndim);
-            int own = axis - (x.ndim - top.ndim);
-            if (own >= 0 && top.shape[own] == x.shape[axis])
-                add_axis<N>(kept, x.shape[axis], steps);
-            else
+            if (is_reduced[axis])
                 add_axis<2>(reduced, x.shape[axis], {steps[0], steps[1]});
+            else
+                add_axis<N>(kept, x.shape[axis], steps);
         }
-        for (int i = 0; i < N; i++) kept.data[i] = data_of<char>(*operands[i]);
         finish_loop<N>(kept);
         finish_loop<2>(reduced);
     }

@@ -151,7 +151,7 @@ inline void reduce_columns(const Op &op, const Axes &axes, const char *x, int64_
     rows.data[0] = const_cast<char *>(x);
     for (int64_t j = 0; j < n; j++) states[j] = op.init();
     for (; begin < end; begin += kBlockRows<Op>)
-        reduce_block<T>(op, rows, axes.kept.stride[0][1], n, begin,
+        reduce_block<T>(op, rows, axes.kept.stride[0][kX], n, begin,
                         min(end, begin + kBlockRows<Op>), states);
 }
 
@@ -168,8 +168,8 @@ struct Tile {
         first = row * kept.shape[0] + column;
         count = min(columns, kept.shape[0] - column);
         Cursor<2> cursor(kept, first);
-        out = cursor.data[0];
-        x = cursor.data[1];
+        out = cursor.data[kResult];
+        x = cursor.data[kX];
     }
 };
 
@@ -191,7 +191,7 @@ template <class T, class Op, class Put>
 inline yoke_status reduce_whole_tiles(const Op &op, const Axes &axes, int64_t tiles, const Put &put)
 {
     const Loop<2> &kept = axes.kept;
-    int64_t rows = axes.reduced.numel, step = kept.stride[0][0], columns = kTileColumns<Op>;
+    int64_t rows = axes.reduced.numel, step = kept.stride[0][kResult], columns = kTileColumns<Op>;
     int64_t grain = max(1, kGrain / max(1, rows * min(columns, kept.shape[0])));
     auto run = [&](int64_t index) {
         typename Op::State states[kTileColumns<Op>];
@@ -235,7 +235,7 @@ inline yoke_status reduce_by_columns(const yoke_launch *launch, const Op &op, co
     for (int64_t index = 0; index < tiles; index++) {
         Tile tile(kept, index, columns);
         for (int64_t j = 0; j < tile.count; j++)
-            put(tile.out + j * kept.stride[0][0], states[tile.first + j]);
+            put(tile.out + j * kept.stride[0][kResult], states[tile.first + j]);
     }
     return YOKE_OK;
 }

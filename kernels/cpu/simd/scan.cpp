@@ -1,5 +1,5 @@
-// cumsum along any axis, in either direction. Floats are added in double, so that a long sum's last element is as good
-// as its first; integers and bools in 64 bits.
+// cumsum along any axis, in either direction.
+#include "kernels/common/scan.h"
 #include "kernels/cpu/simd/iterate.h"
 
 YOKE_SIMD_BEGIN
@@ -7,28 +7,11 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kScanColumns = 256;  // columns whose sums run side by side
 constexpr int64_t kScanItem = 65536;   // elements of one row that one thread scans
 
-template <class T>
-using scan_type = std::conditional_t<is_float<T>, double, uint64_t>;
-template <class T>
-using scan_result = std::conditional_t<is_float<T>, T, int64_t>;
-
-template <class T>
-static scan_type<T> scan_term(T x)
-{
-    if constexpr (is_float<T>)
-        return (double)load<T>(x);
-    else
-        return (uint64_t)convert<int64_t>(x);
-}
-
-template <class T>
-static scan_result<T> scan_sum(scan_type<T> sum)
-{
-    if constexpr (is_float<T>)
-        return convert<T>(sum);
-    else
-        return (int64_t)sum;
-}
+using kernels::scan_result;
+using kernels::scan_sum;
+using kernels::scan_term;
+using kernels::scan_type;
+using Scan = kernels::ScanRows;
 
 // One row, n elements from x: out[i] = before + x[0] + … + x[i]. Four at a time: one addition in four waits for the one
 // before it.
@@ -61,39 +44,11 @@ static scan_type<T> total_of(const char *x, int64_t step, int64_t n)
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// The axis that is scanned, and all others.
-struct Scan {
-    Loop<2> rows;  // out, x; data are at the first element of the direction
-    int64_t length = 1;
-    int64_t step[2] = {};
-
-    Scan(const yoke_operand &out, const yoke_operand &x, int axis, bool reverse)
-    {
-        rows.ndim = 0;
-        rows.numel = 1;
-        rows.data[0] = data_of<char>(out);
-        rows.data[1] = data_of<char>(x);
-        for (int a = x.ndim - 1; a >= 0; a--) {
-            int64_t steps[2] = {step_of(out, a, x.ndim), step_of(x, a, x.ndim)};
-            if (a != axis) {
-                add_axis<2>(rows, x.shape[a], steps);
-                continue;
-            }
-            length = x.shape[a];
-            for (int i = 0; i < 2; i++) {
-                step[i] = reverse ? -steps[i] : steps[i];
-                if (reverse) rows.data[i] += steps[i] * (length - 1);
-            }
-        }
-        finish_loop<2>(rows);
-    }
-};
-
 // Neighbouring columns together, row of memory after row.
 template <class T>
 static yoke_status scan_columns(const Scan &scan)
 {
-    const Loop<2> &rows = scan.rows;
+    const Loop<2> &rows = scan.outer;
     int64_t width = rows.shape[0], tiles = divide_up(width, kScanColumns);
     int64_t count = tiles * (rows.numel / width);
     auto run = [&](int64_t index) {
@@ -147,7 +102,7 @@ static yoke_status scan_long_row(const yoke_launch *launch, const Scan &scan, ch
 template <class T>
 static yoke_status scan_all(const yoke_launch *launch, const Scan &scan)
 {
-    const Loop<2> &rows = scan.rows;
+    const Loop<2> &rows = scan.outer;
     if (rows.shape[0] >= 4 && rows.stride[0][0] == (int64_t)sizeof(scan_result<T>) &&
         rows.stride[0][1] == (int64_t)sizeof(T))
         return scan_columns<T>(scan);

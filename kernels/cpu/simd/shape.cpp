@@ -1,28 +1,15 @@
 // cat and one_hot: tensors put together from others.
+#include "kernels/common/cat.h"
+#include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/copy.h"
 
 YOKE_SIMD_BEGIN
 
-// Each tensor is copied into its part of the result, which is a view like any other.
 YOKE_KERNEL(cat)
 {
-    int count = launch->operand_count - 1;
-    int axis = (int)launch->params[0].v.i;
-    const yoke_operand &out = launch->operands[count];
-    char *place = data_of<char>(out);
-    for (int i = 0; i < count; i++) {
-        const yoke_operand &x = launch->operands[i];
-        if (x.numel == 0) continue;
-        yoke_operand part = out;
-        part.data = place;
-        part.shape = x.shape;
-        part.numel = x.numel;
-        bool whole = x.shape[axis] == out.shape[axis];
-        if (!whole) part.flags &= ~YOKE_OPERAND_CONTIGUOUS;
-        if (yoke_status status = copy_operand(launch, part, x)) return status;
-        place += x.shape[axis] * out.strides[axis] * dtype_size(out.dtype);
-    }
-    return YOKE_OK;
+    return kernels::copy_into_parts(launch, [&](const yoke_operand &part, const yoke_operand &x) {
+        return copy_operand(launch, part, x);
+    });
 }
 
 // f(index, data of x, data of out) for every element of x in row-major order, until f gives false.
@@ -30,10 +17,7 @@ template <class F>
 static void visit(const yoke_operand &x, const yoke_operand &out, const F &f)
 {
     Loop<2> loop;
-    loop.ndim = 0;
-    loop.numel = 1;
-    loop.data[0] = data_of<char>(x);
-    loop.data[1] = data_of<char>(out);
+    kernels::begin_loop<2>(loop, {&x, &out});
     for (int axis = x.ndim - 1; axis >= 0; axis--)
         add_axis<2>(
             loop, x.shape[axis],
@@ -82,12 +66,8 @@ YOKE_KERNEL(one_hot)
         int64_t classes = out.shape[out.ndim - 1];
         if (yoke_status status = check_classes<T>(x, out, classes)) return status;
         const uint64_t zero = 0;
-        yoke_operand source = {};
-        source.data = const_cast<uint64_t *>(&zero);
-        source.numel = 1;
-        source.dtype = out.dtype;
-        source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR;
-        if (yoke_status status = copy_operand(launch, out, source)) return status;
+        const yoke_operand zeros = kernels::single_value(out.dtype, &zero);
+        if (yoke_status status = copy_operand(launch, out, zeros)) return status;
         set_classes<T>(launch, x, out);
         return (yoke_status)YOKE_OK;
     });

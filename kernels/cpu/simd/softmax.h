@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "kernels/common/axis_rows.h"
 #include "kernels/common/loss.h"
 #include "kernels/cpu/simd/fetch.h"
 #include "kernels/cpu/simd/iterate.h"
@@ -17,30 +18,7 @@ constexpr int64_t kRowsAtOnce =
 
 // N operands, of which the last is written; all have the same shape.
 template <int N>
-struct Rows {
-    Loop<N> outer;
-    int64_t length = 1;
-    int64_t step[N] = {};  // bytes along the row
-
-    Rows(const yoke_operand *const (&operands)[N], int axis)
-    {
-        const yoke_operand &first = *operands[0];
-        outer.ndim = 0;
-        outer.numel = 1;
-        for (int i = 0; i < N; i++) outer.data[i] = data_of<char>(*operands[i]);
-        for (int a = first.ndim - 1; a >= 0; a--) {
-            int64_t steps[N];
-            for (int i = 0; i < N; i++) steps[i] = step_of(*operands[i], a, first.ndim);
-            if (a != axis) {
-                add_axis<N>(outer, first.shape[a], steps);
-                continue;
-            }
-            length = first.shape[a];
-            for (int i = 0; i < N; i++) step[i] = steps[i];
-        }
-        finish_loop<N>(outer);
-    }
-};
+using Rows = kernels::AxisRows<N>;
 
 // Gathers `count` rows, each `length` elements of T, into dense rows of C.
 template <class C, class T>

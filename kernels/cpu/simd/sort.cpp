@@ -1,4 +1,6 @@
 // sort, argsort and topk along any axis: each row by one thread.
+#include "kernels/common/axis_rows.h"
+#include "kernels/common/index_axes.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/sort_rows.h"
 
@@ -7,36 +9,19 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kSortGrain = 4096;
 
 // The rows of x along `axis`, with the rows of results beside them; a result that an op does not have is null.
-struct SortRows {
-    Loop<3> rows;  // x, values, indices
-    int64_t length = 1, taken = 1;
-    int64_t step[3] = {};
+struct SortRows : kernels::AxisRows<3> {  // x, values, indices
+    int64_t taken = 1;
     int64_t size;  // bytes of an element
-    bool descending;
+    bool has_values, descending;
 
     SortRows(const yoke_operand &x, const yoke_operand *values, const yoke_operand &indices,
              int axis, bool is_descending)
-        : size(dtype_size(x.dtype)), descending(is_descending)
+        : AxisRows<3>({&x, values ? values : &indices, &indices}, axis),
+          taken(kernels::axis_length(indices, axis)),
+          size(dtype_size(x.dtype)),
+          has_values(values != nullptr),
+          descending(is_descending)
     {
-        const yoke_operand *operands[3] = {&x, values, &indices};
-        rows.ndim = 0;
-        rows.numel = 1;
-        for (int i = 0; i < 3; i++)
-            rows.data[i] = operands[i] ? data_of<char>(*operands[i]) : nullptr;
-        for (int a = x.ndim - 1; a >= 0; a--) {
-            int64_t steps[3];
-            for (int i = 0; i < 3; i++)
-                steps[i] =
-                    operands[i] ? operands[i]->strides[a] * dtype_size(operands[i]->dtype) : 0;
-            if (a != axis) {
-                add_axis<3>(rows, x.shape[a], steps);
-                continue;
-            }
-            length = x.shape[a];
-            taken = indices.shape[a];
-            for (int i = 0; i < 3; i++) step[i] = steps[i];
-        }
-        finish_loop<3>(rows);
     }
 };
 
@@ -88,7 +73,7 @@ static void sort_one(const SortRows &s, char *const *data, char *memory)
 template <class T, class I>
 static yoke_status sort_all(const yoke_launch *launch, const SortRows &s)
 {
-    int64_t count = s.rows.numel, work = count * s.length;
+    int64_t count = s.outer.numel, work = count * s.length;
     int64_t slots = team_size(), shares = work < 2 * kSortGrain ? 1 : min(count, team_chunks());
     int64_t share = divide_up(count, shares);
     int64_t bytes = divide_up(2 * s.length * (int64_t)(sizeof(I) + sizeof(T)), 64) * 64;
@@ -99,9 +84,9 @@ static yoke_status sort_all(const yoke_launch *launch, const SortRows &s)
         char *memory = static_cast<char *>(scratch.data()) + slot * bytes;
         int64_t begin = item * share, end = min(count, begin + share);
         if (begin >= end) return;
-        Cursor<3> cursor(s.rows, begin);
-        for (; begin < end; begin++, cursor.advance(s.rows, 0, 1)) {
-            char *data[3] = {cursor.data[0], s.rows.data[1] ? cursor.data[1] : nullptr,
+        Cursor<3> cursor(s.outer, begin);
+        for (; begin < end; begin++, cursor.advance(s.outer, 0, 1)) {
+            char *data[3] = {cursor.data[0], s.has_values ? cursor.data[1] : nullptr,
                              cursor.data[2]};
             sort_one<T, I>(s, data, memory);
         }
@@ -111,7 +96,7 @@ static yoke_status sort_all(const yoke_launch *launch, const SortRows &s)
 
 static yoke_status sort_dtype(const yoke_launch *launch, const SortRows &s)
 {
-    if (s.rows.numel == 0 || s.taken == 0) return YOKE_OK;
+    if (s.outer.numel == 0 || s.taken == 0) return YOKE_OK;
     return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
         if (s.length <= (int64_t)UINT32_MAX) return sort_all<T, uint32_t>(launch, s);
         return sort_all<T, uint64_t>(launch, s);

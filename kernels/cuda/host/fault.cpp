@@ -1,5 +1,6 @@
 #include "kernels/cuda/host/fault.h"
 
+#include "kernels/common/index_axes.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/failures.h"
 
@@ -25,22 +26,6 @@ void drop_fault(Device &device)
 {
     if (device.fault) log_failure(device, cudaFreeHost(device.fault), "device_close: cudaFreeHost");
     device.fault = nullptr;
-}
-
-// "[1, 2]" for the element of that number; "" in an operand without axes.
-static void write_place(const Fault &fault, char *text, size_t room)
-{
-    int64_t at[YOKE_MAX_NDIM], place = fault.position;
-    for (int axis = fault.ndim - 1; axis >= 0; axis--) {
-        at[axis] = place % fault.shape[axis];
-        place /= fault.shape[axis];
-    }
-    size_t used = 0;
-    text[0] = 0;
-    for (int axis = 0; axis < fault.ndim && used + 32 < room; axis++)
-        used += static_cast<size_t>(snprintf(text + used, room - used, "%s%lld", axis ? ", " : "[",
-                                             static_cast<long long>(at[axis])));
-    if (fault.ndim) snprintf(text + used, room - used, "]");
 }
 
 // Moves the note out, for one thread of those that find it. Its place is given back last: a kernel may claim it at
@@ -73,7 +58,7 @@ yoke_status take_fault(const Scope &scope)
         snprintf(text, sizeof text, fault.format, op, static_cast<long long>(fault.position), value,
                  bound, bound - 1);
     } else {
-        write_place(fault, place, sizeof place);
+        kernels::write_place(fault.shape, fault.ndim, fault.position, place, sizeof place);
         snprintf(text, sizeof text, fault.format, op + (*op == '_'), place, value, bound,
                  bound - 1);
     }

@@ -1,5 +1,6 @@
 // Casts, copies and fills of any strides. A copy that transposes goes through tiles of shared memory, so that both its
 // sides are read and written in runs.
+#include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
 
 YOKE_CUDA_BEGIN
@@ -27,17 +28,6 @@ __global__ void copy_tiles(Walk<2> planes, int64_t rows, int64_t columns, int64_
         if (row + k < rows && column + lane < columns)
             *(T *)(place.data[0] + (row + k) * out_step + (column + lane) * (int64_t)sizeof(T)) =
                 tile[lane * (kTile + 1) + k];
-}
-
-// The axis along which the source runs while the destination, innermost, does not; 0 if there is none.
-static int transposed_axis(const Loop<2> &loop, int64_t size)
-{
-    if (loop.stride[0][0] != size || loop.stride[0][1] == size || loop.stride[0][1] == 0 ||
-        loop.shape[0] < 8)
-        return 0;
-    for (int axis = 1; axis < loop.ndim; axis++)
-        if (loop.stride[axis][1] == size && loop.shape[axis] >= 8) return axis;
-    return 0;
 }
 
 template <class T>
@@ -73,7 +63,7 @@ static yoke_status copy_same(const yoke_launch *launch, const yoke_operand &dst,
     if (!(src.flags & YOKE_OPERAND_SCALAR)) {
         Loop<2> loop;
         plan_loop<2>(loop, {&dst, &src});
-        if (const int axis = transposed_axis(loop, dtype_size(src.dtype)))
+        if (const int axis = kernels::transposed_axis(loop, dtype_size(src.dtype)))
             return for_size(launch, "src", dtype_size(src.dtype),
                             [&]<class T>() { return start_tiles<T>(launch, loop, axis); });
     }
@@ -107,13 +97,9 @@ YOKE_KERNEL(copy_)
 YOKE_KERNEL(fill_)
 {
     const yoke_operand &x = launch->operands[0];
-    yoke_operand source = {};
-    source.numel = 1;
-    source.dtype = x.dtype;
-    source.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
+    yoke_operand source = kernels::single_value(x.dtype);
     const yoke_status status = for_stored(launch, "x", x.dtype, [&]<class T>() {
-        const T element = kernels::value_of<T>(launch->params[0]);
-        memcpy(&source.immediate, &element, sizeof element);
+        source.immediate = kernels::bits_of<T>(launch->params[0]);
         return (yoke_status)YOKE_OK;
     });
     return status ? status : copy_operand(launch, x, source);

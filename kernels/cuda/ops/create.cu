@@ -1,5 +1,6 @@
 // Tensors made from their indices alone, and elements that a mask or a triangle keeps or replaces.
 #include "kernels/common/index.h"
+#include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/map.cuh"
 
 YOKE_CUDA_BEGIN
@@ -69,8 +70,7 @@ YOKE_KERNEL(masked_fill)
     if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
     uint64_t bits = 0;
     const yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
-        const T value = kernels::value_of<T>(launch->params[0]);
-        memcpy(&bits, &value, sizeof value);
+        bits = kernels::bits_of<T>(launch->params[0]);
         return (yoke_status)YOKE_OK;
     });
     if (status) return status;

@@ -40,14 +40,7 @@ YOKE_KERNEL(gather)
     if (const yoke_status status = check_index_dtype(launch, index)) return status;
     if (out.numel == 0) return YOKE_OK;
     Loop<3> loop;
-    loop.ndim = 0;
-    loop.numel = 1;
-    const yoke_operand *operands[3] = {&out, &index, &x};
-    for (int i = 0; i < 3; i++) loop.data[i] = data_of<char>(*operands[i]);
-    for (int i = index.ndim - 1; i >= 0; i--)
-        add_axis<3>(loop, index.shape[i],
-                    {axis_step(out, i), axis_step(index, i), i == axis ? 0 : axis_step(x, i)});
-    finish_loop<3>(loop);
+    kernels::plan_elements<3>(loop, {&out, &index, &x}, index, axis, 2);
     const Walk<3> walk(loop);
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class U>() {
         return start(launch, gather_elements<U>, walk_grid(launch, walk), walk,
@@ -117,16 +110,8 @@ static yoke_status add_rows(const yoke_launch *launch, const yoke_operand &index
     places.step = axis_step(index, axis);
     places.count = axis_length(index, axis);
     Addition addition;
-    Loop<2> &columns = addition.columns;
-    columns.ndim = 0;
-    columns.numel = 1;
-    columns.data[0] = data_of<char>(out);
-    columns.data[1] = data_of<char>(src);
-    for (int i = index.ndim - 1; i >= 0; i--) {
-        if (i > axis) places.spread *= index.shape[i];
-        if (i != axis) add_axis<2>(columns, index.shape[i], {axis_step(out, i), axis_step(src, i)});
-    }
-    finish_loop<2>(columns);
+    kernels::plan_lines<2>(addition.columns, {&out, &src}, index, axis);
+    for (int i = axis + 1; i < index.ndim; i++) places.spread *= index.shape[i];
     kernels::plan_ordered<1>(addition.middle, {&out}, axis, min(out.ndim, axis + 1));
     kernels::plan_ordered<1>(addition.own, {&src}, axis, min(src.ndim, axis + 1));
     addition.adds = true;

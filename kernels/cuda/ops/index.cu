@@ -234,32 +234,9 @@ yoke_status move_blocks(const yoke_launch *launch, const Blocks &blocks, const P
 static Blocks blocks_of(const yoke_operand &x, const yoke_operand &other, int first, int count,
                         const yoke_operand &index, bool takes)
 {
-    Blocks blocks;
-    const int ndim = x.ndim - count + index.ndim;
-    for (Loop<2> *loop : {&blocks.before, &blocks.behind}) {
-        loop->ndim = 0;
-        loop->numel = 1;
-        loop->data[takes ? 1 : 0] = data_of<char>(x);
-        loop->data[takes ? 0 : 1] = data_of<char>(other);
-    }
-    for (int axis = x.ndim - 1; axis >= 0; axis--) {
-        if (axis >= first && axis < first + count) continue;
-        const bool is_before = axis < first;
-        const int64_t of_x = axis_step(x, axis),
-                      of_other = step_of(other, is_before ? axis : axis - count + index.ndim, ndim);
-        add_axis<2>(is_before ? blocks.before : blocks.behind, x.shape[axis],
-                    {takes ? of_other : of_x, takes ? of_x : of_other});
-    }
-    finish_loop<2>(blocks.before);
-    finish_loop<2>(blocks.behind);
+    const kernels::IndexedBlocks beside(x, other, first, count, index, !takes);
+    Blocks blocks{beside.before, beside.behind, {}, beside.entries};
     kernels::plan_ordered<1>(blocks.middle, {&x}, first, first + count);
-    blocks.own.ndim = 0;
-    blocks.own.numel = 1;
-    blocks.own.data[0] = data_of<char>(other);
-    for (int axis = index.ndim - 1; axis >= 0; axis--)
-        add_axis<1>(blocks.own, index.shape[axis], {step_of(other, first + axis, ndim)});
-    if (blocks.own.ndim == 0) finish_loop<1>(blocks.own);
-    kernels::join_axes<1>(blocks.own);
     return blocks;
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/common/index.h"
+#include "kernels/common/index_axes.h"
 #include "kernels/cuda/host/fault.h"
 #include "kernels/cuda/ops/walk.cuh"
 
@@ -38,15 +39,8 @@ __device__ inline int64_t offset_in(const Walk<N> &walk, int64_t number, int ope
     return walk.at(number).data[operand] - walk.data[operand];
 }
 
-inline int64_t axis_length(const yoke_operand &operand, int axis)
-{
-    return operand.ndim ? operand.shape[axis] : 1;
-}
-
-inline int64_t axis_step(const yoke_operand &operand, int axis)
-{
-    return operand.ndim ? operand.strides[axis] * dtype_size(operand.dtype) : 0;
-}
+using kernels::axis_length;
+using kernels::axis_step;
 
 // The places that entries name: an index along one axis, or what was found of several.
 struct Places {

@@ -1,6 +1,7 @@
 // Operands over whose last axes rows go, in any strides.
 #pragma once
 
+#include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
 #include "kernels/cuda/ops/rows.cuh"
 
@@ -18,14 +19,7 @@ public:
         if (const yoke_status status =
                 scratch_.reserve((uint64_t)(from.numel * dtype_size(from.dtype))))
             return status;
-        operand_.data = scratch_.as<void>();
-        operand_.strides = strides_;
-        operand_.flags |= YOKE_OPERAND_CONTIGUOUS;
-        int64_t step = 1;
-        for (int a = from.ndim - 1; a >= 0; a--) {
-            strides_[a] = step;
-            step *= from.shape[a];
-        }
+        operand_ = kernels::row_major(from, scratch_.as<void>(), from.dtype, strides_);
         return reads ? copy_operand(launch_, operand_, from) : (yoke_status)YOKE_OK;
     }
     // Brings what was written into the copy to where it belongs.

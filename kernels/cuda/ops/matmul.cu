@@ -1,4 +1,5 @@
 // matmul: products of floats go to cuBLASLt; those of integers, which wrap, are computed here in tiles.
+#include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/gemm.cuh"
 
 YOKE_CUDA_BEGIN
@@ -190,11 +191,7 @@ static yoke_status prepare(const yoke_launch *launch)
 
 static yoke_status fill_zero(const yoke_launch *launch, const yoke_operand &out)
 {
-    yoke_operand zero = {};
-    zero.numel = 1;
-    zero.dtype = out.dtype;
-    zero.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
-    return copy_operand(launch, out, zero);
+    return copy_operand(launch, out, kernels::single_value(out.dtype));
 }
 
 YOKE_KERNEL(matmul)

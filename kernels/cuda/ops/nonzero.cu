@@ -21,22 +21,6 @@ YOKE_KERNEL(_count_nonzero)
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
-// Every axis of x, also those of length 1, the last one first; their lengths tell an element's coordinates.
-static Loop<1> all_axes(const yoke_operand &x)
-{
-    Loop<1> loop;
-    loop.data[0] = data_of<char>(x);
-    loop.numel = x.numel;
-    loop.ndim = (int)max(x.ndim, 1);
-    loop.shape[0] = 1;
-    loop.stride[0][0] = 0;
-    for (int axis = 0; axis < x.ndim; axis++) {
-        loop.shape[x.ndim - 1 - axis] = x.shape[axis];
-        loop.stride[x.ndim - 1 - axis][0] = step_of(x, axis, x.ndim);
-    }
-    return loop;
-}
-
 struct NonzeroJob {
     Walk<1> x;
     int64_t chunk;       // elements; a multiple of what a block takes at a time
@@ -124,7 +108,9 @@ YOKE_KERNEL(_nonzero)
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     const int64_t threads = block_size(kThreads), expected = out.shape[0];
     if (x.numel == 0) return YOKE_OK;
-    NonzeroJob job{Walk<1>(all_axes(x)),
+    Loop<1> all_axes;
+    kernels::plan_every_axis(all_axes, x);
+    NonzeroJob job{Walk<1>(all_axes),
                    0,
                    is_contiguous(x),
                    is_contiguous(x) && is_aligned(x.data, pack_bytes(kFlags, dtype_size(x.dtype))),

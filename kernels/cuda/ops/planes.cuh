@@ -39,10 +39,9 @@ struct Planes {
     }
     bool are_columns() const
     {
-        const int64_t along_kept = kept.stride[0][0], along_reduced = reduced.stride[0][0];
+        const int64_t along_kept = kernels::stride_size(kept.stride[0][0]);
         if (kept.shape[0] < 4 || along_kept == 0) return false;
-        return length > 1 && (along_kept < 0 ? -along_kept : along_kept) <
-                                 (along_reduced < 0 ? -along_reduced : along_reduced);
+        return length > 1 && along_kept < kernels::stride_size(reduced.stride[0][0]);
     }
     YOKE_HD int64_t partials() const { return count * items; }
 };
@@ -50,21 +49,9 @@ struct Planes {
 template <int N>
 inline Planes<N> planes_of(const yoke_operand *const (&operands)[N], bool per_sample)
 {
-    const yoke_operand &x = *operands[0];
     Loop<N> kept, reduced;
-    kept.ndim = reduced.ndim = 0;
-    kept.numel = reduced.numel = 1;
-    for (int i = 0; i < N; i++) kept.data[i] = reduced.data[i] = data_of<char>(*operands[i]);
-    for (int axis = x.ndim - 1; axis >= 0; axis--) {
-        int64_t strides[N];
-        for (int i = 0; i < N; i++) strides[i] = step_of(*operands[i], axis, x.ndim);
-        const bool is_kept = axis == 1 || (axis == 0 && per_sample);
-        add_axis<N>(is_kept ? kept : reduced, x.shape[axis], strides);
-    }
-    if (kept.ndim == 0) finish_loop<N>(kept);
-    kernels::join_axes<N>(kept);
-    finish_loop<N>(reduced);
-    return Planes<N>(kept, reduced, dtype_size(x.dtype));
+    kernels::plan_planes<N>(kept, reduced, operands, per_sample);
+    return Planes<N>(kept, reduced, dtype_size(operands[0]->dtype));
 }
 
 // ---- sums ---------------------------------------------------------------------------------------------------------

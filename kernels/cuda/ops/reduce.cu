@@ -82,8 +82,7 @@ YOKE_KERNEL(sum)
 YOKE_KERNEL(mean)
 {
     const yoke_operand &x = launch->operands[0];
-    const int64_t results = launch->operands[1].numel;
-    return reduce_to_total(launch, Kind::kSum, results ? x.numel / results : 0);
+    return reduce_to_total(launch, Kind::kSum, kernels::elements_a_result(x, launch->operands[1]));
 }
 
 YOKE_KERNEL(prod)

@@ -152,10 +152,7 @@ static ReduceAxes axes_beside(const yoke_operand &kept, const yoke_operand &x,
                               const yoke_operand *more1 = nullptr)
 {
     bool is_reduced[YOKE_MAX_NDIM];
-    for (int axis = 0; axis < x.ndim; axis++) {
-        const int own = axis - (x.ndim - kept.ndim);
-        is_reduced[axis] = own < 0 || kept.shape[own] != x.shape[axis];
-    }
+    kernels::mark_missing_axes(kept, x, is_reduced);
     return ReduceAxes(x, result, is_reduced, more0, more1);
 }
 

@@ -30,55 +30,28 @@ inline int64_t power_of_two_from(int64_t n)
 
 // ---- axes --------------------------------------------------------------------------------------------------------
 
-// Operands of a kept element: x, the result, and up to two more that an op reads.
-constexpr int kX = 0, kResult = 1, kMore = 2, kSides = 4;
+using kernels::kMore;
+using kernels::kResult;
+using kernels::kX;
+constexpr int kSides = kMore + 2;
 
-struct ReduceAxes {
-    Loop<kSides> kept;
-    Loop<1> reduced;
+struct ReduceAxes : kernels::ReducedAxes<kSides> {
     yoke_dtype dtype;  // of x
 
-    // The result may lack the reduced axes; `more` have them, with length 1.
     ReduceAxes(const yoke_operand &x, const yoke_operand &result, const bool *is_reduced,
                const yoke_operand *more0 = nullptr, const yoke_operand *more1 = nullptr)
-        : dtype(x.dtype)
+        : ReducedAxes<kSides>(x, result, is_reduced, more0, more1), dtype(x.dtype)
     {
-        const yoke_operand *more[2] = {more0, more1};
-        kept.ndim = reduced.ndim = 0;
-        kept.numel = reduced.numel = 1;
-        kept.data[kX] = reduced.data[0] = data_of<char>(x);
-        kept.data[kResult] = data_of<char>(result);
-        for (int i = 0; i < 2; i++)
-            kept.data[kMore + i] = more[i] ? data_of<char>(*more[i]) : nullptr;
-        const bool keepdim = result.ndim == x.ndim;
-        int result_axis = result.ndim - 1;
-        for (int axis = x.ndim - 1; axis >= 0; axis--) {
-            const int64_t step = x.strides[axis] * dtype_size(x.dtype);
-            if (is_reduced[axis]) {
-                add_axis<1>(reduced, x.shape[axis], {step});
-            } else {
-                int64_t steps[kSides] = {step,
-                                         result.strides[result_axis] * dtype_size(result.dtype)};
-                for (int i = 0; i < 2; i++)
-                    steps[kMore + i] = more[i] ? step_of(*more[i], axis, x.ndim) : 0;
-                add_axis<kSides>(kept, x.shape[axis], steps);
-            }
-            if (keepdim || !is_reduced[axis]) result_axis--;
-        }
-        finish_loop<kSides>(kept);
-        finish_loop<1>(reduced);
     }
 
     // Whether neighbours in memory belong to different results.
     bool by_columns() const
     {
-        const int64_t along_kept = size_of(kept.stride[0][kX]),
-                      along_reduced = size_of(reduced.stride[0][0]);
+        const int64_t along_kept = kernels::stride_size(kept.stride[0][kX]),
+                      along_reduced = kernels::stride_size(reduced.stride[0][0]);
         if (kept.numel == 1 || reduced.numel == 0) return false;
         return reduced.numel == 1 || (along_kept && along_kept < along_reduced);
     }
-
-    static int64_t size_of(int64_t stride) { return stride < 0 ? -stride : stride; }
 };
 
 // ---- what a thread has taken in ------------------------------------------------------------------------------------

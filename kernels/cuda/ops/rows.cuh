@@ -8,6 +8,7 @@
 //  * Longer rows than a group's registers hold are read in chunks, once for what is summed and once for the result.
 #pragma once
 
+#include "kernels/common/axis_rows.h"
 #include "kernels/cuda/ops/formats.cuh"
 #include "kernels/cuda/ops/walk.cuh"
 
@@ -48,19 +49,12 @@ struct Rows {
 template <int N>
 inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
 {
-    const yoke_operand &first = *operands[0];
-    Loop<N> outer, inner;
-    outer.ndim = inner.ndim = 0;
-    outer.numel = inner.numel = 1;
-    for (int i = 0; i < N; i++) outer.data[i] = inner.data[i] = data_of<char>(*operands[i]);
-    for (int a = first.ndim - 1; a >= 0; a--) {
-        int64_t steps[N];
-        for (int i = 0; i < N; i++) steps[i] = step_of(*operands[i], a, first.ndim);
-        add_axis<N>(a == axis ? inner : outer, first.shape[a], steps);
-    }
-    finish_loop<N>(outer);
+    const kernels::AxisRows<N> rows(operands, axis);
+    Loop<N> inner;
+    kernels::begin_loop<N>(inner, operands);
+    add_axis<N>(inner, rows.length, rows.step);
     finish_loop<N>(inner);
-    return Rows<N>(outer, inner, first.dtype);
+    return Rows<N>(rows.outer, inner, operands[0]->dtype);
 }
 
 // Rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each of them lies

@@ -1,38 +1,27 @@
-// cumsum along any axis, in either direction. Floats are added in double, so that a long sum's last element is as good
-// as its first; integers and bools in 64 bits.
+// cumsum along any axis, in either direction.
 //
 // Rows that lie along the axis are scanned tile by tile, each thread a few elements next to each other; columns beside
 // each other by a thread each. Where there are few, each is cut into items: their totals are added up first, then each
 // item is scanned from the sum of those before it.
-#include "kernels/cuda/ops/reduce_fold.cuh"
+#include "kernels/common/scan.h"
 #include "kernels/cuda/ops/scan.cuh"
+#include "kernels/cuda/ops/walk.cuh"
 
 YOKE_CUDA_BEGIN
 
-template <class T>
-using scan_type = std::conditional_t<is_float<T>, double, uint64_t>;
-template <class T>
-using scan_result = std::conditional_t<is_float<T>, T, int64_t>;
+using kernels::scan_result;
+using kernels::scan_sum;
+using kernels::scan_type;
+using kernels::stride_size;
 
 // `of_bools`: T is uint8_t and x a bool, of which any byte but 0 counts 1.
 template <class T>
 __device__ inline scan_type<T> scan_term(T x, bool of_bools)
 {
-    if constexpr (is_float<T>)
-        return (double)load<T>(x);
-    else if constexpr (std::is_same_v<T, uint8_t>)
+    if constexpr (std::is_same_v<T, uint8_t>)
         return of_bools ? (uint64_t)(x != 0) : (uint64_t)x;
     else
-        return (uint64_t)convert<int64_t>(x);
-}
-
-template <class T>
-__device__ inline scan_result<T> scan_sum(scan_type<T> sum)
-{
-    if constexpr (is_float<T>)
-        return convert<T>(sum);
-    else
-        return (int64_t)sum;
+        return kernels::scan_term(x);
 }
 
 // Elements of a row that a thread takes at a time.
@@ -167,38 +156,19 @@ __global__ void scan_columns(ScanJob job, scan_type<T> *totals, bool totals_only
 
 // ---- plans ---------------------------------------------------------------------------------------------------------
 
-struct Scan {
-    Loop<2> rows;
-    int64_t length = 1, step[2] = {};
+struct Scan : kernels::ScanRows {
     bool of_bools;
 
     Scan(const yoke_operand &out, const yoke_operand &x, int axis, bool reverse)
-        : of_bools(x.dtype == YOKE_BOOL)
+        : ScanRows(out, x, axis, reverse), of_bools(x.dtype == YOKE_BOOL)
     {
-        rows.ndim = 0;
-        rows.numel = 1;
-        rows.data[0] = data_of<char>(out);
-        rows.data[1] = data_of<char>(x);
-        for (int a = x.ndim - 1; a >= 0; a--) {
-            const int64_t steps[2] = {step_of(out, a, x.ndim), step_of(x, a, x.ndim)};
-            if (a != axis) {
-                add_axis<2>(rows, x.shape[a], steps);
-                continue;
-            }
-            length = x.shape[a];
-            for (int i = 0; i < 2; i++) {
-                step[i] = reverse ? -steps[i] : steps[i];
-                if (reverse) rows.data[i] += steps[i] * (length - 1);
-            }
-        }
-        finish_loop<2>(rows);
     }
 
     // Whether neighbours in memory belong to different rows.
     bool by_columns() const
     {
-        const int64_t beside = ReduceAxes::size_of(rows.stride[0][1]);
-        return rows.numel > 1 && beside && beside < ReduceAxes::size_of(step[1]);
+        const int64_t beside = stride_size(outer.stride[0][1]);
+        return outer.numel > 1 && beside && beside < stride_size(step[1]);
     }
 };
 
@@ -209,9 +179,9 @@ static bool is_packed(const Scan &scan, const ScanJob &job)
     const int64_t sizes[2] = {sizeof(scan_result<T>), sizeof(T)};
     bool packed = job.item % kScanLength<T> == 0 || job.items == 1;
     for (int i = sizes[0] == sizes[1] ? 0 : 1; i < 2; i++) {
-        packed &= scan.step[i] == sizes[i] && is_aligned(scan.rows.data[i], kBytes);
-        for (int axis = 0; axis < scan.rows.ndim; axis++)
-            packed &= scan.rows.stride[axis][i] % kBytes == 0;
+        packed &= scan.step[i] == sizes[i] && is_aligned(scan.outer.data[i], kBytes);
+        for (int axis = 0; axis < scan.outer.ndim; axis++)
+            packed &= scan.outer.stride[axis][i] % kBytes == 0;
     }
     return packed;
 }
@@ -222,9 +192,9 @@ template <class T>
 static ScanJob plan_scan(const Scan &scan, int threads, bool by_columns)
 {
     ScanJob job{
-        Walk<2>(scan.rows), scan.length, {scan.step[0], scan.step[1]}, 1, scan.length, 1, false,
+        Walk<2>(scan.outer), scan.length, {scan.step[0], scan.step[1]}, 1, scan.length, 1, false,
         scan.of_bools};
-    const int64_t rows = scan.rows.numel;
+    const int64_t rows = scan.outer.numel;
     if (by_columns) {
         job.items = max(1, min(kScanThreads / rows, scan.length / 64));
     } else {
@@ -249,7 +219,7 @@ static yoke_status scan_all(const yoke_launch *launch, const Scan &scan)
     const int threads = block_size(kThreads);
     const bool by_columns = scan.by_columns();
     const ScanJob job = plan_scan<T>(scan, threads, by_columns);
-    const int64_t count = scan.rows.numel * job.items;
+    const int64_t count = scan.outer.numel * job.items;
     const Grid grid{by_columns || job.group < threads
                         ? blocks_for(launch, count, threads / job.group, 32)
                         : min(count, (int64_t)1 << 30),
@@ -261,7 +231,7 @@ static yoke_status scan_all(const yoke_launch *launch, const Scan &scan)
     S *totals = scratch.as<S>();
     if (yoke_status status = start(launch, kernel, grid, job, totals, true)) return status;
     if (yoke_status status =
-            start(launch, scan_totals<S>, {scan.rows.numel, threads}, totals, job.items))
+            start(launch, scan_totals<S>, {scan.outer.numel, threads}, totals, job.items))
         return status;
     return start(launch, kernel, grid, job, totals, false);
 }

@@ -1,4 +1,5 @@
 // cat and one_hot: tensors put together from others.
+#include "kernels/common/cat.h"
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/fault.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
@@ -76,26 +77,6 @@ static yoke_status copy_rows(const yoke_launch *launch, const Parts &parts, int 
                     [&]<class U>() { return start_parts<U>(launch, parts, count, size); });
 }
 
-// Each tensor is copied into its part of the result, which is a view like any other.
-static yoke_status copy_views(const yoke_launch *launch, int axis)
-{
-    const int count = launch->operand_count - 1;
-    const yoke_operand &out = launch->operands[count];
-    char *place = data_of<char>(out);
-    for (int i = 0; i < count; i++) {
-        const yoke_operand &x = launch->operands[i];
-        if (x.numel == 0) continue;
-        yoke_operand part = out;
-        part.data = place;
-        part.shape = x.shape;
-        part.numel = x.numel;
-        if (x.shape[axis] != out.shape[axis]) part.flags &= ~YOKE_OPERAND_CONTIGUOUS;
-        if (const yoke_status status = copy_operand(launch, part, x)) return status;
-        place += x.shape[axis] * out.strides[axis] * dtype_size(out.dtype);
-    }
-    return YOKE_OK;
-}
-
 YOKE_KERNEL(cat)
 {
     const int count = launch->operand_count - 1, axis = (int)launch->params[0].v.i;
@@ -106,7 +87,11 @@ YOKE_KERNEL(cat)
         const yoke_operand &x = launch->operands[i];
         plain &= x.numel == 0 || (is_contiguous(x) && x.dtype == out.dtype);
     }
-    if (!plain) return copy_views(launch, axis);
+    if (!plain)
+        return kernels::copy_into_parts(launch,
+                                        [&](const yoke_operand &part, const yoke_operand &x) {
+                                            return copy_operand(launch, part, x);
+                                        });
     Parts parts;
     parts.rows = 1;
     for (int i = 0; i < axis; i++) parts.rows *= out.shape[i];

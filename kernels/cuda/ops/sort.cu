@@ -3,6 +3,7 @@
 // Short rows are sorted in shared memory, many to a block; pairs of key and number differ, so that the network is
 // stable too. Long rows are sorted together, a slab at a time, by keys that begin with the row; or, where few are
 // wanted of them, by select.cu.
+#include "kernels/common/axis_rows.h"
 #include "kernels/cuda/ops/cub_sort.h"
 #include "kernels/cuda/ops/sort_rows.cuh"
 
@@ -182,20 +183,12 @@ static yoke_status sort(const yoke_launch *launch, const yoke_operand &x,
                         const yoke_operand *values, const yoke_operand &indices, int axis,
                         bool descending)
 {
-    const yoke_operand *operands[3] = {&x, values ? values : &indices, &indices};
     if (indices.numel == 0) return YOKE_OK;
-    Loop<3> loop;
-    loop.ndim = 0;
-    loop.numel = 1;
-    for (int i = 0; i < 3; i++) loop.data[i] = data_of<char>(*operands[i]);
-    for (int a = x.ndim - 1; a >= 0; a--)
-        if (a != axis)
-            add_axis<3>(loop, x.shape[a],
-                        {axis_step(x, a), axis_step(*operands[1], a), axis_step(indices, a)});
-    finish_loop<3>(loop);
-    const SortRows s{Walk<3>(loop),
-                     {axis_step(x, axis), axis_step(*operands[1], axis), axis_step(indices, axis)},
-                     axis_length(x, axis),
+    const yoke_operand &second = values ? *values : indices;
+    const kernels::AxisRows<3> rows({&x, &second, &indices}, axis);
+    const SortRows s{Walk<3>(rows.outer),
+                     {axis_step(x, axis), axis_step(second, axis), axis_step(indices, axis)},
+                     rows.length,
                      axis_length(indices, axis),
                      x.dtype,
                      (int)dtype_size(x.dtype),
