@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/common/attention.h"
-#include "kernels/common/philox.h"
+#include "kernels/common/attention_call.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/run.h"
@@ -16,41 +16,8 @@ constexpr int64_t kKeyBlock = 64;
 // Below this many multiplications a call stays in its thread.
 constexpr double kAttentionGrain = 1 << 17;
 
-// The parameters that both ops end with.
-struct AttentionParams {
-    bool causal;
-    double scale, dropout;
-    uint64_t seed, offset;
-
-    explicit AttentionParams(const yoke_arg *p)
-        : causal(p[0].v.i != 0),
-          scale(float_param(p[1])),
-          dropout(float_param(p[2])),
-          seed((uint64_t)p[3].v.i),
-          offset((uint64_t)p[4].v.i)
-    {
-    }
-};
-
-// Leading axes are `heads` in row-major order; the last two, or the last of a vector, belong to each.
-struct AttentionSizes {
-    int64_t heads, queries, keys, width, value_width;
-
-    AttentionSizes(const yoke_operand &query, const yoke_operand &key, const yoke_operand &value)
-        : heads(1),
-          queries(query.shape[query.ndim - 2]),
-          keys(key.shape[key.ndim - 2]),
-          width(query.shape[query.ndim - 1]),
-          value_width(value.shape[value.ndim - 1])
-    {
-        for (int axis = 0; axis < query.ndim - 2; axis++) heads *= query.shape[axis];
-    }
-
-    double products() const
-    {
-        return (double)heads * (double)queries * (double)keys * (double)(width + value_width);
-    }
-};
+using kernels::AttentionParams;
+using kernels::AttentionSizes;
 
 // Where head `head` of an operand begins; its leading axes broadcast to those of `query`.
 inline Matrix head_of(const yoke_operand &o, const yoke_operand &query, int64_t head)
@@ -181,13 +148,12 @@ template <class C>
 struct AttentionDropout {
     kernels::Keep keep;
     C factor;
-    uint64_t seed, offset;
+    kernels::DrawPlace place;
 
     explicit AttentionDropout(const AttentionParams &p)
         : keep(kernels::Keep::dropping(p.dropout)),
-          factor(p.dropout < 1 ? (C)(1 / (1 - p.dropout)) : (C)0),
-          seed(p.seed),
-          offset(p.offset)
+          factor(kernels::dropout_scale<C>(p.dropout)),
+          place(p.draw)
     {
     }
 
@@ -196,8 +162,8 @@ struct AttentionDropout {
     {
         bool kept[kKeyBlock];
         int64_t first = kernels::attention_draw(head, key, query, s.keys, s.queries);
-        kernels::random_fill<bool>(keep, seed, offset + (uint64_t)(first / kernels::Keep::kLanes),
-                                   0, queries, kept);
+        const uint64_t counter = place.offset + (uint64_t)(first / kernels::Keep::kLanes);
+        kernels::random_fill<bool>(keep, place.seed, counter, 0, queries, kept);
         for (int64_t i = 0; i < queries; i++) factors[i] = kept[i] ? factor : (C)0;
     }
 };

@@ -1,7 +1,8 @@
 // Random numbers: Philox counters, so that element i of a draw is the same whichever thread makes it. This file is
 // compiled without contraction, as kernels/common/random_math.h asks.
-#include "kernels/common/philox.h"
+#include "kernels/common/draw.h"
 
+#include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/copy.h"
 
 YOKE_SIMD_BEGIN
@@ -15,11 +16,7 @@ public:
     Filled(const yoke_launch *launch, const yoke_operand &x)
         : launch_(launch), x_(x), scratch_(launch), row_major_(x)
     {
-        int64_t size = 1;
-        for (int axis = x.ndim - 1; axis >= 0; axis--) {
-            strides_[axis] = size;
-            size *= x.shape[axis];
-        }
+        if (!is_contiguous(x)) kernels::row_major_strides(x, strides_);
     }
 
     yoke_status begin()
@@ -61,9 +58,9 @@ static yoke_status fill_row_major(const yoke_launch *launch, const yoke_operand 
 template <class T, class D>
 static yoke_status draw_into(const yoke_operand &x, const D &draw, const yoke_arg *seed_and_offset)
 {
-    uint64_t seed = (uint64_t)seed_and_offset[0].v.i, offset = (uint64_t)seed_and_offset[1].v.i;
+    const kernels::DrawPlace place(seed_and_offset);
     parallel_range(x.numel, kRandomGrain, [&](int64_t begin, int64_t end) {
-        kernels::random_fill<T>(draw, seed, offset, begin, end, data_of<T>(x));
+        kernels::random_fill<T>(draw, place.seed, place.offset, begin, end, data_of<T>(x));
     });
     return YOKE_OK;
 }
@@ -106,15 +103,15 @@ static void drop(const yoke_launch *launch, const T *x, T *out, int64_t n)
 {
     using C = compute_type<T>;
     double p = float_param(launch->params[0]);
-    uint64_t seed = (uint64_t)launch->params[1].v.i, offset = (uint64_t)launch->params[2].v.i;
+    const kernels::DrawPlace place(launch->params + 1);
     kernels::Keep keep = kernels::Keep::dropping(p);
-    C scale = p < 1 ? (C)(1 / (1 - p)) : (C)0;
+    C scale = kernels::dropout_scale<C>(p);
     parallel_range(divide_up(n, kBlock), kRandomGrain / kBlock, [&](int64_t begin, int64_t end) {
         bool mask[kBlock];
         for (int64_t first = begin * kBlock; first < min(end * kBlock, n); first += kBlock) {
             int64_t count = min(kBlock, n - first);
-            uint64_t counter = offset + (uint64_t)(first / kernels::Keep::kLanes);
-            kernels::random_fill<bool>(keep, seed, counter, 0, count, mask);
+            uint64_t counter = place.offset + (uint64_t)(first / kernels::Keep::kLanes);
+            kernels::random_fill<bool>(keep, place.seed, counter, 0, count, mask);
             for (int64_t i = 0; i < count; i++)
                 out[first + i] = mask[i] ? store<T>(load<T>(x[first + i]) * scale) : store<T>(0);
         }
@@ -139,13 +136,14 @@ YOKE_KERNEL(_dropout)
 
 // Fisher and Yates' shuffle, last place first: place i takes one of the i + 1 that are left, by element n - 1 - i of a
 // draw of 64-bit words.
-static void shuffle(int64_t *order, int64_t n, uint64_t seed, uint64_t offset)
+static void shuffle(int64_t *order, int64_t n, const kernels::DrawPlace &place)
 {
     for (int64_t i = 0; i < n; i++) order[i] = i;
     kernels::Words block = {};
     for (int64_t i = n - 1; i > 0; i--) {
         int64_t draw = n - 1 - i;
-        if (draw % 2 == 0) block = kernels::random_block(seed, offset + (uint64_t)(draw / 2));
+        if (draw % 2 == 0)
+            block = kernels::random_block(place.seed, place.offset + (uint64_t)(draw / 2));
         uint64_t word = kernels::word64(block, (int)(draw % 2));
         int64_t j = (int64_t)kernels::multiply_high(word, (uint64_t)i + 1);
         int64_t taken = order[i];
@@ -165,8 +163,7 @@ YOKE_KERNEL(_randperm)
     order.strides = &stride;
     order.dtype = YOKE_I64;
     order.flags = YOKE_OPERAND_READ | YOKE_OPERAND_CONTIGUOUS;
-    shuffle(data_of<int64_t>(order), x.numel, (uint64_t)launch->params[0].v.i,
-            (uint64_t)launch->params[1].v.i);
+    shuffle(data_of<int64_t>(order), x.numel, kernels::DrawPlace(launch->params));
     return copy_operand(launch, x, order);
 }
 

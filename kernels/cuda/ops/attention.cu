@@ -1,22 +1,17 @@
 // Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
 // stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022).
-#include "kernels/cuda/ops/attention.cuh"
+#include "kernels/cuda/ops/attention_work.cuh"
 
 YOKE_CUDA_BEGIN
 
 namespace {
 
-enum { kQuery, kKey, kValue, kMask, kOut, kLse, kOperands = kLse };  // lse is dense
+enum { kOut = kAttended, kLse, kOperands = kLse };  // lse is dense
 
 template <class In>
-struct ForwardLaunch {
-    using C = typename In::Value;
-    AttentionSizes sizes;
-    AttentionParams<C> params;
-    Walk<kOperands> heads;
-    AttentionRows query, key, value, mask, out;
-    bool has_mask, bool_mask;
-    C *lse;
+struct ForwardLaunch : AttentionWork<In, kOperands> {
+    AttentionRows out;
+    typename In::Value *lse;
 };
 
 // A block of queries of one head, and a slice of the values' columns.
@@ -28,21 +23,18 @@ class ForwardBlock {
 
 public:
     __device__ ForwardBlock(const ForwardLaunch<In> &launch, int64_t head, int64_t first)
-        : launch_(launch), place_(launch.heads.at(head)), head_(head), first_(first)
+        : launch_(launch), head_(launch, head), first_(first)
     {
     }
 
     template <class Room, class Weights>
     __device__ void run(int64_t column, Room &room, Weights &weights)
     {
-        const AttentionSizes &s = launch_.sizes;
-        const HeadRows<In> query{place_.data[kQuery], s.queries, s.width, launch_.query};
-        const HeadRows<In> key{place_.data[kKey], s.keys, s.width, launch_.key};
-        const HeadRows<In> value{place_.data[kValue], s.keys, s.value_width, launch_.value};
+        const HeadRows<In> query = head_.query(), key = head_.key(), value = head_.value();
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) max_[i] = -(C)kernels::kInfinity, sum_[i] = (C)0;
         result_.clear();
-        const int64_t keys = launch_.params.causal ? min(s.keys, first_ + Tile::kSide) : s.keys;
+        const int64_t keys = head_.keys_before(first_ + Tile::kSide);
         for (int64_t k = 0; k < keys; k += Tile::kSide) {
             multiply_rows<C>(query, first_, launch_.params.scale, key, k, room, scores_);
             mask_scores(k);
@@ -56,24 +48,20 @@ public:
     }
 
 private:
-    __device__ int64_t row(int i) const { return first_ + (int)threadIdx.x / kAcross * kEach + i; }
-    __device__ static int column_of(int j) { return (int)threadIdx.x % kAcross + j * kAcross; }
+    __device__ int64_t row(int i) const { return first_ + own_row(kEach, i); }
 
     // Pairs that do not exist or are forbidden get -infinity.
     __device__ void mask_scores(int64_t k)
     {
-        const HeadMask<In> mask{place_.data[kMask], launch_.bool_mask, launch_.mask};
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) {
             YOKE_UNROLL
             for (int j = 0; j < kEach; j++) {
-                const int64_t q = row(i), key = k + column_of(j);
-                const bool exists = q < launch_.sizes.queries && key < launch_.sizes.keys &&
-                                    (!launch_.params.causal || key <= q);
-                if (!exists)
+                const int64_t q = row(i), key = k + own_column(j);
+                if (head_.exists(q, key))
+                    head_.add_mask(scores_[i][j], q, key);
+                else
                     scores_[i][j] = -(C)kernels::kInfinity;
-                else if (launch_.has_mask)
-                    scores_[i][j] += mask.at(q, key);
             }
         }
     }
@@ -111,7 +99,7 @@ private:
         YOKE_UNROLL
         for (int j = 0; j < kEach; j++) {
             const unsigned bits =
-                kept_bits(launch_.params, launch_.sizes, head_, k + column_of(j), row(0));
+                kept_bits(launch_.params, launch_.sizes, head_.number, k + own_column(j), row(0));
             YOKE_UNROLL
             for (int i = 0; i < kEach; i++)
                 scores_[i][j] *= bits >> (row(0) % 4 + i) & 1 ? launch_.params.factor : (C)0;
@@ -124,18 +112,18 @@ private:
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) {
             factor[i] = kernels::attention_normaliser(sum_[i]);
-            if (column == 0 && column_of(0) == 0 && row(i) < launch_.sizes.queries)
-                launch_.lse[head_ * launch_.sizes.queries + row(i)] =
+            if (column == 0 && own_column(0) == 0 && row(i) < launch_.sizes.queries)
+                launch_.lse[head_.number * launch_.sizes.queries + row(i)] =
                     kernels::attention_log_sum_exp(max_[i], sum_[i]);
         }
-        result_.template store_rows<In>(place_.data[kOut], launch_.out, first_,
+        result_.template store_rows<In>(head_.place.data[kOut], launch_.out, first_,
                                         launch_.sizes.queries, column, launch_.sizes.value_width,
                                         factor);
     }
 
     const ForwardLaunch<In> &launch_;
-    const Place<kOperands> place_;
-    const int64_t head_, first_;
+    const AttentionHead<In, kOperands, ForwardLaunch<In>> head_;
+    const int64_t first_;
     Scores<C> scores_;
     ResultSlice<C> result_;
     C max_[kEach], sum_[kEach];
@@ -168,20 +156,10 @@ yoke_status run(const yoke_launch *launch)
     const int64_t blocks = divide_up(sizes.queries, Tile::kSide), items = sizes.heads * blocks;
     const int64_t slices = max(1, divide_up(sizes.value_width, Tile::kSlice * Tile::kPack));
     if (items == 0) return YOKE_OK;
-    Loop<kOperands> heads;
-    plan_ordered<kOperands>(heads, {&o[kQuery], &o[kKey], &o[kValue], &o[kMask], &o[kOut]}, 0,
-                            o[kQuery].ndim - 2);
-    const auto rows = [&](int i) { return AttentionRows(o[i], heads, i, Tile::kPack); };
-    const ForwardLaunch<In> work{sizes,
-                                 AttentionParams<C>(launch, launch->params),
-                                 Walk<kOperands>(heads),
-                                 rows(kQuery),
-                                 rows(kKey),
-                                 rows(kValue),
-                                 rows(kMask),
-                                 rows(kOut),
-                                 is_present(o[kMask]),
-                                 o[kMask].dtype == YOKE_BOOL,
+    using Work = AttentionWork<In, kOperands>;
+    const yoke_operand *const operands[] = {&o[kQuery], &o[kKey], &o[kValue], &o[kMask], &o[kOut]};
+    const Loop<kOperands> heads = Work::plan(operands);
+    const ForwardLaunch<In> work{Work(launch, operands, heads), Work::rows(operands, heads, kOut),
                                  data_of<C>(o[kLse])};
     return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
                  work, blocks);

@@ -6,7 +6,8 @@
 #pragma once
 
 #include "kernels/common/attention.h"
-#include "kernels/common/philox.h"
+#include "kernels/common/attention_call.h"
+#include "kernels/cuda/ops/draw.cuh"
 #include "kernels/cuda/ops/formats.cuh"
 #include "kernels/cuda/ops/walk.cuh"
 
@@ -35,6 +36,8 @@ struct AttentionTile {
 
 // ---- operands -------------------------------------------------------------------------------------------------------
 
+using kernels::AttentionSizes;
+
 // The parameters that both ops end with, as kernels take them.
 template <class C>
 struct AttentionParams {
@@ -43,38 +46,22 @@ struct AttentionParams {
     bool drops;
     C factor;  // of what dropout keeps
     kernels::Keep keep;
-    uint64_t seed, offset;
-    const int64_t *random_base;  // to be added to offset in a graph, or null
+    Draw draw;
 
-    AttentionParams(const yoke_launch *launch, const yoke_arg *p)
-        : causal(p[0].v.i != 0),
-          scale((C)float_param(p[1])),
-          drops(float_param(p[2]) > 0),
-          factor(float_param(p[2]) < 1 ? (C)(1 / (1 - float_param(p[2]))) : (C)0),
-          keep(kernels::Keep::dropping(float_param(p[2]))),
-          seed((uint64_t)p[3].v.i),
-          offset((uint64_t)p[4].v.i),
-          random_base(launch->random_base)
+    explicit AttentionParams(const yoke_launch *launch)
+        : AttentionParams(launch, kernels::AttentionParams(launch->params))
     {
     }
-    __device__ uint64_t first_counter() const
-    {
-        return random_base ? offset + (uint64_t)*random_base : offset;
-    }
-};
 
-// Leading axes are `heads` in row-major order; the last two belong to each.
-struct AttentionSizes {
-    int64_t heads, queries, keys, width, value_width;
-
-    AttentionSizes(const yoke_operand &query, const yoke_operand &key, const yoke_operand &value)
-        : heads(1),
-          queries(query.shape[query.ndim - 2]),
-          keys(key.shape[key.ndim - 2]),
-          width(query.shape[query.ndim - 1]),
-          value_width(value.shape[value.ndim - 1])
+private:
+    AttentionParams(const yoke_launch *launch, const kernels::AttentionParams &p)
+        : causal(p.causal),
+          scale((C)p.scale),
+          drops(p.dropout > 0),
+          factor(kernels::dropout_scale<C>(p.dropout)),
+          keep(kernels::Keep::dropping(p.dropout)),
+          draw(launch, p.draw)
     {
-        for (int axis = 0; axis < query.ndim - 2; axis++) heads *= query.shape[axis];
     }
 };
 
@@ -324,9 +311,8 @@ __device__ inline unsigned kept_bits(const AttentionParams<C> &params, const Att
     bool kept[kernels::Keep::kLanes];
     const int64_t first =
         kernels::attention_draw(head, key, query / 4 * 4, sizes.keys, sizes.queries);
-    params.keep(kernels::random_block(params.seed, params.first_counter() +
-                                                       (uint64_t)(first / kernels::Keep::kLanes)),
-                kept);
+    const uint64_t counter = params.draw.first() + (uint64_t)(first / kernels::Keep::kLanes);
+    params.keep(kernels::random_block(params.draw.seed, counter), kept);
     unsigned bits = 0;
     YOKE_UNROLL
     for (int lane = 0; lane < kernels::Keep::kLanes; lane++) bits |= (unsigned)kept[lane] << lane;

@@ -1,23 +1,19 @@
 // The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block
 // of queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
 // and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
-#include "kernels/cuda/ops/attention.cuh"
+#include "kernels/cuda/ops/attention_work.cuh"
 
 YOKE_CUDA_BEGIN
 
 namespace {
 
-// In the order of the loop over heads; the first has its shape. In the launch the order is another.
-enum { kQuery, kKey, kValue, kMask, kGrad, kOut, kQueryGrad, kKeyGrad, kValueGrad, kOperands };
+// In the order of the loop over heads; in the launch it is another.
+enum { kGrad = kAttended, kOut, kQueryGrad, kKeyGrad, kValueGrad, kOperands };
 
 template <class In>
-struct BackwardLaunch {
+struct BackwardLaunch : AttentionWork<In, kOperands> {
     using C = typename In::Value;
-    AttentionSizes sizes;
-    AttentionParams<C> params;
-    Walk<kOperands> heads;
-    AttentionRows query, key, value, mask, grad, out, d_query, d_key, d_value;
-    bool has_mask, bool_mask;
+    AttentionRows grad, out, d_query, d_key, d_value;
     const C *lse;  // dense
     C *dots;       // of each row of the result with its gradient: what softmax's gradient subtracts
 };
@@ -44,59 +40,29 @@ __global__ void find_dots(const BackwardLaunch<In> launch)
 
 // What both kernels know of one head.
 template <class In>
-struct BackwardHead {
+struct BackwardHead : AttentionHead<In, kOperands, BackwardLaunch<In>> {
     using C = typename In::Value;
-    using Tile = AttentionTile<C>;
+    using AttentionHead<In, kOperands, BackwardLaunch<In>>::AttentionHead;
 
-    const BackwardLaunch<In> &launch;
-    const Place<kOperands> place;
-    const int64_t head;
-
-    __device__ BackwardHead(const BackwardLaunch<In> &given, int64_t number)
-        : launch(given), place(given.heads.at(number)), head(number)
-    {
-    }
-
-    __device__ HeadRows<In> query() const
-    {
-        return {place.data[kQuery], launch.sizes.queries, launch.sizes.width, launch.query};
-    }
     __device__ HeadRows<In> grad() const
     {
-        return {place.data[kGrad], launch.sizes.queries, launch.sizes.value_width, launch.grad};
-    }
-    __device__ HeadRows<In> key() const
-    {
-        return {place.data[kKey], launch.sizes.keys, launch.sizes.width, launch.key};
-    }
-    __device__ HeadRows<In> value() const
-    {
-        return {place.data[kValue], launch.sizes.keys, launch.sizes.value_width, launch.value};
-    }
-    __device__ bool exists(int64_t q, int64_t k) const
-    {
-        return q < launch.sizes.queries && k < launch.sizes.keys &&
-               (!launch.params.causal || k <= q);
+        const AttentionSizes &s = this->launch.sizes;
+        return {this->place.data[kGrad], s.queries, s.value_width, this->launch.grad};
     }
     // From a score that lacks its mask; the pair exists.
     __device__ C probability(C score, int64_t q, int64_t k) const
     {
-        const HeadMask<In> mask{place.data[kMask], launch.bool_mask, launch.mask};
-        if (launch.has_mask) score += mask.at(q, k);
-        return kernels::attention_probability(score, launch.lse[head * launch.sizes.queries + q]);
+        this->add_mask(score, q, k);
+        return kernels::attention_probability(score, this->launch.lse[row(q)]);
     }
-    __device__ C dot(int64_t q) const { return launch.dots[head * launch.sizes.queries + q]; }
+    __device__ C dot(int64_t q) const { return this->launch.dots[row(q)]; }
+
+private:
+    __device__ int64_t row(int64_t q) const
+    {
+        return this->number * this->launch.sizes.queries + q;
+    }
 };
-
-__device__ inline int own_row(int each, int i)
-{
-    return (int)threadIdx.x / kAcross * each + i;
-}
-
-__device__ inline int own_column(int j)
-{
-    return (int)threadIdx.x % kAcross + j * kAcross;
-}
 
 // ---- dQ -------------------------------------------------------------------------------------------------------------
 
@@ -111,7 +77,7 @@ __device__ inline void differentiate(const BackwardHead<In> &head, int64_t first
     for (int j = 0; j < kEach; j++) {
         const int64_t key = k + own_column(j), query = first + own_row(kEach, 0);
         const unsigned kept =
-            params.drops ? kept_bits(params, head.launch.sizes, head.head, key, query) : 0;
+            params.drops ? kept_bits(params, head.launch.sizes, head.number, key, query) : 0;
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) {
             const int64_t q = query + i;
@@ -142,7 +108,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
         const BackwardHead<In> head(launch, item / blocks);
         const int64_t first = (blocks - 1 - item % blocks) * Tile::kSide;
-        const int64_t keys = launch.params.causal ? min(s.keys, first + Tile::kSide) : s.keys;
+        const int64_t keys = head.keys_before(first + Tile::kSide);
         Scores<C> scores, slopes;
         ResultSlice<C> result;
         result.clear();
@@ -175,7 +141,7 @@ __device__ inline void draw_factors(const BackwardHead<In> &head, int64_t first,
     YOKE_UNROLL
     for (int j = 0; j < kEach; j++) {
         const unsigned mine =
-            params.drops ? kept_bits(params, head.launch.sizes, head.head,
+            params.drops ? kept_bits(params, head.launch.sizes, head.number,
                                      first + own_row(kEach, lane % kEach), q + own_column(j))
                          : 0;
         YOKE_UNROLL
@@ -250,7 +216,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
         ResultSlice<C> d_key, d_value;
         d_key.clear();
         d_value.clear();
-        for (int64_t q = launch.params.causal ? first : 0; q < s.queries; q += Tile::kSide) {
+        for (int64_t q = head.first_query(first); q < s.queries; q += Tile::kSide) {
             const int count = (int)min(Tile::kSide, s.queries - q);
             multiply_rows<C>(head.key(), first, launch.params.scale, head.query(), q, room,
                              probabilities);
@@ -288,25 +254,15 @@ BackwardLaunch<In> plan(const yoke_launch *launch, void *dots)
     const yoke_operand *o = launch->operands;
     const yoke_operand *const ordered[kOperands] = {&o[1], &o[2], &o[3], &o[4], &o[0],
                                                     &o[5], &o[7], &o[8], &o[9]};
-    Loop<kOperands> heads;
-    plan_ordered<kOperands>(heads, ordered, 0, o[1].ndim - 2);
-    const auto rows = [&](int i) {
-        return AttentionRows(*ordered[i], heads, i, AttentionTile<C>::kPack);
-    };
-    return {AttentionSizes(o[1], o[2], o[3]),
-            AttentionParams<C>(launch, launch->params),
-            Walk<kOperands>(heads),
-            rows(kQuery),
-            rows(kKey),
-            rows(kValue),
-            rows(kMask),
+    using Work = AttentionWork<In, kOperands>;
+    const Loop<kOperands> heads = Work::plan(ordered);
+    const auto rows = [&](int i) { return Work::rows(ordered, heads, i); };
+    return {Work(launch, ordered, heads),
             rows(kGrad),
             rows(kOut),
             rows(kQueryGrad),
             rows(kKeyGrad),
             rows(kValueGrad),
-            is_present(o[4]),
-            o[4].dtype == YOKE_BOOL,
             data_of<const C>(o[6]),
             (C *)dots};
 }

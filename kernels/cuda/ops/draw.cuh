@@ -4,19 +4,20 @@
 // given may have a base, a number in device memory that the kernel adds to it.
 #pragma once
 
-#include "kernels/common/philox.h"
+#include "kernels/common/draw.h"
 #include "kernels/cuda/ops/kernel.cuh"
 
 YOKE_CUDA_BEGIN
 
-struct Draw {
-    uint64_t seed, offset;
+struct Draw : kernels::DrawPlace {
     const int64_t *base;
 
     Draw(const yoke_launch *launch, const yoke_arg *seed_and_offset)
-        : seed((uint64_t)seed_and_offset[0].v.i),
-          offset((uint64_t)seed_and_offset[1].v.i),
-          base(launch->random_base)
+        : Draw(launch, DrawPlace(seed_and_offset))
+    {
+    }
+    Draw(const yoke_launch *launch, const DrawPlace &place)
+        : DrawPlace(place), base(launch->random_base)
     {
     }
     // The counter of its first block.

@@ -14,7 +14,7 @@ struct Dropout {
     {
         const double p = float_param(launch->params[0]);
         keep = kernels::Keep::dropping(p);
-        scale = p < 1 ? (compute_type<T>)(1 / (1 - p)) : (compute_type<T>)0;
+        scale = kernels::dropout_scale<compute_type<T>>(p);
     }
     __device__ T operator()(bool is_kept, T x) const
     {

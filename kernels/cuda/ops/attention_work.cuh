@@ -1,0 +1,99 @@
+// What attention's forward and backward kernels both walk: a launch's heads, and the queries, keys and values of each.
+#pragma once
+
+#include "kernels/cuda/ops/attention.cuh"
+
+YOKE_CUDA_BEGIN
+
+// The first operands of the loop over heads; the first of them has its shape.
+enum { kQuery, kKey, kValue, kMask, kAttended };
+
+template <class In, int N>
+struct AttentionWork {
+    using C = typename In::Value;
+    AttentionSizes sizes;
+    AttentionParams<C> params;
+    Walk<N> heads;
+    AttentionRows query, key, value, mask;
+    bool has_mask, bool_mask;
+
+    AttentionWork(const yoke_launch *launch, const yoke_operand *const (&operands)[N],
+                  const Loop<N> &loop)
+        : sizes(*operands[kQuery], *operands[kKey], *operands[kValue]),
+          params(launch),
+          heads(loop),
+          query(rows(operands, loop, kQuery)),
+          key(rows(operands, loop, kKey)),
+          value(rows(operands, loop, kValue)),
+          mask(rows(operands, loop, kMask)),
+          has_mask(is_present(*operands[kMask])),
+          bool_mask(operands[kMask]->dtype == YOKE_BOOL)
+    {
+    }
+    static Loop<N> plan(const yoke_operand *const (&operands)[N])
+    {
+        Loop<N> loop;
+        plan_ordered<N>(loop, operands, 0, operands[kQuery]->ndim - 2);
+        return loop;
+    }
+    static AttentionRows rows(const yoke_operand *const (&operands)[N], const Loop<N> &loop, int i)
+    {
+        return AttentionRows(*operands[i], loop, i, AttentionTile<C>::kPack);
+    }
+};
+
+// One head of a launch, whose work is an AttentionWork<In, N>.
+template <class In, int N, class Work>
+struct AttentionHead {
+    using C = typename In::Value;
+    const Work &launch;
+    const Place<N> place;
+    const int64_t number;
+
+    __device__ AttentionHead(const Work &work, int64_t head)
+        : launch(work), place(work.heads.at(head)), number(head)
+    {
+    }
+    __device__ HeadRows<In> query() const
+    {
+        return {place.data[kQuery], launch.sizes.queries, launch.sizes.width, launch.query};
+    }
+    __device__ HeadRows<In> key() const
+    {
+        return {place.data[kKey], launch.sizes.keys, launch.sizes.width, launch.key};
+    }
+    __device__ HeadRows<In> value() const
+    {
+        return {place.data[kValue], launch.sizes.keys, launch.sizes.value_width, launch.value};
+    }
+    __device__ bool exists(int64_t q, int64_t k) const
+    {
+        return q < launch.sizes.queries && k < launch.sizes.keys &&
+               (!launch.params.causal || k <= q);
+    }
+    // To the score of a pair that exists.
+    __device__ void add_mask(C &score, int64_t q, int64_t k) const
+    {
+        const HeadMask<In> mask{place.data[kMask], launch.bool_mask, launch.mask};
+        if (launch.has_mask) score += mask.at(q, k);
+    }
+    // How many keys queries before `end` meet, and the first query that meets key `k`.
+    __device__ int64_t keys_before(int64_t end) const
+    {
+        return launch.params.causal ? min(launch.sizes.keys, end) : launch.sizes.keys;
+    }
+    __device__ int64_t first_query(int64_t k) const { return launch.params.causal ? k : 0; }
+};
+
+// Rows and columns of a thread's part of a tile, by their numbers there.
+__device__ inline int own_row(int each, int i)
+{
+    return (int)threadIdx.x / kAcross * each + i;
+}
+
+__device__ inline int own_column(int j)
+{
+    return (int)threadIdx.x % kAcross + j * kAcross;
+}
+
+YOKE_CUDA_END
