@@ -8,6 +8,7 @@
 //    passes through a buffer, a tile at a time.
 #pragma once
 
+#include "kernels/common/optim_group.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/run.h"
 
@@ -28,12 +29,7 @@ inline void for_parts(const yoke_operand *tensors, int64_t count, int64_t begin,
     }
 }
 
-inline int64_t total_numel(const yoke_operand *tensors, int64_t count)
-{
-    int64_t total = 0;
-    for (int64_t i = 0; i < count; i++) total += tensors[i].numel;
-    return total;
-}
+using kernels::total_numel;
 
 // The same for all elements, shared among the threads.
 template <class F>
@@ -41,14 +37,6 @@ inline void for_tensors(const yoke_operand *tensors, int64_t count, const F &f)
 {
     parallel_range(total_numel(tensors, count), kGrain,
                    [&](int64_t begin, int64_t end) { for_parts(tensors, count, begin, end, f); });
-}
-
-// How many operands from `first` on are written: a list of muts that a list of tensors follows.
-inline int64_t count_written(const yoke_launch *launch)
-{
-    int64_t n = 0;
-    while (n < launch->operand_count && (launch->operands[n].flags & YOKE_OPERAND_WRITE)) n++;
-    return n;
 }
 
 // ---- one tensor, run by run ---------------------------------------------------------------------------------------

@@ -5,26 +5,12 @@
 
 YOKE_SIMD_BEGIN
 
-// The tensors of one launch: params, grads, `states` lists of state, masters or none, found_inf or none.
-struct Group {
-    const yoke_operand *params, *grads, *state, *masters;
-    int64_t count;
-    bool is_skipped;
+using Group = kernels::OptimGroup;
 
-    Group(const yoke_launch *launch, int64_t states) : count(count_written(launch))
-    {
-        const yoke_operand *found_inf = launch->operands + launch->operand_count - 1;
-        params = launch->operands;
-        grads = params + count;
-        state = grads + count;
-        masters = state + states * count;
-        if (masters == found_inf) masters = nullptr;
-        is_skipped = is_present(*found_inf) && *data_of<float>(*found_inf) != 0;
-    }
-    // What the step works on: the parameter, or its master where it has one.
-    const yoke_operand &weight(int64_t i) const { return masters ? masters[i] : params[i]; }
-    bool has_copy(int64_t i) const { return weight(i).data != params[i].data; }
-};
+static bool is_skipped(const Group &group)
+{
+    return group.found_inf && *group.found_inf != 0;
+}
 
 // ---- stochastic gradient descent ---------------------------------------------------------------------------------
 
@@ -43,17 +29,15 @@ static void sgd_run(const kernels::Sgd<C> sgd, C *p, const C *g, C *buffer, int6
 YOKE_KERNEL(_sgd)
 {
     const yoke_arg *params = launch->params;
-    double lr = float_param(params[0]), momentum = float_param(params[1]);
-    double weight_decay = float_param(params[2]);
-    bool nesterov = params[3].v.i != 0;
+    double momentum = float_param(params[1]);
     Group group(launch, momentum != 0);
-    if (group.is_skipped) return YOKE_OK;
+    if (is_skipped(group)) return YOKE_OK;
     for_tensors(group.params, group.count, [&](int64_t i, int64_t from, int64_t to) {
-        const yoke_operand &weight = group.weight(i);
+        const yoke_operand &weight = *group.weight(i);
         const yoke_operand &buffer = momentum != 0 ? group.state[i] : weight;
-        bool has_copy = group.has_copy(i);
+        bool has_copy = group.copy(i) != nullptr;
         with_compute_type(weight.dtype, [&]<class C>() {
-            kernels::Sgd<C> sgd{(C)lr, (C)momentum, (C)weight_decay, nesterov};
+            const kernels::Sgd<C> sgd = kernels::sgd_of<C>(params);
             unsigned kept = momentum != 0 ? 5u : 1u;
             for_runs<C, 4>({&weight, &group.grads[i], &buffer, &group.params[i]}, kept | 2u,
                            kept | (has_copy ? 8u : 0u), from, to, [&](C **x, int64_t n) {
@@ -79,9 +63,9 @@ static void adam_run(const kernels::Adam<C> adam, C *const *x, int64_t n)
 static void adam_tensor(const Group &group, const kernels::AdamOptions &options, int64_t i,
                         int64_t from, int64_t to)
 {
-    const yoke_operand &weight = group.weight(i), *state = group.state + i;
+    const yoke_operand &weight = *group.weight(i), *state = group.state + i;
     double step = (double)*data_of<float>(state[2 * group.count]) + 1;
-    unsigned copied = group.has_copy(i) ? 16u : 0u;
+    unsigned copied = group.copy(i) != nullptr ? 16u : 0u;
     with_compute_type(weight.dtype, [&]<class C>() {
         kernels::Adam<C> adam = kernels::adam_step<C>(options, step);
         for_runs<C, 5>({&weight, &group.grads[i], &state[0], &state[group.count], &group.params[i]},
@@ -94,12 +78,9 @@ static void adam_tensor(const Group &group, const kernels::AdamOptions &options,
 
 static yoke_status adam(const yoke_launch *launch, bool decoupled)
 {
-    const yoke_arg *params = launch->params;
-    kernels::AdamOptions options{float_param(params[0]), float_param(params[1]),
-                                 float_param(params[2]), float_param(params[3]),
-                                 float_param(params[4]), decoupled};
+    const kernels::AdamOptions options = kernels::adam_options(launch->params, decoupled);
     Group group(launch, 3);
-    if (group.is_skipped) return YOKE_OK;
+    if (is_skipped(group)) return YOKE_OK;
     for_tensors(group.params, group.count, [&](int64_t i, int64_t from, int64_t to) {
         adam_tensor(group, options, i, from, to);
     });

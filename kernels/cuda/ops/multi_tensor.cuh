@@ -7,6 +7,7 @@
 //  * Chunks depend on the sizes alone, so that sums of them do.
 #pragma once
 
+#include "kernels/common/optim_group.h"
 #include "kernels/cuda/ops/tensor_table.cuh"
 
 YOKE_CUDA_BEGIN
@@ -17,20 +18,7 @@ inline int64_t chunk_of(int64_t total)
     return max(4096, divide_up(divide_up(total, 8192), 1024) * 1024);
 }
 
-inline int64_t total_numel(const yoke_operand *tensors, int64_t count)
-{
-    int64_t total = 0;
-    for (int64_t i = 0; i < count; i++) total += tensors[i].numel;
-    return total;
-}
-
-// How many operands from `first` on are written: a list of muts that a list of tensors follows.
-inline int64_t count_written(const yoke_launch *launch)
-{
-    int64_t n = 0;
-    while (n < launch->operand_count && (launch->operands[n].flags & YOKE_OPERAND_WRITE)) n++;
-    return n;
-}
+using kernels::total_numel;
 
 // Tensor i of every list: null operands are absent. `further` follows them in settle's data.
 template <int N>

@@ -5,29 +5,8 @@
 
 YOKE_CUDA_BEGIN
 
-// The tensors of one launch: params, grads, `states` lists of state, masters or none, found_inf or none.
-struct Group {
-    const yoke_operand *params, *grads, *state, *masters;
-    int64_t count;
-    const float *found_inf;
-
-    Group(const yoke_launch *launch, int64_t states) : count(count_written(launch))
-    {
-        const yoke_operand *found = launch->operands + launch->operand_count - 1;
-        params = launch->operands;
-        grads = params + count;
-        state = grads + count;
-        masters = state + states * count;
-        if (masters == found) masters = nullptr;
-        found_inf = is_present(*found) ? data_of<float>(*found) : nullptr;
-    }
-    // What the step works on: the parameter, or its master where it has one.
-    const yoke_operand *weight(int64_t i) const { return masters ? masters + i : params + i; }
-    // The parameter where its master is another tensor.
-    const yoke_operand *copy(int64_t i) const
-    {
-        return weight(i)->data != params[i].data ? params + i : nullptr;
-    }
+struct Group : kernels::OptimGroup {
+    using OptimGroup::OptimGroup;
     int64_t chunk() const { return chunk_of(total_numel(params, count)); }
 };
 
@@ -65,12 +44,7 @@ struct MomentumSgd : OpOn<C, 4, 7, 13, kStepBytes> {
     }
 };
 
-template <class C>
-static kernels::Sgd<C> sgd_of(const yoke_arg *params)
-{
-    return {(C)float_param(params[0]), (C)float_param(params[1]), (C)float_param(params[2]),
-            params[3].v.i != 0};
-}
+using kernels::sgd_of;
 
 // Of a float32 master, whose parameter and gradient are halves.
 static Kind<3> mastered_plain(yoke_dtype half)
@@ -160,10 +134,7 @@ static yoke_status advance_steps(const yoke_launch *launch, const Group &group)
 
 static yoke_status adam(const yoke_launch *launch, bool decoupled)
 {
-    const yoke_arg *params = launch->params;
-    const kernels::AdamOptions options{float_param(params[0]), float_param(params[1]),
-                                       float_param(params[2]), float_param(params[3]),
-                                       float_param(params[4]), decoupled};
+    const kernels::AdamOptions options = kernels::adam_options(launch->params, decoupled);
     const Group group(launch, 3);
     const yoke_operand *first = group.state, *second = first + group.count,
                        *steps = second + group.count;
