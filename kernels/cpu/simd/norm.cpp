@@ -2,8 +2,7 @@
 // weight and bias come in two stages: sums over fixed runs of rows, then their sum in order.
 #include "kernels/common/norm.h"
 
-#include "kernels/common/epsilon.h"
-
+#include "kernels/common/norm_call.h"
 #include "kernels/cpu/simd/norm_rows.h"
 
 YOKE_SIMD_BEGIN
@@ -115,11 +114,11 @@ YOKE_KERNEL(layer_norm)
 {
     const yoke_operand *o = launch->operands;
     const yoke_operand &x = o[0], &out = o[3];
-    NormRows<2> rows({&x, &out}, x.ndim - launch->params[0].count);
+    NormRows<2> rows({&x, &out}, kernels::norm_axis(launch));
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         using C = compute_type<T>;
         C *means = data_of<C>(o[4]), *rstds = data_of<C>(o[5]);
-        C eps = (C)float_param(launch->params[1]);
+        C eps = (C)kernels::norm_epsilon(launch);
         int64_t n = rows.length;
         auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
             for (int r = 0; r < block.count; r++) mean[r] = kernels::mean_of(block.in[0][r], n);
@@ -139,13 +138,11 @@ YOKE_KERNEL(rms_norm)
 {
     const yoke_operand *o = launch->operands;
     const yoke_operand &x = o[0], &out = o[2];
-    const yoke_arg &given = launch->params[1];
-    NormRows<2> rows({&x, &out}, x.ndim - launch->params[0].count);
+    NormRows<2> rows({&x, &out}, kernels::norm_axis(launch));
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         using C = compute_type<T>;
         C *rstds = data_of<C>(o[3]);
-        C eps =
-            (C)(given.kind == YOKE_ARG_NONE ? kernels::epsilon_of(x.dtype) : float_param(given));
+        C eps = (C)kernels::norm_epsilon(launch);
         int64_t n = rows.length;
         auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
             for (int r = 0; r < block.count; r++) {
@@ -200,12 +197,7 @@ static void add_to_weight(const NormRow<C> &row, const C *g, const C *x, C *dwei
     }
 }
 
-// The operands of either gradient; rms_norm has neither mean nor bias.
-struct NormGradient {
-    const yoke_operand *grad, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
-    int axis;
-    bool of_x, of_weight;
-};
+using NormGradient = kernels::NormGradientCall;
 
 // A statistic as the op saved it, row-major and dense.
 template <class C>
@@ -283,24 +275,22 @@ static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &
     return row_status(launch, failed, n);
 }
 
+// Layer_norm's where it is centred, else rms_norm's.
+static yoke_status norm_gradient(const yoke_launch *launch, bool is_centred)
+{
+    const NormGradient gradient(launch, is_centred);
+    return for_float(launch, "x", gradient.x->dtype,
+                     [&]<class T>() { return norm_gradient<T>(launch, gradient); });
+}
+
 YOKE_KERNEL(_layer_norm_backward)
 {
-    const yoke_operand *o = launch->operands;
-    const yoke_arg *p = launch->params;
-    NormGradient gradient{&o[0], &o[1], &o[2],         &o[3],         &o[4],        &o[5],
-                          &o[6], &o[7], (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
-    return for_float(launch, "x", o[1].dtype,
-                     [&]<class T>() { return norm_gradient<T>(launch, gradient); });
+    return norm_gradient(launch, true);
 }
 
 YOKE_KERNEL(_rms_norm_backward)
 {
-    const yoke_operand *o = launch->operands;
-    const yoke_arg *p = launch->params;
-    NormGradient gradient{&o[0], &o[1],   &o[2],         nullptr,       &o[3],        &o[4],
-                          &o[5], nullptr, (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
-    return for_float(launch, "x", o[1].dtype,
-                     [&]<class T>() { return norm_gradient<T>(launch, gradient); });
+    return norm_gradient(launch, false);
 }
 
 YOKE_SIMD_END

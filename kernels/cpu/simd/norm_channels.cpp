@@ -1,4 +1,5 @@
 // batch_norm and group_norm, and their gradients: the moments of each plane, then one map over x by channel.
+#include "kernels/common/channel_numbers.h"
 #include "kernels/cpu/simd/plane_moments.h"
 
 YOKE_SIMD_BEGIN
@@ -116,56 +117,28 @@ static void gradient_map(const yoke_operand &dx, const yoke_operand &g, const yo
     });
 }
 
-// ---- parameters -------------------------------------------------------------------------------------------------
+// ---- what is made of sums ---------------------------------------------------------------------------------------
 
-// A parameter by channel, of x's dtype or float32; absent, it has one value throughout.
-template <class C>
-struct ByChannel {
-    const yoke_operand &operand;
-    C otherwise;
+using kernels::ByChannel;
+template <class State, class C>
+using Room = kernels::PlaneRoom<Scratch, State, C>;
 
-    C operator[](int64_t channel) const
-    {
-        if (!is_present(operand)) return otherwise;
-        int64_t at = operand.numel > 1 ? channel * operand.strides[0] : 0;
-        switch (operand.dtype) {
-            case YOKE_F64:
-                return (C)data_of<double>(operand)[at];
-            case YOKE_F16:
-                return (C)load<f16>(data_of<f16>(operand)[at]);
-            case YOKE_BF16:
-                return (C)load<bf16>(data_of<bf16>(operand)[at]);
-            default:
-                return (C)data_of<float>(operand)[at];
-        }
-    }
-};
-
-template <class T>
-static void put(const yoke_operand &out, int64_t i, compute_type<T> value)
+// f(i) for each i below n.
+template <class F>
+static void for_each(int64_t n, const F &f)
 {
-    data_of<T>(out)[i] = store<T>(value);
+    for (int64_t i = 0; i < n; i++) f(i);
 }
 
-// The memory of one call: `size` bytes for partial sums, then the planes' sums, then numbers.
-template <class State, class C>
-struct Room {
-    Scratch scratch;
-    State *partial = nullptr, *sums = nullptr;
-    C *numbers = nullptr;
-
-    explicit Room(const yoke_launch *launch) : scratch(launch) {}
-    yoke_status reserve(int64_t partials, int64_t planes, int64_t numbers_a_plane)
-    {
-        uint64_t states = (uint64_t)(partials + planes) * sizeof(State);
-        uint64_t bytes = states + (uint64_t)(planes * numbers_a_plane + 1) * sizeof(C);
-        if (yoke_status status = scratch.reserve(bytes)) return status;
-        partial = static_cast<State *>(scratch.data());
-        sums = partial + partials;
-        numbers = reinterpret_cast<C *>(sums + planes);
-        return YOKE_OK;
+// The mean and 1 / deviation of each plane, where the numbers of a gradient have them.
+template <class C>
+static void fill_statistics(const kernels::PlaneStatistics<C> &of, int64_t planes, C *numbers)
+{
+    for (int64_t plane = 0; plane < planes; plane++) {
+        numbers[plane] = of.mean(plane);
+        numbers[4 * planes + plane] = of.rstd(plane);
     }
-};
+}
 
 // ---- batch_norm -------------------------------------------------------------------------------------------------
 
@@ -175,10 +148,6 @@ static yoke_status normalize_batch(const yoke_launch *launch)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &x = o[0], &out = o[5];
-    C *means = data_of<C>(o[6]), *variances = data_of<C>(o[7]),
-      eps = (C)float_param(launch->params[0]);
-    ByChannel<C> given_mean{o[1], (C)0}, given_variance{o[2], (C)0}, weight{o[3], (C)1};
-    ByChannel<C> bias{o[4], (C)0};
     int64_t channels = x.shape[1];
     Planes<1> planes({&x}, false);
     Room<MomentsState, C> room(launch);
@@ -186,14 +155,17 @@ static yoke_status normalize_batch(const yoke_launch *launch)
     if (yoke_status status = room.reserve(of_batch ? partial_count(planes) : 0, channels, 3))
         return status;
     if (of_batch) all_moments<T>(planes, room.partial, room.sums);
-    C *mean = room.numbers, *scale = mean + channels, *shift = scale + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        means[c] = mean[c] = of_batch ? (C)room.sums[c].mean : given_mean[c];
-        variances[c] = of_batch ? (C)room.sums[c].variance() : given_variance[c];
-        scale[c] = weight[c] * kernels::inverse_root(variances[c], eps);
-        shift[c] = bias[c];
-    }
-    PerPlane numbers(x, false, mean, o[6].dtype);
+    for_each(channels, kernels::BatchNumbers<C>{of_batch ? room.sums : nullptr,
+                                                {o[1], (C)0},
+                                                {o[2], (C)0},
+                                                {o[3], (C)1},
+                                                {o[4], (C)0},
+                                                data_of<C>(o[6]),
+                                                data_of<C>(o[7]),
+                                                room.numbers,
+                                                channels,
+                                                (C)float_param(launch->params[0])});
+    PerPlane numbers(x, false, room.numbers, o[6].dtype);
     affine_map<T>(out, x, numbers.operand, channels);
     return YOKE_OK;
 }
@@ -210,32 +182,26 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
-    const C *means = data_of<C>(o[3]), *variances = data_of<C>(o[4]);
-    C eps = (C)float_param(launch->params[0]);
-    bool of_batch = launch->params[1].v.i != 0, of_x = launch->params[2].v.i != 0;
-    ByChannel<C> weight{o[2], (C)1};
     int64_t channels = x.shape[1];
-    C count = (C)(channels ? x.numel / channels : 0);
     Planes<2> planes({&x, &g}, false);
     Room<kernels::GradientSums<C>, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), channels, 5)) return status;
-    C *mean = room.numbers, *scale = mean + channels, *slope = scale + channels;
-    C *shift = slope + channels, *rstd = shift + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        mean[c] = means[c];
-        rstd[c] = kernels::inverse_root(variances[c], eps);
-    }
-    all_gradient_sums<T>(planes, mean, rstd, room.partial, room.sums);
-    for (int64_t c = 0; c < channels; c++) {
-        auto sums = room.sums[c];
-        put<C>(o[6], c, sums.g_normal);
-        put<C>(o[7], c, sums.g);
-        scale[c] = weight[c] * rstd[c];
-        slope[c] = of_batch ? -scale[c] * (sums.g_normal / count) : (C)0;
-        shift[c] = of_batch ? -scale[c] * (sums.g / count) : (C)0;
-    }
-    PerPlane numbers(x, false, mean, o[3].dtype);
-    if (of_x) gradient_map<T>(dx, g, x, numbers.operand, channels);
+    const kernels::PlaneStatistics<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
+                                         (C)float_param(launch->params[0]), true};
+    fill_statistics(of, channels, room.numbers);
+    all_gradient_sums<T>(planes, room.numbers, room.numbers + 4 * channels, room.partial,
+                         room.sums);
+    for_each(channels, kernels::BatchGradientNumbers<C>{room.sums,
+                                                        of,
+                                                        {o[2], (C)1},
+                                                        data_of<C>(o[6]),
+                                                        data_of<C>(o[7]),
+                                                        room.numbers,
+                                                        channels,
+                                                        (C)(channels ? x.numel / channels : 0),
+                                                        launch->params[1].v.i != 0});
+    PerPlane numbers(x, false, room.numbers, o[3].dtype);
+    if (launch->params[2].v.i != 0) gradient_map<T>(dx, g, x, numbers.operand, channels);
     return YOKE_OK;
 }
 
@@ -253,29 +219,22 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &x = o[0], &out = o[3];
-    C *means = data_of<C>(o[4]), *rstds = data_of<C>(o[5]), eps = (C)float_param(launch->params[1]);
-    ByChannel<C> weight{o[1], (C)1}, bias{o[2], (C)0};
-    int64_t groups = launch->params[0].v.i, channels = x.shape[1], size = channels / groups;
+    int64_t groups = launch->params[0].v.i, channels = x.shape[1], count = x.shape[0] * channels;
     Planes<1> planes({&x}, true);
-    int64_t count = x.shape[0] * channels;
     Room<MomentsState, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 3)) return status;
     all_moments<T>(planes, room.partial, room.sums);
-    C *mean = room.numbers, *scale = mean + count, *shift = scale + count;
-    for (int64_t group = 0; group < x.shape[0] * groups; group++) {
-        auto total = MomentsState::init();
-        for (int64_t i = 0; i < size; i++)
-            total = MomentsState::combine(total, room.sums[group * size + i]);
-        means[group] = (C)total.mean;
-        rstds[group] = kernels::inverse_root_of(total.variance(), eps);
-        for (int64_t i = 0; i < size; i++) {
-            int64_t plane = group * size + i;
-            mean[plane] = means[group];
-            scale[plane] = weight[plane % channels] * rstds[group];
-            shift[plane] = bias[plane % channels];
-        }
-    }
-    PerPlane numbers(x, true, mean, o[4].dtype);
+    for_each(x.shape[0] * groups, kernels::GroupNumbers<C>{room.sums,
+                                                           {o[1], (C)1},
+                                                           {o[2], (C)0},
+                                                           data_of<C>(o[4]),
+                                                           data_of<C>(o[5]),
+                                                           room.numbers,
+                                                           channels / groups,
+                                                           channels,
+                                                           count,
+                                                           (C)float_param(launch->params[1])});
+    PerPlane numbers(x, true, room.numbers, o[4].dtype);
     affine_map<T>(out, x, numbers.operand, count);
     return YOKE_OK;
 }
@@ -292,44 +251,28 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
-    const C *means = data_of<C>(o[3]), *rstds = data_of<C>(o[4]);
     int64_t groups = launch->params[0].v.i, channels = x.shape[1], size = channels / groups;
-    bool of_x = launch->params[1].v.i != 0;
-    ByChannel<C> weight{o[2], (C)1};
     int64_t count = x.shape[0] * channels;
     Planes<2> planes({&x, &g}, true);
     Room<kernels::GradientSums<C>, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 5)) return status;
-    C *mean = room.numbers, *scale = mean + count, *slope = scale + count;
-    C *shift = slope + count, *rstd = shift + count;
-    for (int64_t plane = 0; plane < count; plane++) {
-        mean[plane] = means[plane / size];
-        rstd[plane] = rstds[plane / size];
-    }
-    all_gradient_sums<T>(planes, mean, rstd, room.partial, room.sums);
-    C values = (C)(size * planes.reduced.numel);
-    for (int64_t group = 0; group < x.shape[0] * groups; group++) {
-        auto total = kernels::GradientSums<C>::init();
-        for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
-            C w = weight[plane % channels];
-            auto sums = room.sums[plane];
-            total = kernels::GradientSums<C>::combine(total, {w * sums.g, w * sums.g_normal});
-        }
-        for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
-            scale[plane] = weight[plane % channels] * rstd[plane];
-            slope[plane] = -rstd[plane] * (total.g_normal / values);
-            shift[plane] = -rstd[plane] * (total.g / values);
-        }
-    }
-    for (int64_t c = 0; c < channels; c++) {
-        auto sums = kernels::GradientSums<C>::init();
-        for (int64_t n = 0; n < x.shape[0]; n++)
-            sums = kernels::GradientSums<C>::combine(sums, room.sums[n * channels + c]);
-        put<T>(o[6], c, sums.g_normal);
-        put<T>(o[7], c, sums.g);
-    }
-    PerPlane numbers(x, true, mean, o[3].dtype);
-    if (of_x) gradient_map<T>(dx, g, x, numbers.operand, count);
+    const kernels::PlaneStatistics<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0,
+                                         false};
+    fill_statistics(of, count, room.numbers);
+    all_gradient_sums<T>(planes, room.numbers, room.numbers + 4 * count, room.partial, room.sums);
+    for_each(channels, kernels::ChannelGradients<T>{room.sums, x.shape[0], channels,
+                                                    data_of<T>(o[6]), data_of<T>(o[7])});
+    if (launch->params[1].v.i == 0) return YOKE_OK;
+    for_each(x.shape[0] * groups,
+             kernels::GroupGradientNumbers<C>{room.sums,
+                                              of,
+                                              {o[2], (C)1},
+                                              room.numbers,
+                                              channels,
+                                              count,
+                                              (C)(size * planes.reduced.numel)});
+    PerPlane numbers(x, true, room.numbers, o[3].dtype);
+    gradient_map<T>(dx, g, x, numbers.operand, count);
     return YOKE_OK;
 }
 

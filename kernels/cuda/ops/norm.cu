@@ -1,7 +1,7 @@
 // layer_norm and rms_norm over the last axes: one read and one write of memory where a group of threads holds the row.
-#include "kernels/common/epsilon.h"
 #include "kernels/common/norm.h"
 
+#include "kernels/common/norm_call.h"
 #include "kernels/cuda/ops/lined.cuh"
 #include "kernels/cuda/ops/rows.cuh"
 
@@ -194,7 +194,7 @@ static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weig
                              const Normalization<C> &given)
 {
     const yoke_operand &x = launch->operands[0];
-    const int axis = x.ndim - launch->params[0].count;
+    const int axis = kernels::norm_axis(launch);
     Lined lined_x(launch), lined_weight(launch), lined_bias(launch), lined_out(launch);
     if (const yoke_status status = lined_x.take(x, axis, true)) return status;
     if (const yoke_status status = lined_weight.take(*weight, 0, true)) return status;
@@ -227,20 +227,18 @@ YOKE_KERNEL(layer_norm)
         using C = typename In::Value;
         return normalize<In>(
             launch, &o[1], &o[2], o[3],
-            {data_of<C>(o[4]), data_of<C>(o[5]), (C)float_param(launch->params[1]), false, false});
+            {data_of<C>(o[4]), data_of<C>(o[5]), (C)kernels::norm_epsilon(launch), false, false});
     });
 }
 
 YOKE_KERNEL(rms_norm)
 {
     const yoke_operand *o = launch->operands;
-    const yoke_arg &given = launch->params[1];
-    const double eps =
-        given.kind == YOKE_ARG_NONE ? kernels::epsilon_of(o[0].dtype) : float_param(given);
     return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
         using C = typename In::Value;
-        return normalize<In>(launch, &o[1], nullptr, o[2],
-                             {nullptr, data_of<C>(o[3]), (C)eps, false, false});
+        return normalize<In>(
+            launch, &o[1], nullptr, o[2],
+            {nullptr, data_of<C>(o[3]), (C)kernels::norm_epsilon(launch), false, false});
     });
 }
 

@@ -2,6 +2,7 @@
 // row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then the blocks' sums
 // are added in order.
 #include "kernels/common/norm.h"
+#include "kernels/common/norm_call.h"
 
 #include "kernels/cuda/ops/lined.cuh"
 #include "kernels/cuda/ops/rows.cuh"
@@ -277,12 +278,7 @@ __global__ void __launch_bounds__(kMostThreads)
 
 // ---- launches -----------------------------------------------------------------------------------------------------
 
-// The operands of either gradient; rms_norm has neither mean nor bias.
-struct GradientCall {
-    const yoke_operand *grad, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
-    int axis;
-    bool of_x, of_weight;
-};
+using GradientCall = kernels::NormGradientCall;
 
 template <class In, class C = typename In::Value>
 static yoke_status start_held(const yoke_launch *launch, const Rows<4> &rows,
@@ -358,24 +354,22 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
     return status || !call.of_x ? status : dx.give(*call.dx);
 }
 
+// Layer_norm's where it is centred, else rms_norm's.
+static yoke_status norm_gradient(const yoke_launch *launch, bool is_centred)
+{
+    const GradientCall call(launch, is_centred);
+    return for_row_format(launch, "x", call.x->dtype,
+                          [&]<class In>() { return gradient<In>(launch, call); });
+}
+
 YOKE_KERNEL(_layer_norm_backward)
 {
-    const yoke_operand *o = launch->operands;
-    const yoke_arg *p = launch->params;
-    const GradientCall call{&o[0], &o[1], &o[2],         &o[3],         &o[4],        &o[5],
-                            &o[6], &o[7], (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
-    return for_row_format(launch, "x", o[1].dtype,
-                          [&]<class In>() { return gradient<In>(launch, call); });
+    return norm_gradient(launch, true);
 }
 
 YOKE_KERNEL(_rms_norm_backward)
 {
-    const yoke_operand *o = launch->operands;
-    const yoke_arg *p = launch->params;
-    const GradientCall call{&o[0], &o[1],   &o[2],         nullptr,       &o[3],        &o[4],
-                            &o[5], nullptr, (int)p[0].v.i, p[1].v.i != 0, p[2].v.i != 0};
-    return for_row_format(launch, "x", o[1].dtype,
-                          [&]<class In>() { return gradient<In>(launch, call); });
+    return norm_gradient(launch, false);
 }
 
 YOKE_CUDA_END

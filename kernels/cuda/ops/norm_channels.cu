@@ -5,7 +5,6 @@
 
 YOKE_CUDA_BEGIN
 
-using kernels::inverse_root;
 using kernels::Moments;
 
 // Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from
@@ -58,25 +57,6 @@ struct AffineMap {
 
 // ---- batch_norm ---------------------------------------------------------------------------------------------------
 
-template <class C>
-struct BatchNumbers {
-    const Moments<double> *sums;  // null where the statistics are given
-    ByChannel<C> given_mean, given_variance, weight, bias;
-    C *means, *variances, *numbers;
-    int64_t channels;
-    C eps;
-
-    __device__ void operator()(int64_t c) const
-    {
-        const C mean = sums ? (C)sums[c].mean : given_mean[c];
-        const C variance = sums ? (C)sums[c].variance() : given_variance[c];
-        means[c] = numbers[c] = mean;
-        variances[c] = variance;
-        numbers[channels + c] = weight[c] * inverse_root(variance, eps);
-        numbers[2 * channels + c] = bias[c];
-    }
-};
-
 template <class T>
 static yoke_status normalize_batch(const yoke_launch *launch)
 {
@@ -93,16 +73,16 @@ static yoke_status normalize_batch(const yoke_launch *launch)
         if (const yoke_status status =
                 sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
             return status;
-    const BatchNumbers<C> numbers{of_batch ? room.sums : nullptr,
-                                  {o[1], (C)0},
-                                  {o[2], (C)0},
-                                  {o[3], (C)1},
-                                  {o[4], (C)0},
-                                  data_of<C>(o[6]),
-                                  data_of<C>(o[7]),
-                                  room.numbers,
-                                  channels,
-                                  (C)float_param(launch->params[0])};
+    const kernels::BatchNumbers<C> numbers{of_batch ? room.sums : nullptr,
+                                           {o[1], (C)0},
+                                           {o[2], (C)0},
+                                           {o[3], (C)1},
+                                           {o[4], (C)0},
+                                           data_of<C>(o[6]),
+                                           data_of<C>(o[7]),
+                                           room.numbers,
+                                           channels,
+                                           (C)float_param(launch->params[0])};
     if (const yoke_status status = start_each(launch, channels, numbers)) return status;
     const PerPlane by_plane(x, false, room.numbers, o[6].dtype);
     return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, channels, {});
@@ -115,30 +95,6 @@ YOKE_KERNEL(_batch_norm)
 }
 
 // ---- group_norm ---------------------------------------------------------------------------------------------------
-
-template <class C>
-struct GroupNumbers {
-    const Moments<double> *sums;
-    ByChannel<C> weight, bias;
-    C *means, *rstds, *numbers;
-    int64_t size, channels, planes;
-    C eps;
-
-    __device__ void operator()(int64_t group) const
-    {
-        Moments<double> total = Moments<double>::init();
-        for (int64_t i = 0; i < size; i++)
-            total = Moments<double>::combine(total, sums[group * size + i]);
-        const C rstd = kernels::inverse_root_of(total.variance(), eps);
-        means[group] = (C)total.mean;
-        rstds[group] = rstd;
-        for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
-            numbers[plane] = (C)total.mean;
-            numbers[planes + plane] = weight[plane % channels] * rstd;
-            numbers[2 * planes + plane] = bias[plane % channels];
-        }
-    }
-};
 
 template <class T>
 static yoke_status normalize_groups(const yoke_launch *launch)
@@ -154,16 +110,16 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     if (const yoke_status status =
             sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
         return status;
-    const GroupNumbers<C> numbers{room.sums,
-                                  {o[1], (C)1},
-                                  {o[2], (C)0},
-                                  data_of<C>(o[4]),
-                                  data_of<C>(o[5]),
-                                  room.numbers,
-                                  channels / groups,
-                                  channels,
-                                  count,
-                                  (C)float_param(launch->params[1])};
+    const kernels::GroupNumbers<C> numbers{room.sums,
+                                           {o[1], (C)1},
+                                           {o[2], (C)0},
+                                           data_of<C>(o[4]),
+                                           data_of<C>(o[5]),
+                                           room.numbers,
+                                           channels / groups,
+                                           channels,
+                                           count,
+                                           (C)float_param(launch->params[1])};
     if (const yoke_status status = start_each(launch, x.shape[0] * groups, numbers)) return status;
     const PerPlane by_plane(x, true, room.numbers, o[4].dtype);
     return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, count, {});

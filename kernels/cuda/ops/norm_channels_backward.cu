@@ -7,30 +7,18 @@
 YOKE_CUDA_BEGIN
 
 using kernels::GradientSums;
-using kernels::inverse_root;
 
-// Of g, and of g times the normalised x (inputs: x, g). `size` planes share a mean and a statistic, from which `rstd`
-// follows: itself, or a variance with eps.
+// Of g, and of g times the normalised x (inputs: x, g).
 template <class C>
-struct PlaneGradients {
+struct PlaneGradients : kernels::PlaneStatistics<C> {
     using State = GradientSums<C>;
-    const C *means, *statistics;
-    int64_t size;
-    C eps;
-    bool is_variance;
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
-    __device__ C mean(int64_t plane) const { return means[plane / size]; }
-    __device__ C rstd(int64_t plane) const
-    {
-        const C statistic = statistics[plane / size];
-        return is_variance ? inverse_root(statistic, eps) : statistic;
-    }
     template <int V>
     __device__ State push(State state, int64_t plane, const C (&x)[2][V], int count) const
     {
-        const C m = mean(plane), r = rstd(plane);
+        const C m = this->mean(plane), r = this->rstd(plane);
         State part = init();
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
@@ -53,30 +41,6 @@ struct GradientMap {
 
 // ---- batch_norm ---------------------------------------------------------------------------------------------------
 
-template <class C>
-struct BatchGradientNumbers {
-    const GradientSums<C> *sums;
-    PlaneGradients<C> of;
-    ByChannel<C> weight;
-    C *dweight, *dbias, *numbers;
-    int64_t channels;
-    C count;  // values of a channel
-    bool of_batch;
-
-    __device__ void operator()(int64_t c) const
-    {
-        const GradientSums<C> s = sums[c];
-        const C rstd = of.rstd(c), scale = weight[c] * rstd;
-        dweight[c] = s.g_normal;
-        dbias[c] = s.g;
-        numbers[c] = of.mean(c);
-        numbers[channels + c] = scale;
-        numbers[2 * channels + c] = of_batch ? -scale * (s.g_normal / count) : (C)0;
-        numbers[3 * channels + c] = of_batch ? -scale * (s.g / count) : (C)0;
-        numbers[4 * channels + c] = rstd;
-    }
-};
-
 template <class T>
 static yoke_status batch_norm_gradient(const yoke_launch *launch)
 {
@@ -87,20 +51,20 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch)
     const Planes<2> planes = planes_of<2>({&x, &g}, false);
     Room<GradientSums<C>, C> room(launch);
     if (const yoke_status status = room.reserve(planes.partials(), channels, 5)) return status;
-    const PlaneGradients<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
-                               (C)float_param(launch->params[0]), true};
+    const PlaneGradients<C> of{{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
+                                (C)float_param(launch->params[0]), true}};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
         return status;
-    const BatchGradientNumbers<C> numbers{room.sums,
-                                          of,
-                                          {o[2], (C)1},
-                                          data_of<C>(o[6]),
-                                          data_of<C>(o[7]),
-                                          room.numbers,
-                                          channels,
-                                          (C)(channels ? x.numel / channels : 0),
-                                          launch->params[1].v.i != 0};
+    const kernels::BatchGradientNumbers<C> numbers{room.sums,
+                                                   of,
+                                                   {o[2], (C)1},
+                                                   data_of<C>(o[6]),
+                                                   data_of<C>(o[7]),
+                                                   room.numbers,
+                                                   channels,
+                                                   (C)(channels ? x.numel / channels : 0),
+                                                   launch->params[1].v.i != 0};
     const yoke_status status = start_each(launch, channels, numbers);
     if (status || launch->params[2].v.i == 0) return status;
     const PerPlane by_plane(x, false, room.numbers, o[3].dtype);
@@ -115,51 +79,6 @@ YOKE_KERNEL(_batch_norm_backward)
 
 // ---- group_norm ---------------------------------------------------------------------------------------------------
 
-template <class C>
-struct GroupGradientNumbers {
-    const GradientSums<C> *sums;
-    PlaneGradients<C> of;
-    ByChannel<C> weight;
-    C *numbers;
-    int64_t channels, planes;
-    C values;  // of a group
-
-    __device__ void operator()(int64_t group) const
-    {
-        const int64_t first = group * of.size, last = first + of.size;
-        GradientSums<C> total = GradientSums<C>::init();
-        for (int64_t plane = first; plane < last; plane++) {
-            const C w = weight[plane % channels];
-            total = GradientSums<C>::combine(total, {w * sums[plane].g, w * sums[plane].g_normal});
-        }
-        const C rstd = of.rstd(first);
-        for (int64_t plane = first; plane < last; plane++) {
-            numbers[plane] = of.mean(plane);
-            numbers[planes + plane] = weight[plane % channels] * rstd;
-            numbers[2 * planes + plane] = -rstd * (total.g_normal / values);
-            numbers[3 * planes + plane] = -rstd * (total.g / values);
-            numbers[4 * planes + plane] = rstd;
-        }
-    }
-};
-
-// The gradients of weight and bias: each channel's planes, sample after sample.
-template <class T>
-struct ChannelGradients {
-    const GradientSums<compute_type<T>> *sums;
-    int64_t samples, channels;
-    T *dweight, *dbias;
-
-    __device__ void operator()(int64_t c) const
-    {
-        GradientSums<compute_type<T>> total{0, 0};
-        for (int64_t n = 0; n < samples; n++)
-            total = GradientSums<compute_type<T>>::combine(total, sums[n * channels + c]);
-        dweight[c] = store<T>(total.g_normal);
-        dbias[c] = store<T>(total.g);
-    }
-};
-
 template <class T>
 static yoke_status group_norm_gradient(const yoke_launch *launch)
 {
@@ -171,15 +90,15 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     const Planes<2> planes = planes_of<2>({&x, &g}, true);
     Room<GradientSums<C>, C> room(launch);
     if (const yoke_status status = room.reserve(planes.partials(), count, 5)) return status;
-    const PlaneGradients<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0, false};
+    const PlaneGradients<C> of{{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0, false}};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
         return status;
-    const ChannelGradients<T> sums{room.sums, x.shape[0], channels, data_of<T>(o[6]),
-                                   data_of<T>(o[7])};
+    const kernels::ChannelGradients<T> sums{room.sums, x.shape[0], channels, data_of<T>(o[6]),
+                                            data_of<T>(o[7])};
     const yoke_status status = start_each(launch, channels, sums);
     if (status || launch->params[1].v.i == 0) return status;
-    const GroupGradientNumbers<C> numbers{
+    const kernels::GroupGradientNumbers<C> numbers{
         room.sums, of, {o[2], (C)1}, room.numbers, channels, count, (C)(size * planes.length)};
     if (const yoke_status failed = start_each(launch, x.shape[0] * groups, numbers)) return failed;
     const PerPlane by_plane(x, true, room.numbers, o[3].dtype);

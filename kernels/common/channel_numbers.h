@@ -1,0 +1,201 @@
+// batch_norm, group_norm and their gradients, between the sums of planes and the map over x: what a channel or group
+// makes of its sums.
+//
+// Contract
+//  * `numbers` holds what the map takes, each in an array of its own, one a plane: mean, scale, shift; for a gradient
+//    mean, scale, slope, shift, rstd.
+//  * A functor works out channel c, or group `group`; any order of them, at once or one after another, gives the same.
+#pragma once
+
+#include "kernels/common/norm.h"
+#include "kernels/common/operand.h"
+
+YOKE_KERNELS_BEGIN
+
+// A parameter by channel, of x's dtype or float32; absent, it has one value throughout.
+template <class C>
+struct ByChannel {
+    const void *data;
+    int64_t step;  // elements
+    yoke_dtype dtype;
+    C otherwise;
+
+    ByChannel(const yoke_operand &p, C value)
+        : data(is_present(p) ? p.data : nullptr),
+          step(is_present(p) && p.numel > 1 ? p.strides[0] : 0),
+          dtype(p.dtype),
+          otherwise(value)
+    {
+    }
+    YOKE_HD C operator[](int64_t channel) const
+    {
+        if (!data) return otherwise;
+        const int64_t at = channel * step;
+        switch (dtype) {
+            case YOKE_F64:
+                return (C) static_cast<const double *>(data)[at];
+            case YOKE_F16:
+                return (C)load<f16>(static_cast<const f16 *>(data)[at]);
+            case YOKE_BF16:
+                return (C)load<bf16>(static_cast<const bf16 *>(data)[at]);
+            default:
+                return (C) static_cast<const float *>(data)[at];
+        }
+    }
+};
+
+// The memory of one call: partial sums, then the planes' sums, then numbers.
+template <class Scratch, class State, class C>
+struct PlaneRoom {
+    Scratch scratch;
+    State *partial = nullptr, *sums = nullptr;
+    C *numbers = nullptr;
+
+    explicit PlaneRoom(const yoke_launch *launch) : scratch(launch) {}
+    yoke_status reserve(int64_t partials, int64_t planes, int64_t numbers_a_plane)
+    {
+        const uint64_t states = (uint64_t)(partials + planes) * sizeof(State);
+        const uint64_t bytes = states + (uint64_t)(planes * numbers_a_plane) * sizeof(C);
+        if (const yoke_status status = scratch.reserve(bytes)) return status;
+        partial = static_cast<State *>(scratch.data());
+        sums = partial + partials;
+        numbers = reinterpret_cast<C *>(sums + planes);
+        return YOKE_OK;
+    }
+};
+
+// ---- forward ----------------------------------------------------------------------------------------------------
+
+template <class C>
+struct BatchNumbers {
+    const Moments<double> *sums;  // null where the statistics are given
+    ByChannel<C> given_mean, given_variance, weight, bias;
+    C *means, *variances, *numbers;
+    int64_t channels;
+    C eps;
+
+    YOKE_HD void operator()(int64_t c) const
+    {
+        const C mean = sums ? (C)sums[c].mean : given_mean[c];
+        const C variance = sums ? (C)sums[c].variance() : given_variance[c];
+        means[c] = numbers[c] = mean;
+        variances[c] = variance;
+        numbers[channels + c] = weight[c] * inverse_root(variance, eps);
+        numbers[2 * channels + c] = bias[c];
+    }
+};
+
+// `size` planes are a group.
+template <class C>
+struct GroupNumbers {
+    const Moments<double> *sums;
+    ByChannel<C> weight, bias;
+    C *means, *rstds, *numbers;
+    int64_t size, channels, planes;
+    C eps;
+
+    YOKE_HD void operator()(int64_t group) const
+    {
+        Moments<double> total = Moments<double>::init();
+        for (int64_t i = 0; i < size; i++)
+            total = Moments<double>::combine(total, sums[group * size + i]);
+        const C rstd = inverse_root_of(total.variance(), eps);
+        means[group] = (C)total.mean;
+        rstds[group] = rstd;
+        for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
+            numbers[plane] = (C)total.mean;
+            numbers[planes + plane] = weight[plane % channels] * rstd;
+            numbers[2 * planes + plane] = bias[plane % channels];
+        }
+    }
+};
+
+// ---- gradients --------------------------------------------------------------------------------------------------
+
+// What the op kept: `size` planes share a mean and a statistic, from which `rstd` follows: itself, or a variance with
+// eps.
+template <class C>
+struct PlaneStatistics {
+    const C *means, *statistics;
+    int64_t size;
+    C eps;
+    bool is_variance;
+
+    YOKE_HD C mean(int64_t plane) const { return means[plane / size]; }
+    YOKE_HD C rstd(int64_t plane) const
+    {
+        const C statistic = statistics[plane / size];
+        return is_variance ? inverse_root(statistic, eps) : statistic;
+    }
+};
+
+template <class C>
+struct BatchGradientNumbers {
+    const GradientSums<C> *sums;
+    PlaneStatistics<C> of;
+    ByChannel<C> weight;
+    C *dweight, *dbias, *numbers;
+    int64_t channels;
+    C count;  // values of a channel
+    bool of_batch;
+
+    YOKE_HD void operator()(int64_t c) const
+    {
+        const GradientSums<C> s = sums[c];
+        const C rstd = of.rstd(c), scale = weight[c] * rstd;
+        dweight[c] = s.g_normal;
+        dbias[c] = s.g;
+        numbers[c] = of.mean(c);
+        numbers[channels + c] = scale;
+        numbers[2 * channels + c] = of_batch ? -scale * (s.g_normal / count) : (C)0;
+        numbers[3 * channels + c] = of_batch ? -scale * (s.g / count) : (C)0;
+        numbers[4 * channels + c] = rstd;
+    }
+};
+
+template <class C>
+struct GroupGradientNumbers {
+    const GradientSums<C> *sums;
+    PlaneStatistics<C> of;
+    ByChannel<C> weight;
+    C *numbers;
+    int64_t channels, planes;
+    C values;  // of a group
+
+    YOKE_HD void operator()(int64_t group) const
+    {
+        const int64_t first = group * of.size, last = first + of.size;
+        GradientSums<C> total = GradientSums<C>::init();
+        for (int64_t plane = first; plane < last; plane++) {
+            const C w = weight[plane % channels];
+            total = GradientSums<C>::combine(total, {w * sums[plane].g, w * sums[plane].g_normal});
+        }
+        const C rstd = of.rstd(first);
+        for (int64_t plane = first; plane < last; plane++) {
+            numbers[plane] = of.mean(plane);
+            numbers[planes + plane] = weight[plane % channels] * rstd;
+            numbers[2 * planes + plane] = -rstd * (total.g_normal / values);
+            numbers[3 * planes + plane] = -rstd * (total.g / values);
+            numbers[4 * planes + plane] = rstd;
+        }
+    }
+};
+
+// group_norm's gradients of weight and bias: each channel's planes, sample after sample.
+template <class T>
+struct ChannelGradients {
+    using Sums = GradientSums<compute_type<T>>;
+    const Sums *sums;
+    int64_t samples, channels;
+    T *dweight, *dbias;
+
+    YOKE_HD void operator()(int64_t c) const
+    {
+        Sums total = Sums::init();
+        for (int64_t n = 0; n < samples; n++) total = Sums::combine(total, sums[n * channels + c]);
+        dweight[c] = store<T>(total.g_normal);
+        dbias[c] = store<T>(total.g);
+    }
+};
+
+YOKE_KERNELS_END

@@ -1,0 +1,38 @@
+// The arguments of layer_norm, rms_norm and their gradients. Host code.
+#pragma once
+
+#include "kernels/common/epsilon.h"
+
+YOKE_KERNELS_BEGIN
+
+// The first axis that rows go over, and what is added to their variance.
+inline int norm_axis(const yoke_launch *launch)
+{
+    return launch->operands[0].ndim - launch->params[0].count;
+}
+
+inline double norm_epsilon(const yoke_launch *launch)
+{
+    const yoke_arg &given = launch->params[1];
+    return given.kind == YOKE_ARG_NONE ? epsilon_of(launch->operands[0].dtype) : float_param(given);
+}
+
+// The operands of either gradient; rms_norm has neither mean nor bias.
+struct NormGradientCall {
+    const yoke_operand *grad, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
+    int axis;
+    bool of_x, of_weight;
+
+    NormGradientCall(const yoke_launch *launch, bool is_centred)
+    {
+        const yoke_operand *o = launch->operands;
+        const yoke_arg *p = launch->params;
+        grad = o++, x = o++, weight = o++;
+        mean = is_centred ? o++ : nullptr;
+        rstd = o++, dx = o++, dweight = o++;
+        dbias = is_centred ? o : nullptr;
+        axis = (int)p[0].v.i, of_x = p[1].v.i != 0, of_weight = p[2].v.i != 0;
+    }
+};
+
+YOKE_KERNELS_END
