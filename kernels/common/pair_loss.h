@@ -175,4 +175,36 @@ struct KlDivergenceOfLogs {
     }
 };
 
+// ---- by name ----------------------------------------------------------------------------------------------------
+
+// LOSS(kind, the name that the op is given, the functor); `beta` is the op's parameter.
+#define YOKE_PAIR_LOSSES(LOSS)                                 \
+    LOSS(kMse, "mse", kernels::SquaredError())                 \
+    LOSS(kL1, "l1", kernels::AbsoluteError())                  \
+    LOSS(kSmoothL1, "smooth_l1", kernels::SmoothL1{beta})      \
+    LOSS(kLogits, "bce_logits", kernels::LogitCrossEntropy())  \
+    LOSS(kProbabilities, "bce", kernels::BinaryCrossEntropy()) \
+    LOSS(kKl, "kl", kernels::KlDivergence())                   \
+    LOSS(kKlOfLogs, "kl_log", kernels::KlDivergenceOfLogs())
+
+#define YOKE_PAIR_LOSS_KIND(kind, name, functor) kind,
+enum class PairLoss { YOKE_PAIR_LOSSES(YOKE_PAIR_LOSS_KIND) kNone };
+#undef YOKE_PAIR_LOSS_KIND
+
+// kNone where no loss has that name.
+inline PairLoss pair_loss_named(const char *name)
+{
+#define YOKE_PAIR_LOSS_NAME(kind, text, functor) text,
+    static const char *const names[] = {YOKE_PAIR_LOSSES(YOKE_PAIR_LOSS_NAME)};
+#undef YOKE_PAIR_LOSS_NAME
+    int kind = 0;
+    while (kind < (int)PairLoss::kNone && strcmp(name, names[kind]) != 0) kind++;
+    return (PairLoss)kind;
+}
+
+// For a switch: f with the functor of a kind.
+#define YOKE_PAIR_LOSS_CASE(kind, name, functor) \
+    case kernels::PairLoss::kind:                \
+        return f(functor);
+
 YOKE_KERNELS_END

@@ -1,6 +1,5 @@
 // Activations, forward and backward, over any strides.
-#include <cstring>
-
+#include "kernels/common/named.h"
 #include "kernels/cpu/simd/pointwise.h"
 
 YOKE_SIMD_BEGIN
@@ -12,24 +11,20 @@ YOKE_SIMD_BEGIN
     YOKE_POINTWISE(name, for_float, grain, (binary<T>(launch, grain, kernels::F{__VA_ARGS__})))
 YOKE_ACTIVATION_OPS(YOKE_UNARY, YOKE_BINARY, YOKE_ACTIVATION, YOKE_ACTIVATION_BACKWARD)
 
-static bool wants_tanh(const yoke_launch *launch)
-{
-    return strcmp(launch->params[0].v.string, "tanh") == 0;
-}
-
 YOKE_KERNEL(gelu)
 {
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return wants_tanh(launch) ? unary<T, kernels::GeluTanh>(launch, kCostlyGrain)
-                                  : unary<T, kernels::Gelu>(launch, kCostlyGrain);
+        return kernels::is_tanh_gelu(launch) ? unary<T, kernels::GeluTanh>(launch, kCostlyGrain)
+                                             : unary<T, kernels::Gelu>(launch, kCostlyGrain);
     });
 }
 
 YOKE_KERNEL(_gelu_backward)
 {
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return wants_tanh(launch) ? binary<T, kernels::GeluTanhBackward>(launch, kCostlyGrain)
-                                  : binary<T, kernels::GeluBackward>(launch, kCostlyGrain);
+        return kernels::is_tanh_gelu(launch)
+                   ? binary<T, kernels::GeluTanhBackward>(launch, kCostlyGrain)
+                   : binary<T, kernels::GeluBackward>(launch, kCostlyGrain);
     });
 }
 

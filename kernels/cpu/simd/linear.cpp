@@ -1,7 +1,6 @@
 // linear, alone and with an activation, which is applied to a block of rows while the caches still hold it.
-#include <cstring>
-
 #include "kernels/common/activation.h"
+#include "kernels/common/named.h"
 #include "kernels/cpu/simd/copy.h"
 #include "kernels/cpu/simd/map.h"
 #include "kernels/cpu/simd/product.h"
@@ -105,11 +104,16 @@ YOKE_KERNEL(_linear_act)
 {
     const yoke_operand &out = launch->operands[3], &kept = launch->operands[4];
     const yoke_operand &before = kept.numel ? kept : out;
-    const char *activation = launch->params[0].v.string;
+    const auto activation = kernels::activation_named(launch->params[0]);
     return for_float(launch, "x", out.dtype, [&]<class T>() {
-        if (strcmp(activation, "gelu") == 0) return activate<T, kernels::Gelu>(launch, out, before);
-        if (strcmp(activation, "silu") == 0) return activate<T, kernels::Silu>(launch, out, before);
-        return activate<T, kernels::GeluTanh>(launch, out, before);
+        switch (activation) {
+            case kernels::Activation::kGelu:
+                return activate<T, kernels::Gelu>(launch, out, before);
+            case kernels::Activation::kSilu:
+                return activate<T, kernels::Silu>(launch, out, before);
+            default:
+                return activate<T, kernels::GeluTanh>(launch, out, before);
+        }
     });
 }
 

@@ -1,6 +1,7 @@
 // Cross entropy of logits and class indices, and its gradient: two passes over the logits, none over a softmax that
 // would have to be stored; and the negative log likelihood of log-probabilities.
 #include "kernels/common/loss.h"
+#include "kernels/common/named.h"
 
 #include <cstring>
 
@@ -13,7 +14,7 @@ struct Classes {
     const yoke_operand &x, &target;
     int64_t rows, count, ignored;
     double smoothing;
-    bool mean, none;
+    kernels::LossReduction reduction;
     const char *call;
 
     Classes(const yoke_operand &logits, const yoke_operand &indices, const yoke_arg *params,
@@ -24,8 +25,7 @@ struct Classes {
           count(logits.shape[1]),
           ignored(params[1].v.i),
           smoothing(label_smoothing),
-          mean(strcmp(params[0].v.string, "mean") == 0),
-          none(strcmp(params[0].v.string, "none") == 0),
+          reduction(params[0]),
           call(name)
     {
     }
@@ -90,14 +90,14 @@ static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, 
                                       classes.at(row), &lse[row]);
     });
     *data_of<C>(launch->operands[4]) = (C)used;
-    if (classes.none) {
+    if (classes.reduction.none) {
         int64_t step = loss.ndim ? loss.strides[0] : 1;
         for (int64_t row = 0; row < classes.rows; row++)
             data_of<T>(loss)[row * step] = store<T>(losses[row]);
         return YOKE_OK;
     }
     C total = kernels::reduce_span(kernels::Sum<C>(), losses, 1, classes.rows);
-    *data_of<T>(loss) = store<T>(classes.mean ? total / (C)used : total);
+    *data_of<T>(loss) = store<T>(classes.reduction.mean ? total / (C)used : total);
     return YOKE_OK;
 }
 
@@ -140,7 +140,7 @@ static yoke_status logit_gradient(const yoke_launch *launch, const Classes &clas
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &grad = o[0], &lse = o[3], &dx = o[5];
-    C divisor = classes.mean ? *data_of<C>(o[4]) : (C)1;
+    C divisor = classes.reduction.mean ? *data_of<C>(o[4]) : (C)1;
     int64_t grad_step = grad.ndim ? grad.strides[0] : 0, lse_step = lse.ndim ? lse.strides[0] : 0;
     int64_t grain = max(1, kGrain / 8 / max(1, classes.count));
     parallel_range(classes.rows, grain, [&](int64_t begin, int64_t end) {
@@ -188,11 +188,11 @@ static yoke_status likelihood_loss(const yoke_launch *launch, const Classes &cla
         losses[row] = index == classes.ignored ? (C)0 : -load<T>(at[index * x.strides[1]]);
     }
     *data_of<C>(launch->operands[3]) = (C)used;
-    for (int64_t row = 0; classes.none && row < classes.rows; row++)
+    for (int64_t row = 0; classes.reduction.none && row < classes.rows; row++)
         data_of<T>(loss)[row] = store<T>(losses[row]);
-    if (classes.none) return YOKE_OK;
+    if (classes.reduction.none) return YOKE_OK;
     C total = kernels::reduce_span(kernels::Sum<C>(), losses, 1, classes.rows);
-    *data_of<T>(loss) = store<T>(classes.mean ? total / (C)used : total);
+    *data_of<T>(loss) = store<T>(classes.reduction.mean ? total / (C)used : total);
     return YOKE_OK;
 }
 
@@ -215,7 +215,7 @@ YOKE_KERNEL(_nll_loss_backward)
     if (yoke_status status = classes.check(launch, &used)) return status;
     return for_float(launch, "x", dx.dtype, [&]<class T>() {
         using C = compute_type<T>;
-        C divisor = classes.mean ? *data_of<C>(o[3]) : (C)1;
+        C divisor = classes.reduction.mean ? *data_of<C>(o[3]) : (C)1;
         int64_t step = grad.ndim ? grad.strides[0] : 0;
         memset(dx.data, 0, (size_t)dx.numel * sizeof(T));
         for (int64_t row = 0; row < classes.rows; row++) {

@@ -6,6 +6,7 @@
 
 #include "kernels/common/norm.h"
 #include "kernels/common/reduce.h"
+#include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/map.h"
 #include "kernels/cpu/simd/run.h"
@@ -16,43 +17,16 @@ constexpr int64_t kLossItem = 65536;  // elements that one thread adds up
 constexpr int64_t kLossChunk = 1024;  // elements made at a time
 constexpr int64_t kLossGrain = kGrain / 2;
 
-// Calls f with the functor that `kind` names.
+// Calls f with the functor that `name` names.
 template <class F>
-static yoke_status for_kind(const yoke_launch *launch, const char *kind, double beta, const F &f)
+static yoke_status for_kind(const yoke_launch *launch, const char *name, double beta, const F &f)
 {
-    if (strcmp(kind, "mse") == 0) return f(kernels::SquaredError());
-    if (strcmp(kind, "l1") == 0) return f(kernels::AbsoluteError());
-    if (strcmp(kind, "smooth_l1") == 0) return f(kernels::SmoothL1{beta});
-    if (strcmp(kind, "bce_logits") == 0) return f(kernels::LogitCrossEntropy());
-    if (strcmp(kind, "bce") == 0) return f(kernels::BinaryCrossEntropy());
-    if (strcmp(kind, "kl") == 0) return f(kernels::KlDivergence());
-    if (strcmp(kind, "kl_log") == 0) return f(kernels::KlDivergenceOfLogs());
-    return fail(YOKE_E_INTERNAL, "%s: there is no loss \"%s\"", op_name(launch->op), kind);
-}
-
-// The shape to which two operands broadcast, as an operand with no memory behind it.
-struct BroadcastShape {
-    yoke_operand operand{};
-    int64_t shape[YOKE_MAX_NDIM], strides[YOKE_MAX_NDIM] = {};
-
-    BroadcastShape(const yoke_operand &x, const yoke_operand &y)
-    {
-        int ndim = x.ndim > y.ndim ? x.ndim : y.ndim;
-        operand.numel = 1;
-        for (int axis = 0; axis < ndim; axis++) {
-            int of_x = axis - (ndim - x.ndim), of_y = axis - (ndim - y.ndim);
-            int64_t a = of_x < 0 ? 1 : x.shape[of_x], b = of_y < 0 ? 1 : y.shape[of_y];
-            operand.numel *= shape[axis] = a == 1 ? b : a;
-        }
-        operand.data = x.data;  // a pointer to step from, by 0
-        operand.shape = shape;
-        operand.strides = strides;
-        operand.ndim = ndim;
-        operand.dtype = x.dtype;
+    switch (kernels::pair_loss_named(name)) {
+        YOKE_PAIR_LOSSES(YOKE_PAIR_LOSS_CASE)
+        default:
+            return fail(YOKE_E_INTERNAL, "%s: there is no loss \"%s\"", op_name(launch->op), name);
     }
-    BroadcastShape(const BroadcastShape &) = delete;
-    BroadcastShape &operator=(const BroadcastShape &) = delete;
-};
+}
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
@@ -98,7 +72,7 @@ static yoke_status reduced_loss(const yoke_launch *launch, const MapLoop &value,
 {
     const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
     const yoke_operand &out = launch->operands[2];
-    BroadcastShape shape(x, target);
+    const kernels::BroadcastShape shape(x, target, x.data);
     Loop<3> loop;
     plan_loop<3>(loop, {&shape.operand, &x, &target});
     int64_t items = divide_up(loop.numel, kLossItem);

@@ -7,20 +7,19 @@
 //    that was tried; nothing else does.
 #pragma once
 
+#include "kernels/common/named.h"
 #include "kernels/common/product.h"
 #include "kernels/cuda/host/support.h"
 
 namespace yoke::cuda {
 
+using kernels::Activation;
 using kernels::Matrix;
 using kernels::Product;
 
-// What is done to a product plus bias before it is stored.
-enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu };
-
 struct Gemm {
     Product product;
-    Activation activation = Activation::kNone;
+    Activation activation = Activation::kNone;  // of the product plus bias, before it is stored
     void *before = nullptr;  // where the activation's argument is kept; strides are those of c
 };
 

@@ -1,4 +1,5 @@
 // Activations, forward and backward.
+#include "kernels/common/named.h"
 #include "kernels/common/pointwise_ops.h"
 #include "kernels/cuda/ops/map.cuh"
 
@@ -18,16 +19,11 @@ using SigmoidsBackward =
 YOKE_ACTIVATION_OPS(YOKE_UNARY, YOKE_BINARY, YOKE_WITH_PARAMS, YOKE_WITH_PARAMS_BACKWARD)
 #undef YOKE_GROUPS
 
-static bool wants_tanh(const yoke_launch *launch)
-{
-    return strcmp(launch->params[0].v.string, "tanh") == 0;
-}
-
 YOKE_POINTWISE(gelu, for_float,
-               (unary<In>(launch, wants_tanh(launch) ? Gelus::of<kernels::GeluTanh>()
-                                                     : Gelus::of<kernels::Gelu>())))
+               (unary<In>(launch, kernels::is_tanh_gelu(launch) ? Gelus::of<kernels::GeluTanh>()
+                                                                : Gelus::of<kernels::Gelu>())))
 YOKE_POINTWISE(_gelu_backward, for_float,
-               (binary<In>(launch, wants_tanh(launch)
+               (binary<In>(launch, kernels::is_tanh_gelu(launch)
                                        ? GelusBackward::of<kernels::GeluTanhBackward>()
                                        : GelusBackward::of<kernels::GeluBackward>())))
 

@@ -5,6 +5,7 @@
 
 #include "core/backend/ops.inc"
 #include "kernels/common/loss.h"
+#include "kernels/common/named.h"
 #include "kernels/cuda/host/fault.h"
 #include "kernels/cuda/ops/rows.cuh"
 
@@ -38,7 +39,7 @@ struct Targets {
 // The arguments of a call.
 struct Call {
     Targets targets;
-    bool mean, none;
+    kernels::LossReduction reduction;
 
     Call(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &target, int32_t op)
         : targets{data_of<const char>(target),
@@ -50,8 +51,7 @@ struct Call {
                   reporter(
                       launch,
                       "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or ignore_index")},
-          mean(strcmp(launch->params[0].v.string, "mean") == 0),
-          none(strcmp(launch->params[0].v.string, "none") == 0)
+          reduction(launch->params[0])
     {
         targets.reporter.op = op;
     }
@@ -99,7 +99,7 @@ inline yoke_status start_finish(const yoke_launch *launch, const Call &call,
                                 const yoke_operand &used)
 {
     return start(launch, finish_loss<T>, {1, block_size(kMostThreads)}, losses, call.targets,
-                 call.mean, data_of<T>(loss), data_of<compute_type<T>>(used));
+                 call.reduction.mean, data_of<T>(loss), data_of<compute_type<T>>(used));
 }
 
 // Where a row's loss goes: to scratch, as it was computed, or to the result.

@@ -223,10 +223,7 @@ YOKE_KERNEL(_linear_relu)
 YOKE_KERNEL(_linear_act)
 {
     const yoke_operand &kept = launch->operands[4];
-    const char *name = launch->params[0].v.string;
-    const Activation activation = strcmp(name, "gelu") == 0   ? Activation::kGelu
-                                  : strcmp(name, "silu") == 0 ? Activation::kSilu
-                                                              : Activation::kGeluTanh;
+    const Activation activation = kernels::activation_named(launch->params[0]);
     return run_linear(launch, activation, kept.numel ? kept.data : nullptr);
 }
 

@@ -79,7 +79,7 @@ static yoke_status total_loss(const yoke_launch *launch, const Call &call)
     const yoke_operand *o = launch->operands;
     const Targets &targets = call.targets;
     Scratch scratch(launch);
-    if (!call.none)
+    if (!call.reduction.none)
         if (const yoke_status status = scratch.reserve((uint64_t)targets.count * sizeof(C)))
             return status;
     C *losses = scratch.as<C>();
@@ -143,7 +143,7 @@ YOKE_KERNEL(_cross_entropy_backward)
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         const Sharing sharing = share_classes(x.shape[1], kPackLength<T>);
         return start(launch, logit_gradients<T>, row_grid(x.shape[0], sharing), Logits<T>(x),
-                     call.targets, Upstream<T>(grad, o[4], call.mean),
+                     call.targets, Upstream<T>(grad, o[4], call.reduction.mean),
                      data_of<const compute_type<T>>(lse), lse.ndim ? lse.strides[0] : (int64_t)0,
                      float_param(launch->params[2]), Gradients<T>(dx), sharing.group);
     });

@@ -21,7 +21,7 @@ static yoke_status likelihood_loss(const yoke_launch *launch, const Call &call)
     const yoke_operand *o = launch->operands;
     const int threads = block_size(kThreads);
     Scratch scratch(launch);
-    if (!call.none)
+    if (!call.reduction.none)
         if (const yoke_status status = scratch.reserve((uint64_t)call.targets.count * sizeof(C)))
             return status;
     if (const yoke_status status = start(
@@ -71,7 +71,7 @@ YOKE_KERNEL(_nll_loss_backward)
     return for_float(launch, "x", dx.dtype, [&]<class T>() {
         const Sharing sharing = share_classes(x.shape[1], kPackLength<T>);
         return start(launch, spread_gradients<T>, row_grid(x.shape[0], sharing), call.targets,
-                     Upstream<T>(o[0], o[3], call.mean), Gradients<T>(dx), sharing.group);
+                     Upstream<T>(o[0], o[3], call.reduction.mean), Gradients<T>(dx), sharing.group);
     });
 }
 

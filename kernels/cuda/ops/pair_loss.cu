@@ -3,24 +3,21 @@
 #include "kernels/common/pair_loss.h"
 
 #include "core/backend/ops.inc"
+#include "kernels/common/stand_in.h"
 #include "kernels/cuda/host/fault.h"
 #include "kernels/cuda/ops/map.cuh"
 
 YOKE_CUDA_BEGIN
 
-enum class Kind { kMse, kL1, kSmoothL1, kLogits, kProbabilities, kKl, kKlOfLogs };
+using Kind = kernels::PairLoss;
 
 static yoke_status kind_of(const yoke_launch *launch, Kind *kind)
 {
-    static const char *const names[] = {"mse", "l1", "smooth_l1", "bce_logits",
-                                        "bce", "kl", "kl_log"};
     const char *name = launch->params[0].v.string;
-    for (int i = 0; i < 7; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *kind = (Kind)i;
-            return YOKE_OK;
-        }
-    return fail(YOKE_E_INTERNAL, 0, "%s: there is no loss \"%s\"", op_name(launch->op), name);
+    *kind = kernels::pair_loss_named(name);
+    return *kind != Kind::kNone
+               ? (yoke_status)YOKE_OK
+               : fail(YOKE_E_INTERNAL, 0, "%s: there is no loss \"%s\"", op_name(launch->op), name);
 }
 
 // f(functor) with the functor of a kind.
@@ -28,18 +25,7 @@ template <class F>
 __device__ inline auto with_kind(Kind kind, double beta, const F &f)
 {
     switch (kind) {
-        case Kind::kMse:
-            return f(kernels::SquaredError());
-        case Kind::kL1:
-            return f(kernels::AbsoluteError());
-        case Kind::kSmoothL1:
-            return f(kernels::SmoothL1{beta});
-        case Kind::kLogits:
-            return f(kernels::LogitCrossEntropy());
-        case Kind::kProbabilities:
-            return f(kernels::BinaryCrossEntropy());
-        case Kind::kKl:
-            return f(kernels::KlDivergence());
+        YOKE_PAIR_LOSSES(YOKE_PAIR_LOSS_CASE)
         default:
             return f(kernels::KlDivergenceOfLogs());
     }
@@ -179,35 +165,12 @@ __global__ void divide_sum(const C *sums, int64_t count, double divisor, char *o
     if (threadIdx.x == 0) put_one<Out>(dtype, out, sum / (C)divisor);
 }
 
-// The shape to which two operands broadcast, as an operand with no memory behind it.
-struct BroadcastShape {
-    yoke_operand operand{};
-    int64_t shape[YOKE_MAX_NDIM], strides[YOKE_MAX_NDIM] = {};
-
-    BroadcastShape(const yoke_operand &x, const yoke_operand &y)
-    {
-        const int ndim = x.ndim > y.ndim ? x.ndim : y.ndim;
-        operand.numel = 1;
-        for (int axis = 0; axis < ndim; axis++) {
-            const int of_x = axis - (ndim - x.ndim), of_y = axis - (ndim - y.ndim);
-            const int64_t a = of_x < 0 ? 1 : x.shape[of_x], b = of_y < 0 ? 1 : y.shape[of_y];
-            operand.numel *= shape[axis] = a == 1 ? b : a;
-        }
-        operand.shape = shape;
-        operand.strides = strides;
-        operand.ndim = ndim;
-        operand.dtype = x.dtype;
-    }
-    BroadcastShape(const BroadcastShape &) = delete;
-    BroadcastShape &operator=(const BroadcastShape &) = delete;
-};
-
 template <class In, class C>
 static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &loss, double divisor)
 {
     const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
     const yoke_operand &out = launch->operands[2];
-    const BroadcastShape shape(x, target);
+    const kernels::BroadcastShape shape(x, target, nullptr);
     const int threads = block_size(kThreads);
     const int64_t n = shape.operand.numel,
                   blocks = blocks_for(launch, n, (int64_t)threads * kAtOnce<C>);
