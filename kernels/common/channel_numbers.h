@@ -198,4 +198,96 @@ struct ChannelGradients {
     }
 };
 
+// ---- of a launch ------------------------------------------------------------------------------------------------
+
+// `sums` are the planes'; they count where no statistics are given.
+template <class C>
+inline BatchNumbers<C> batch_numbers(const yoke_launch *launch, const Moments<double> *sums,
+                                     C *numbers)
+{
+    const yoke_operand *o = launch->operands;
+    return {is_present(o[1]) ? nullptr : sums,
+            {o[1], (C)0},
+            {o[2], (C)0},
+            {o[3], (C)1},
+            {o[4], (C)0},
+            data_of<C>(o[6]),
+            data_of<C>(o[7]),
+            numbers,
+            o[0].shape[1],
+            (C)float_param(launch->params[0])};
+}
+
+template <class C>
+inline GroupNumbers<C> group_numbers(const yoke_launch *launch, const Moments<double> *sums,
+                                     C *numbers)
+{
+    const yoke_operand *o = launch->operands;
+    const int64_t channels = o[0].shape[1];
+    return {sums,
+            {o[1], (C)1},
+            {o[2], (C)0},
+            data_of<C>(o[4]),
+            data_of<C>(o[5]),
+            numbers,
+            channels / launch->params[0].v.i,
+            channels,
+            o[0].shape[0] * channels,
+            (C)float_param(launch->params[1])};
+}
+
+template <class C>
+inline PlaneStatistics<C> batch_statistics(const yoke_launch *launch)
+{
+    const yoke_operand *o = launch->operands;
+    return {data_of<const C>(o[3]), data_of<const C>(o[4]), 1, (C)float_param(launch->params[0]),
+            true};
+}
+
+template <class C>
+inline PlaneStatistics<C> group_statistics(const yoke_launch *launch)
+{
+    const yoke_operand *o = launch->operands;
+    return {data_of<const C>(o[3]), data_of<const C>(o[4]), o[1].shape[1] / launch->params[0].v.i,
+            (C)0, false};
+}
+
+template <class C>
+inline BatchGradientNumbers<C> batch_gradient_numbers(const yoke_launch *launch,
+                                                      const GradientSums<C> *sums, C *numbers)
+{
+    const yoke_operand *o = launch->operands, &x = o[1];
+    const int64_t channels = x.shape[1];
+    return {sums,
+            batch_statistics<C>(launch),
+            {o[2], (C)1},
+            data_of<C>(o[6]),
+            data_of<C>(o[7]),
+            numbers,
+            channels,
+            (C)(channels ? x.numel / channels : 0),
+            launch->params[1].v.i != 0};
+}
+
+// `length` is how many values a plane has.
+template <class C>
+inline GroupGradientNumbers<C> group_gradient_numbers(const yoke_launch *launch,
+                                                      const GradientSums<C> *sums, C *numbers,
+                                                      int64_t length)
+{
+    const yoke_operand *o = launch->operands, &x = o[1];
+    const PlaneStatistics<C> of = group_statistics<C>(launch);
+    const int64_t channels = x.shape[1];
+    return {
+        sums, of, {o[2], (C)1}, numbers, channels, x.shape[0] * channels, (C)(of.size * length)};
+}
+
+template <class T>
+inline ChannelGradients<T> channel_gradients(const yoke_launch *launch,
+                                             const GradientSums<compute_type<T>> *sums)
+{
+    const yoke_operand *o = launch->operands, &x = o[1];
+    return {sums, x.shape[0], x.shape[1], data_of<T>(o[6]), data_of<T>(o[7])};
+}
+
 YOKE_KERNELS_END

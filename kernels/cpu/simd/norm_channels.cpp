@@ -155,16 +155,7 @@ static yoke_status normalize_batch(const yoke_launch *launch)
     if (yoke_status status = room.reserve(of_batch ? partial_count(planes) : 0, channels, 3))
         return status;
     if (of_batch) all_moments<T>(planes, room.partial, room.sums);
-    for_each(channels, kernels::BatchNumbers<C>{of_batch ? room.sums : nullptr,
-                                                {o[1], (C)0},
-                                                {o[2], (C)0},
-                                                {o[3], (C)1},
-                                                {o[4], (C)0},
-                                                data_of<C>(o[6]),
-                                                data_of<C>(o[7]),
-                                                room.numbers,
-                                                channels,
-                                                (C)float_param(launch->params[0])});
+    for_each(channels, kernels::batch_numbers<C>(launch, room.sums, room.numbers));
     PerPlane numbers(x, false, room.numbers, o[6].dtype);
     affine_map<T>(out, x, numbers.operand, channels);
     return YOKE_OK;
@@ -186,20 +177,10 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch)
     Planes<2> planes({&x, &g}, false);
     Room<kernels::GradientSums<C>, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), channels, 5)) return status;
-    const kernels::PlaneStatistics<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
-                                         (C)float_param(launch->params[0]), true};
-    fill_statistics(of, channels, room.numbers);
+    fill_statistics(kernels::batch_statistics<C>(launch), channels, room.numbers);
     all_gradient_sums<T>(planes, room.numbers, room.numbers + 4 * channels, room.partial,
                          room.sums);
-    for_each(channels, kernels::BatchGradientNumbers<C>{room.sums,
-                                                        of,
-                                                        {o[2], (C)1},
-                                                        data_of<C>(o[6]),
-                                                        data_of<C>(o[7]),
-                                                        room.numbers,
-                                                        channels,
-                                                        (C)(channels ? x.numel / channels : 0),
-                                                        launch->params[1].v.i != 0});
+    for_each(channels, kernels::batch_gradient_numbers<C>(launch, room.sums, room.numbers));
     PerPlane numbers(x, false, room.numbers, o[3].dtype);
     if (launch->params[2].v.i != 0) gradient_map<T>(dx, g, x, numbers.operand, channels);
     return YOKE_OK;
@@ -224,16 +205,7 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     Room<MomentsState, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 3)) return status;
     all_moments<T>(planes, room.partial, room.sums);
-    for_each(x.shape[0] * groups, kernels::GroupNumbers<C>{room.sums,
-                                                           {o[1], (C)1},
-                                                           {o[2], (C)0},
-                                                           data_of<C>(o[4]),
-                                                           data_of<C>(o[5]),
-                                                           room.numbers,
-                                                           channels / groups,
-                                                           channels,
-                                                           count,
-                                                           (C)float_param(launch->params[1])});
+    for_each(x.shape[0] * groups, kernels::group_numbers<C>(launch, room.sums, room.numbers));
     PerPlane numbers(x, true, room.numbers, o[4].dtype);
     affine_map<T>(out, x, numbers.operand, count);
     return YOKE_OK;
@@ -251,26 +223,17 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
-    int64_t groups = launch->params[0].v.i, channels = x.shape[1], size = channels / groups;
+    int64_t groups = launch->params[0].v.i, channels = x.shape[1];
     int64_t count = x.shape[0] * channels;
     Planes<2> planes({&x, &g}, true);
     Room<kernels::GradientSums<C>, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 5)) return status;
-    const kernels::PlaneStatistics<C> of{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0,
-                                         false};
-    fill_statistics(of, count, room.numbers);
+    fill_statistics(kernels::group_statistics<C>(launch), count, room.numbers);
     all_gradient_sums<T>(planes, room.numbers, room.numbers + 4 * count, room.partial, room.sums);
-    for_each(channels, kernels::ChannelGradients<T>{room.sums, x.shape[0], channels,
-                                                    data_of<T>(o[6]), data_of<T>(o[7])});
+    for_each(channels, kernels::channel_gradients<T>(launch, room.sums));
     if (launch->params[1].v.i == 0) return YOKE_OK;
-    for_each(x.shape[0] * groups,
-             kernels::GroupGradientNumbers<C>{room.sums,
-                                              of,
-                                              {o[2], (C)1},
-                                              room.numbers,
-                                              channels,
-                                              count,
-                                              (C)(size * planes.reduced.numel)});
+    for_each(x.shape[0] * groups, kernels::group_gradient_numbers<C>(
+                                      launch, room.sums, room.numbers, planes.reduced.numel));
     PerPlane numbers(x, true, room.numbers, o[3].dtype);
     gradient_map<T>(dx, g, x, numbers.operand, count);
     return YOKE_OK;

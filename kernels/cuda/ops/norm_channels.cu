@@ -73,16 +73,7 @@ static yoke_status normalize_batch(const yoke_launch *launch)
         if (const yoke_status status =
                 sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
             return status;
-    const kernels::BatchNumbers<C> numbers{of_batch ? room.sums : nullptr,
-                                           {o[1], (C)0},
-                                           {o[2], (C)0},
-                                           {o[3], (C)1},
-                                           {o[4], (C)0},
-                                           data_of<C>(o[6]),
-                                           data_of<C>(o[7]),
-                                           room.numbers,
-                                           channels,
-                                           (C)float_param(launch->params[0])};
+    const auto numbers = kernels::batch_numbers<C>(launch, room.sums, room.numbers);
     if (const yoke_status status = start_each(launch, channels, numbers)) return status;
     const PerPlane by_plane(x, false, room.numbers, o[6].dtype);
     return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, channels, {});
@@ -110,16 +101,7 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     if (const yoke_status status =
             sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
         return status;
-    const kernels::GroupNumbers<C> numbers{room.sums,
-                                           {o[1], (C)1},
-                                           {o[2], (C)0},
-                                           data_of<C>(o[4]),
-                                           data_of<C>(o[5]),
-                                           room.numbers,
-                                           channels / groups,
-                                           channels,
-                                           count,
-                                           (C)float_param(launch->params[1])};
+    const auto numbers = kernels::group_numbers<C>(launch, room.sums, room.numbers);
     if (const yoke_status status = start_each(launch, x.shape[0] * groups, numbers)) return status;
     const PerPlane by_plane(x, true, room.numbers, o[4].dtype);
     return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, count, {});

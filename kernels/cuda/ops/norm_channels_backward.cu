@@ -51,20 +51,11 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch)
     const Planes<2> planes = planes_of<2>({&x, &g}, false);
     Room<GradientSums<C>, C> room(launch);
     if (const yoke_status status = room.reserve(planes.partials(), channels, 5)) return status;
-    const PlaneGradients<C> of{{data_of<const C>(o[3]), data_of<const C>(o[4]), 1,
-                                (C)float_param(launch->params[0]), true}};
+    const PlaneGradients<C> of{kernels::batch_statistics<C>(launch)};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
         return status;
-    const kernels::BatchGradientNumbers<C> numbers{room.sums,
-                                                   of,
-                                                   {o[2], (C)1},
-                                                   data_of<C>(o[6]),
-                                                   data_of<C>(o[7]),
-                                                   room.numbers,
-                                                   channels,
-                                                   (C)(channels ? x.numel / channels : 0),
-                                                   launch->params[1].v.i != 0};
+    const auto numbers = kernels::batch_gradient_numbers<C>(launch, room.sums, room.numbers);
     const yoke_status status = start_each(launch, channels, numbers);
     if (status || launch->params[2].v.i == 0) return status;
     const PerPlane by_plane(x, false, room.numbers, o[3].dtype);
@@ -85,21 +76,20 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
-    const int64_t groups = launch->params[0].v.i, channels = x.shape[1], size = channels / groups,
+    const int64_t groups = launch->params[0].v.i, channels = x.shape[1],
                   count = x.shape[0] * channels;
     const Planes<2> planes = planes_of<2>({&x, &g}, true);
     Room<GradientSums<C>, C> room(launch);
     if (const yoke_status status = room.reserve(planes.partials(), count, 5)) return status;
-    const PlaneGradients<C> of{{data_of<const C>(o[3]), data_of<const C>(o[4]), size, (C)0, false}};
+    const PlaneGradients<C> of{kernels::group_statistics<C>(launch)};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
         return status;
-    const kernels::ChannelGradients<T> sums{room.sums, x.shape[0], channels, data_of<T>(o[6]),
-                                            data_of<T>(o[7])};
+    const auto sums = kernels::channel_gradients<T>(launch, room.sums);
     const yoke_status status = start_each(launch, channels, sums);
     if (status || launch->params[1].v.i == 0) return status;
-    const kernels::GroupGradientNumbers<C> numbers{
-        room.sums, of, {o[2], (C)1}, room.numbers, channels, count, (C)(size * planes.length)};
+    const auto numbers =
+        kernels::group_gradient_numbers<C>(launch, room.sums, room.numbers, planes.length);
     if (const yoke_status failed = start_each(launch, x.shape[0] * groups, numbers)) return failed;
     const PerPlane by_plane(x, true, room.numbers, o[3].dtype);
     return start_map<T, GradientMap, 4>(launch, {&dx, &g, &x, &by_plane.operand}, count, {});
