@@ -152,17 +152,4 @@ std::string gigabytes_a_second(double rate)
     return format("%.2f GB/s", rate / 1e9);
 }
 
-double link_rate(int generation, int width)
-{
-    // Transfers a second and the share of bits that carry data: 8 of 10, from generation 3 on 128 of 130.
-    constexpr double kLanes[] = {0,
-                                 2.5e9 * 8 / 10,
-                                 5e9 * 8 / 10,
-                                 8e9 * 128 / 130,
-                                 16e9 * 128 / 130,
-                                 32e9 * 128 / 130,
-                                 64e9 * 242 / 256};
-    return generation > 0 && generation <= 6 && width > 0 ? kLanes[generation] / 8 * width : 0;
-}
-
 }  // namespace yoke::doctor

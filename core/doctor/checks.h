@@ -75,8 +75,6 @@ std::string authorize(const Dock &dock);
 
 std::string mebibytes(double bytes);
 std::string gigabytes_a_second(double rate);
-// Bytes per second, one way, of a PCI Express link; 0 when it is not known.
-double link_rate(int generation, int width);
 
 #define YOKE_CHECK(number, name, id, title, url) Finding check_##name(const Facts &facts);
 #include "core/doctor/checks.def"

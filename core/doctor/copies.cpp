@@ -1,6 +1,7 @@
 // Checks 27, 28 and 38: what a probe measured of copies between host and GPUs, of copies between GPUs, and of a kernel.
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
+#include "core/machine/topology.h"
 
 #include <cmath>
 
@@ -21,7 +22,7 @@ std::optional<std::string> why_no_probes(const Facts &facts)
 // What copies over the link could reach.
 double ceiling_of(const yoke_card_info &info)
 {
-    const double link = link_rate(info.link_generation_max, info.link_width_max);
+    const double link = pcie_rate(info.link_generation_max, info.link_width_max);
     if (info.is_egpu != 1) return link;
     const double cable =
         (info.enclosure_rate > 0 ? info.enclosure_rate : 40e9) * kPcieShareOfCable / 8;
@@ -57,7 +58,7 @@ void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
     }
     if (link.peer == 0) return;  // copies between these go through the host, as the driver says
     const double link_best =
-        link_rate(card(facts, b).link_generation_max, card(facts, b).link_width_max);
+        pcie_rate(card(facts, b).link_generation_max, card(facts, b).link_width_max);
     if (link.nvlinks <= 0 && link_best > 0 && rate < 0.3 * link_best)
         all.add(kWarn,
                 pair + " copies " + gigabytes_a_second(rate) + ", the link can do " +

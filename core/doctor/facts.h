@@ -39,9 +39,9 @@ struct Dock {
     std::string security;       // of its domain: "user"
     std::string update_status;  // of its last firmware update: "0x0"
     int generation = 0;         // 3: Thunderbolt 3, 4: USB4
-    double speed = -1;          // Gbit/s of a lane
-    int lanes = -1;
-    bool safe_mode = false;  // its firmware cannot be read: it waits for a new one
+    double speed = -1;          // Gbit/s, of each of its pairs of wires
+    int width = -1;             // how many of them
+    bool safe_mode = false;     // its firmware cannot be read: it waits for a new one
 };
 
 struct StuckProcess {

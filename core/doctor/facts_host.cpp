@@ -213,8 +213,8 @@ void read_docks(RecordedRoot &root, Facts &facts)
         dock.generation = atoi(root.line(place + "generation").c_str());
         const std::string speed = root.line(place + "rx_speed");
         if (!speed.empty()) dock.speed = number_of(speed);
-        const std::string lanes = root.line(place + "rx_lanes");
-        if (!lanes.empty()) dock.lanes = atoi(lanes.c_str());
+        const std::string width = root.line(place + "rx_lanes");
+        if (!width.empty()) dock.width = atoi(width.c_str());
         const auto firmware = root.text(place + "nvm_version");
         dock.firmware = stripped(firmware.value_or(""));
         dock.safe_mode = is_safe_mode(root, place + "nvm_version", dock.firmware);

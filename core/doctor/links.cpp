@@ -53,7 +53,7 @@ Finding check_link_width(const Facts &facts)
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         if (info.is_egpu == 1) continue;  // a cable has its own width: check 26
-        // The maker of a laptop decides how many lanes a chip is given, and Windows shows Linux within it a bus of its
+        // The maker of a laptop decides how wide a chip's link is, and Windows shows Linux within it a bus of its
         // own.
         const bool is_wired = facts.is_laptop || is_wsl(facts);
         const bool narrow =
@@ -201,10 +201,10 @@ Finding check_thunderbolt_cable(const Facts &facts)
     std::string rates;
     for (const Dock &dock : facts.docks) {
         if (dock.speed <= 0) continue;
-        const int lanes = dock.lanes > 0 ? dock.lanes : 1;
-        rates = format("%s: %d lanes of %.0f Gbit/s", dock.name.c_str(), lanes, dock.speed);
-        // Thunderbolt 3 and USB4 are 20 Gbit/s on each of two lanes.
-        if (dock.generation >= 3 && (dock.speed < 20 || lanes < 2))
+        const int width = dock.width > 0 ? dock.width : 1;
+        rates = format("%s: %d lanes of %.0f Gbit/s", dock.name.c_str(), width, dock.speed);
+        // Thunderbolt 3 and USB4 are 20 Gbit/s in each of two.
+        if (dock.generation >= 3 && (dock.speed < 20 || width < 2))
             all.add(
                 kWarn, rates + "; the dock can do 2 of 20",
                 "use a certified 40 Gbit/s cable: passive ones of up to 0.8 m, longer ones active");

@@ -43,7 +43,7 @@ void read_link(const Folder &device, yoke_card_info &info)
     info.link_generation_max = pcie_generation(device.text("max_link_speed", 64));
     info.link_width = static_cast<int32_t>(device.number("current_link_width"));
     info.link_width_max = static_cast<int32_t>(device.number("max_link_width"));
-    // 255 lanes is what a link reads as that is down.
+    // A width of 255 is what a link reads as that is down.
     if (info.link_width <= 0 || info.link_width > 64) info.link_width = -1;
     if (info.link_width_max <= 0 || info.link_width_max > 64) info.link_width_max = -1;
 }
@@ -89,12 +89,12 @@ struct Enclosure {
     std::vector<std::string> path;  // PCI addresses on its way: of the host's controller and above
 };
 
-// "20.0 Gb/s" over so many lanes; without these, what the generation's cable carries.
+// "20.0 Gb/s" times its width; without these, what the generation's cable carries.
 double read_rate(const Folder &device)
 {
     const double speed = number_of(device.text("rx_speed", 64));
-    const int64_t lanes = device.number("rx_lanes", 1);
-    if (speed > 0) return speed * 1e9 * static_cast<double>(std::max<int64_t>(lanes, 1));
+    const int64_t width = device.number("rx_lanes", 1);
+    if (speed > 0) return speed * 1e9 * static_cast<double>(std::max<int64_t>(width, 1));
     constexpr double kRates[] = {0, 10e9, 20e9, 40e9, 40e9, 80e9};
     const int64_t generation = device.number("generation");
     return generation > 0 && generation <= 5 ? kRates[generation] : NAN;

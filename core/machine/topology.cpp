@@ -113,6 +113,18 @@ void link_by_bus(Machine &machine)
     }
 }
 
+double pcie_rate(int generation, int width)
+{
+    constexpr double kRates[] = {
+        0,
+#define YOKE_PCIE(generation, rate) rate,
+#include "core/machine/pcie.def"
+#undef YOKE_PCIE
+    };
+    if (generation < 1 || width < 1) return 0;
+    return kRates[std::min<size_t>(generation, std::size(kRates) - 1)] * width;
+}
+
 std::string topology_text(const Machine &machine)
 {
     const size_t cards = machine.cards.size(), networks = machine.networks.size();

@@ -19,6 +19,10 @@ const char *path_label(int32_t path);
 // Writes the label from what else stands in a link.
 void label_link(yoke_card_link &link);
 
+// Bytes per second, one way, that a link of PCI Express carries; 0 when generation or width is not known. A generation
+// newer than pcie.def counts as its last.
+double pcie_rate(int generation, int width);
+
 // The matrix as `nvidia-smi topo -m` prints it.
 std::string topology_text(const Machine &machine);
 

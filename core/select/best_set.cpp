@@ -1,6 +1,8 @@
 // The search for the best set of devices: behind choice.h.
 #include "core/select/choice.h"
 
+#include "core/machine/topology.h"
+
 #include <algorithm>
 #include <bit>
 #include <tuple>
@@ -8,18 +10,6 @@
 namespace yoke::detail {
 
 namespace {
-
-// Usable bytes per second of one lane of a generation; of one that is not known yet those of the last.
-double lane_rate(int generation)
-{
-    constexpr double kRates[] = {
-        0,
-#define YOKE_PCIE(generation, rate) rate,
-#include "core/machine/pcie.def"
-#undef YOKE_PCIE
-    };
-    return generation < 1 ? 0 : kRates[std::min<size_t>(generation, std::size(kRates) - 1)];
-}
 
 // What a set is judged by, in this order.
 struct Score {
@@ -178,7 +168,7 @@ double link_rate(const yoke_card_info &info)
     const int generation =
         info.link_generation_max > 0 ? info.link_generation_max : info.link_generation;
     const int width = info.link_width > 0 ? info.link_width : info.link_width_max;
-    const double rate = width > 0 ? lane_rate(generation) * width : 0;
+    const double rate = pcie_rate(generation, width);
     // A dock's cable is the narrowest place on the way, whatever the slot in it says.
     return info.enclosure_rate > 0 ? std::min(rate, info.enclosure_rate / 8) : rate;
 }

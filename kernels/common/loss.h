@@ -43,27 +43,27 @@ struct SoftmaxState {
 
 // ---- passes over a dense row that is in the cache -----------------------------------------------
 //
-// Four vectors of lanes hide the latency of an addition. They are joined by halving, blocks of rows
+// Four vectors of parts hide the latency of an addition. They are joined by halving, blocks of rows
 // in order and in double: the error of a sum does not grow with the row.
 
-inline constexpr int kRowLanes = 64;
+inline constexpr int kRowParts = 64;
 inline constexpr int kRowGroup = 16;  // what is left over goes by this many
 inline constexpr int64_t kRowBlock = 4096;
 
-// Joins `width` lanes, a power of two, by halving.
+// Joins `width` parts, a power of two, by halving.
 template <int kWidth, class C, class F>
-YOKE_HD C join_lanes(C *lanes, const F &f)
+YOKE_HD C join_parts(C *parts, const F &f)
 {
     for (int half = kWidth / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane) lanes[lane] = f(lanes[lane], lanes[lane + half]);
-    return lanes[0];
+        for (int part = 0; part < half; ++part) parts[part] = f(parts[part], parts[part + half]);
+    return parts[0];
 }
 
-// Short rows never use the lanes beyond a group.
+// Short rows never use the parts beyond a group.
 template <class C, class F>
-YOKE_HD C join_lanes_of(int64_t n, C *lanes, const F &f)
+YOKE_HD C join_parts_of(int64_t n, C *parts, const F &f)
 {
-    return n < kRowLanes ? join_lanes<kRowGroup>(lanes, f) : join_lanes<kRowLanes>(lanes, f);
+    return n < kRowParts ? join_parts<kRowGroup>(parts, f) : join_parts<kRowParts>(parts, f);
 }
 
 struct Larger {
@@ -79,18 +79,18 @@ template <class C>
 YOKE_HD C row_max(const C *x, int64_t n)
 {
     constexpr Larger larger;
-    C lanes[kRowLanes];
-    for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = -(C)kInfinity;
+    C parts[kRowParts];
+    for (int part = 0; part < kRowParts; ++part) parts[part] = -(C)kInfinity;
     int64_t i = 0;
-    for (; i + kRowLanes <= n; i += kRowLanes) {
-        YOKE_LANES
-        for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = larger(lanes[lane], x[i + lane]);
+    for (; i + kRowParts <= n; i += kRowParts) {
+        YOKE_PARTS
+        for (int part = 0; part < kRowParts; ++part) parts[part] = larger(parts[part], x[i + part]);
     }
     for (; i + kRowGroup <= n; i += kRowGroup) {
-        YOKE_LANES
-        for (int lane = 0; lane < kRowGroup; ++lane) lanes[lane] = larger(lanes[lane], x[i + lane]);
+        YOKE_PARTS
+        for (int part = 0; part < kRowGroup; ++part) parts[part] = larger(parts[part], x[i + part]);
     }
-    C top = n < kRowGroup ? -(C)kInfinity : join_lanes_of(n, lanes, larger);
+    C top = n < kRowGroup ? -(C)kInfinity : join_parts_of(n, parts, larger);
     for (; i < n; ++i) top = larger(top, x[i]);
     return top;
 }
@@ -102,28 +102,28 @@ YOKE_HD C row_sum(int64_t n, const F &f)
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += kRowBlock) {
         int64_t end = n - begin < kRowBlock ? n : begin + kRowBlock;
-        C lanes[kRowLanes];
-        for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = (C)0;
+        C parts[kRowParts];
+        for (int part = 0; part < kRowParts; ++part) parts[part] = (C)0;
         int64_t i = begin;
-        for (; i + kRowLanes <= end; i += kRowLanes) {
-            YOKE_LANES
-            for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] += f(i + lane);
+        for (; i + kRowParts <= end; i += kRowParts) {
+            YOKE_PARTS
+            for (int part = 0; part < kRowParts; ++part) parts[part] += f(i + part);
         }
-        for (int lane = 0; i < end; ++i, lane = (lane + 1) % kRowGroup) lanes[lane] += f(i);
-        total += (double)join_lanes_of(n, lanes, Add());
+        for (int part = 0; i < end; ++i, part = (part + 1) % kRowGroup) parts[part] += f(i);
+        total += (double)join_parts_of(n, parts, Add());
     }
     return (C)total;
 }
 
-// exp(x - shift), added to lanes, and kept in `out` where kKeep.
+// exp(x - shift), added to parts, and kept in `out` where kKeep.
 template <int kWidth, bool kKeep, class C>
-YOKE_HD void exp_lanes(const C *x, C shift, C *out, C *lanes)
+YOKE_HD void exp_parts(const C *x, C shift, C *out, C *parts)
 {
-    YOKE_LANES_IN_PLACE
-    for (int lane = 0; lane < kWidth; ++lane) {
-        C e = kernels::exp_not_large(x[lane] - shift);
-        if constexpr (kKeep) out[lane] = e;
-        lanes[lane] += e;
+    YOKE_PARTS_IN_PLACE
+    for (int part = 0; part < kWidth; ++part) {
+        C e = kernels::exp_not_large(x[part] - shift);
+        if constexpr (kKeep) out[part] = e;
+        parts[part] += e;
     }
 }
 
@@ -133,31 +133,31 @@ struct Nothing {
 
 // The sum of exp(x[i] - shift), where shift is not less than any x; the terms go to `out` where
 // kKeep, which may be x itself. The last few elements are made a full group: exp one at a time would
-// cost more than all the rest of a short row. ahead(i) is called before each step of kRowLanes.
+// cost more than all the rest of a short row. ahead(i) is called before each step of kRowParts.
 template <bool kKeep, class C, class Ahead = Nothing>
 YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out, const Ahead &ahead = {})
 {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += kRowBlock) {
         int64_t end = n - begin < kRowBlock ? n : begin + kRowBlock;
-        C lanes[kRowLanes];
-        for (int lane = 0; lane < kRowLanes; ++lane) lanes[lane] = (C)0;
+        C parts[kRowParts];
+        for (int part = 0; part < kRowParts; ++part) parts[part] = (C)0;
         int64_t i = begin;
-        for (; i + kRowLanes <= end; i += kRowLanes) {
+        for (; i + kRowParts <= end; i += kRowParts) {
             ahead(i);
-            exp_lanes<kRowLanes, kKeep>(x + i, shift, kKeep ? out + i : out, lanes);
+            exp_parts<kRowParts, kKeep>(x + i, shift, kKeep ? out + i : out, parts);
         }
         for (; i + kRowGroup <= end; i += kRowGroup)
-            exp_lanes<kRowGroup, kKeep>(x + i, shift, kKeep ? out + i : out, lanes);
+            exp_parts<kRowGroup, kKeep>(x + i, shift, kKeep ? out + i : out, parts);
         if (int rest = (int)(end - i)) {
             C group[kRowGroup];
-            for (int lane = 0; lane < kRowGroup; ++lane) group[lane] = -(C)kInfinity;
-            for (int lane = 0; lane < rest; ++lane) group[lane] = x[i + lane];
-            exp_lanes<kRowGroup, true>(group, shift, group, lanes);
+            for (int part = 0; part < kRowGroup; ++part) group[part] = -(C)kInfinity;
+            for (int part = 0; part < rest; ++part) group[part] = x[i + part];
+            exp_parts<kRowGroup, true>(group, shift, group, parts);
             if constexpr (kKeep)
-                for (int lane = 0; lane < rest; ++lane) out[i + lane] = group[lane];
+                for (int part = 0; part < rest; ++part) out[i + part] = group[part];
         }
-        total += (double)join_lanes_of(n, lanes, Add());
+        total += (double)join_parts_of(n, parts, Add());
     }
     return (C)total;
 }

@@ -29,21 +29,21 @@
 #define YOKE_HD inline __attribute__((always_inline))
 #endif
 
-// Before a short loop over lanes: left whole, gcc makes vectors of it and keeps them in registers;
+// Before a short loop over parts: left whole, gcc makes vectors of it and keeps them in registers;
 // unrolled first, it seldom does.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#define YOKE_LANES _Pragma("GCC unroll 1")
+#define YOKE_PARTS _Pragma("GCC unroll 1")
 #else
-#define YOKE_LANES
+#define YOKE_PARTS
 #endif
 
 // The same where the loop writes to memory that it also reads from, element by element.
 #if defined(__clang__)
-#define YOKE_LANES_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#define YOKE_PARTS_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__) && !defined(__CUDACC__)
-#define YOKE_LANES_IN_PLACE _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#define YOKE_PARTS_IN_PLACE _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
-#define YOKE_LANES_IN_PLACE
+#define YOKE_PARTS_IN_PLACE
 #endif
 
 // A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.

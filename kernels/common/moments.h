@@ -18,40 +18,40 @@
 
 YOKE_KERNELS_BEGIN
 
-// One chunk by any two-pass op: lane i % 16 in both passes, lanes joined by halving.
+// One chunk by any two-pass op: part i % 16 in both passes, parts joined by halving.
 template <class Op, class C>
 YOKE_HD typename Op::State two_pass_chunk(const Op &op, const C *x, int64_t stride, int64_t n)
 {
-    C first[kReduceLanes], a[kReduceLanes], b[kReduceLanes];
-    for (int lane = 0; lane < kReduceLanes; ++lane) first[lane] = op.first_init();
-    for (int lane = 0; lane < kReduceLanes; ++lane) a[lane] = b[lane] = (C)0;
-    int64_t whole = n - n % kReduceLanes;
-    for (int64_t i = 0; i < whole; i += kReduceLanes) {
-        YOKE_LANES
-        for (int lane = 0; lane < kReduceLanes; ++lane)
-            first[lane] = op.first(first[lane], x[(i + lane) * stride]);
+    C first[kReduceParts], a[kReduceParts], b[kReduceParts];
+    for (int part = 0; part < kReduceParts; ++part) first[part] = op.first_init();
+    for (int part = 0; part < kReduceParts; ++part) a[part] = b[part] = (C)0;
+    int64_t whole = n - n % kReduceParts;
+    for (int64_t i = 0; i < whole; i += kReduceParts) {
+        YOKE_PARTS
+        for (int part = 0; part < kReduceParts; ++part)
+            first[part] = op.first(first[part], x[(i + part) * stride]);
     }
     for (int64_t i = whole; i < n; ++i)
         first[i - whole] = op.first(first[i - whole], x[i * stride]);
-    for (int half = kReduceLanes / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane)
-            first[lane] = op.first(first[lane], first[lane + half]);
+    for (int half = kReduceParts / 2; half > 0; half /= 2)
+        for (int part = 0; part < half; ++part)
+            first[part] = op.first(first[part], first[part + half]);
     const C centre = op.centre(first[0], n);
-    for (int64_t i = 0; i < whole; i += kReduceLanes) {
-        YOKE_LANES
-        for (int lane = 0; lane < kReduceLanes; ++lane) {
-            a[lane] += op.second_a(x[(i + lane) * stride], centre);
-            b[lane] += op.second_b(x[(i + lane) * stride], centre);
+    for (int64_t i = 0; i < whole; i += kReduceParts) {
+        YOKE_PARTS
+        for (int part = 0; part < kReduceParts; ++part) {
+            a[part] += op.second_a(x[(i + part) * stride], centre);
+            b[part] += op.second_b(x[(i + part) * stride], centre);
         }
     }
     for (int64_t i = whole; i < n; ++i) {
         a[i - whole] += op.second_a(x[i * stride], centre);
         b[i - whole] += op.second_b(x[i * stride], centre);
     }
-    for (int half = kReduceLanes / 2; half > 0; half /= 2) {
-        for (int lane = 0; lane < half; ++lane) {
-            a[lane] += a[lane + half];
-            b[lane] += b[lane + half];
+    for (int half = kReduceParts / 2; half > 0; half /= 2) {
+        for (int part = 0; part < half; ++part) {
+            a[part] += a[part + half];
+            b[part] += b[part + half];
         }
     }
     return op.state(n, first[0], a[0], b[0]);

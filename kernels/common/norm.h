@@ -1,7 +1,7 @@
 // Normalisation: moments of a row, the affine map that follows, and the gradients of both.
 //
 // Contract
-//  * C is the computing type, float or double. Sums run in 64 lanes within blocks of 4096, lanes by halving, blocks
+//  * C is the computing type, float or double. Sums run in 64 parts within blocks of 4096, parts by halving, blocks
 //    one after another: the bits do not depend on the ISA, and four vectors of 16 hide the latency of an addition.
 //  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
 //    digits.
@@ -15,34 +15,34 @@
 
 YOKE_KERNELS_BEGIN
 
-inline constexpr int kNormLanes = 16;  // in each of the four groups
+inline constexpr int kNormParts = 16;  // in each of the four groups
 inline constexpr int64_t kNormBlock = 4096;
 
 // f(begin) + … + f(end - 1), at most a block of them.
 template <class C, class F>
 YOKE_HD C sum_block(int64_t begin, int64_t end, const F &f)
 {
-    constexpr int kLanes = kNormLanes;
-    C a[kLanes] = {}, b[kLanes] = {}, c[kLanes] = {}, d[kLanes] = {};
+    constexpr int kParts = kNormParts;
+    C a[kParts] = {}, b[kParts] = {}, c[kParts] = {}, d[kParts] = {};
     int64_t i = begin;
-    for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
-        YOKE_LANES
-        for (int k = 0; k < kLanes; ++k) a[k] += f(i + k);
-        YOKE_LANES
-        for (int k = 0; k < kLanes; ++k) b[k] += f(i + kLanes + k);
-        YOKE_LANES
-        for (int k = 0; k < kLanes; ++k) c[k] += f(i + 2 * kLanes + k);
-        YOKE_LANES
-        for (int k = 0; k < kLanes; ++k) d[k] += f(i + 3 * kLanes + k);
+    for (; i + 4 * kParts <= end; i += 4 * kParts) {
+        YOKE_PARTS
+        for (int k = 0; k < kParts; ++k) a[k] += f(i + k);
+        YOKE_PARTS
+        for (int k = 0; k < kParts; ++k) b[k] += f(i + kParts + k);
+        YOKE_PARTS
+        for (int k = 0; k < kParts; ++k) c[k] += f(i + 2 * kParts + k);
+        YOKE_PARTS
+        for (int k = 0; k < kParts; ++k) d[k] += f(i + 3 * kParts + k);
     }
-    for (; i + kLanes <= end; i += kLanes) {
-        YOKE_LANES
-        for (int k = 0; k < kLanes; ++k) a[k] += f(i + k);
+    for (; i + kParts <= end; i += kParts) {
+        YOKE_PARTS
+        for (int k = 0; k < kParts; ++k) a[k] += f(i + k);
     }
     for (int64_t k = i; k < end; ++k) b[k - i] += f(k);
-    YOKE_LANES
-    for (int k = 0; k < kLanes; ++k) a[k] = (a[k] + b[k]) + (c[k] + d[k]);
-    for (int half = kLanes / 2; half > 0; half /= 2)
+    YOKE_PARTS
+    for (int k = 0; k < kParts; ++k) a[k] = (a[k] + b[k]) + (c[k] + d[k]);
+    for (int half = kParts / 2; half > 0; half /= 2)
         for (int k = 0; k < half; ++k) a[k] += a[k + half];
     return a[0];
 }

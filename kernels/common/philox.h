@@ -2,7 +2,7 @@
 // offers.
 //
 // Contract
-//  * There is no state to carry from element to element. Element i of a draw takes lane i % L of
+//  * There is no state to carry from element to element. Element i of a draw takes element i % L of
 //    the block with counter offset + i / L, whatever the number of threads, the width of a vector
 //    or the shape of a CUDA block. L is 4; for what needs 64 bits an element (f64, integers) it is
 //    2. The draw has used blocks_used<L>(n) counters; the next one's offset starts behind them.
@@ -48,15 +48,15 @@ YOKE_HD Words random_block(uint64_t seed, uint64_t counter)
 }
 
 // Counters that a draw of n elements takes.
-template <int kLanes>
+template <int kDraws>
 YOKE_HD uint64_t blocks_used(int64_t n)
 {
-    return ((uint64_t)n + kLanes - 1) / kLanes;
+    return ((uint64_t)n + kDraws - 1) / kDraws;
 }
 
-YOKE_HD uint64_t word64(const Words &block, int lane)
+YOKE_HD uint64_t word64(const Words &block, int k)
 {
-    return (uint64_t)block.w[2 * lane + 1] << 32 | block.w[2 * lane];
+    return (uint64_t)block.w[2 * k + 1] << 32 | block.w[2 * k];
 }
 
 // ---- transforms ---------------------------------------------------------------------------------
@@ -130,34 +130,33 @@ YOKE_HD uint64_t multiply_high(uint64_t a, uint64_t b)
 template <class T>
 struct Uniform {
     using Value = compute_type<T>;
-    static constexpr int kLanes = 4;
+    static constexpr int kDraws = 4;
     static constexpr uint32_t kDropped = std::is_same_v<T, f16>    ? 21u
                                          : std::is_same_v<T, bf16> ? 24u
                                                                    : 8u;
 
     YOKE_HD void operator()(const Words &block, float *out) const
     {
-        for (int lane = 0; lane < 4; ++lane)
-            out[lane] = unit_f32(block.w[lane] >> kDropped << kDropped);
+        for (int k = 0; k < 4; ++k) out[k] = unit_f32(block.w[k] >> kDropped << kDropped);
     }
 };
 
 template <>
 struct Uniform<double> {
     using Value = double;
-    static constexpr int kLanes = 2;
+    static constexpr int kDraws = 2;
 
     YOKE_HD void operator()(const Words &block, double *out) const
     {
-        for (int lane = 0; lane < 2; ++lane) out[lane] = unit_f64(word64(block, lane));
+        for (int k = 0; k < 2; ++k) out[k] = unit_f64(word64(block, k));
     }
 };
 
-// Mean 0, variance 1. Lanes 0 and 1, 2 and 3 are the pairs of one transform.
+// Mean 0, variance 1. Elements 0 and 1, 2 and 3 are the pairs of one transform.
 template <class T>
 struct StandardNormal {
     using Value = compute_type<T>;
-    static constexpr int kLanes = 4;
+    static constexpr int kDraws = 4;
 
     YOKE_HD void operator()(const Words &block, float *out) const
     {
@@ -170,7 +169,7 @@ struct StandardNormal {
 template <>
 struct StandardNormal<double> {
     using Value = double;
-    static constexpr int kLanes = 2;
+    static constexpr int kDraws = 2;
 
     YOKE_HD void operator()(const Words &block, double *out) const
     {
@@ -184,29 +183,29 @@ struct StandardNormal<double> {
 // 2^64.
 struct UniformInteger {
     using Value = int64_t;
-    static constexpr int kLanes = 2;
+    static constexpr int kDraws = 2;
     int64_t low;
     int64_t high;
 
     YOKE_HD void operator()(const Words &block, int64_t *out) const
     {
         uint64_t range = (uint64_t)high - (uint64_t)low;
-        for (int lane = 0; lane < 2; ++lane)
-            out[lane] = (int64_t)((uint64_t)low + multiply_high(word64(block, lane), range));
+        for (int k = 0; k < 2; ++k)
+            out[k] = (int64_t)((uint64_t)low + multiply_high(word64(block, k), range));
     }
 };
 
 // Dropout's mask: false with probability p, to within 2^-32; never for p = 0, always for p = 1.
 struct Keep {
     using Value = bool;
-    static constexpr int kLanes = 4;
+    static constexpr int kDraws = 4;
     uint32_t threshold;  // in units of 2^-31
 
     YOKE_HD static Keep dropping(double p) { return {(uint32_t)(p * 0x1p31 + 0.5)}; }
 
     YOKE_HD void operator()(const Words &block, bool *out) const
     {
-        for (int lane = 0; lane < 4; ++lane) out[lane] = (block.w[lane] >> 1) >= threshold;
+        for (int k = 0; k < 4; ++k) out[k] = (block.w[k] >> 1) >= threshold;
     }
 };
 
@@ -218,9 +217,9 @@ YOKE_HD void random_part(const Distribution &draw, uint64_t seed, uint64_t offse
                          int64_t end, T *out)
 {
     if (begin >= end) return;
-    typename Distribution::Value values[Distribution::kLanes];
-    draw(random_block(seed, offset + (uint64_t)(begin / Distribution::kLanes)), values);
-    for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(values[i % Distribution::kLanes]);
+    typename Distribution::Value values[Distribution::kDraws];
+    draw(random_block(seed, offset + (uint64_t)(begin / Distribution::kDraws)), values);
+    for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(values[i % Distribution::kDraws]);
 }
 
 // Elements [begin, end) of a draw, as one thread fills its share: any cut gives the same numbers.
@@ -228,17 +227,16 @@ template <class T, class Distribution>
 YOKE_HD void random_fill(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
                          int64_t end, T *out)
 {
-    constexpr int kLanes = Distribution::kLanes;
-    int64_t first = (begin + kLanes - 1) / kLanes, last = end / kLanes;  // whole blocks
+    constexpr int kDraws = Distribution::kDraws;
+    int64_t first = (begin + kDraws - 1) / kDraws, last = end / kDraws;  // whole blocks
     if (first > last) return random_part(draw, seed, offset, begin, end, out);
-    random_part(draw, seed, offset, begin, first * kLanes, out);
+    random_part(draw, seed, offset, begin, first * kDraws, out);
     for (int64_t block = first; block < last; ++block) {
-        typename Distribution::Value values[kLanes];
+        typename Distribution::Value values[kDraws];
         draw(random_block(seed, offset + (uint64_t)block), values);
-        for (int lane = 0; lane < kLanes; ++lane)
-            out[block * kLanes + lane] = convert<T>(values[lane]);
+        for (int k = 0; k < kDraws; ++k) out[block * kDraws + k] = convert<T>(values[k]);
     }
-    random_part(draw, seed, offset, last * kLanes, end, out);
+    random_part(draw, seed, offset, last * kDraws, end, out);
 }
 
 YOKE_KERNELS_END

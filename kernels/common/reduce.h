@@ -6,14 +6,14 @@
 //    integers and bool.
 //  * reduce(state, x, i) takes in element i, loaded; combine(a, b) joins neighbours, a before b;
 //    project(state, n) is the result over n elements, in the accumulating type.
-//  * reduce_span always adds in the same order: 16 lanes within chunks of 1024, lanes by halving,
+//  * reduce_span always adds in the same order: 16 parts within chunks of 1024, parts by halving,
 //    chunks by pairs. Thus bits do not depend on the ISA, and the error of a sum grows with 64 +
 //    log n, not with n.
 //  * NaN wins in amax, amin and argmax, and is true; of equal values (or several NaN) argmax takes
 //    the first. Of nothing, sum is 0, prod 1, mean NaN, all true, any false, amax the lowest value
 //    and amin the highest; argmax of nothing is for the op to refuse.
 //  * An op that needs a chunk twice, or knows a better way through it, has chunk(x, stride, n) from
-//    loaded elements to a state; it is taken instead of the lanes.
+//    loaded elements to a state; it is taken instead of the parts.
 #pragma once
 
 #include "kernels/common/elementwise.h"
@@ -165,28 +165,28 @@ struct Argmax {
 
 // ---- the order ----------------------------------------------------------------------------------
 
-inline constexpr int kReduceLanes = 16;
+inline constexpr int kReduceParts = 16;
 inline constexpr int64_t kReduceChunk = 1024;
 
-// At most one chunk of elements that need no buffer: element i goes to lane i % 16.
+// At most one chunk of elements that need no buffer: element i goes to part i % 16.
 template <class Op, class C>
-YOKE_HD typename Op::State reduce_lanes(const Op &op, const C *x, int64_t stride, int64_t first,
+YOKE_HD typename Op::State reduce_parts(const Op &op, const C *x, int64_t stride, int64_t first,
                                         int64_t n)
 {
-    typename Op::State lanes[kReduceLanes];
-    for (int lane = 0; lane < kReduceLanes; ++lane) lanes[lane] = op.init();
-    int64_t whole = n - n % kReduceLanes;
-    for (int64_t i = 0; i < whole; i += kReduceLanes) {
-        YOKE_LANES
-        for (int lane = 0; lane < kReduceLanes; ++lane)
-            lanes[lane] = op.reduce(lanes[lane], load<C>(x[(i + lane) * stride]), first + i + lane);
+    typename Op::State parts[kReduceParts];
+    for (int part = 0; part < kReduceParts; ++part) parts[part] = op.init();
+    int64_t whole = n - n % kReduceParts;
+    for (int64_t i = 0; i < whole; i += kReduceParts) {
+        YOKE_PARTS
+        for (int part = 0; part < kReduceParts; ++part)
+            parts[part] = op.reduce(parts[part], load<C>(x[(i + part) * stride]), first + i + part);
     }
     for (int64_t i = whole; i < n; ++i)
-        lanes[i - whole] = op.reduce(lanes[i - whole], load<C>(x[i * stride]), first + i);
-    for (int half = kReduceLanes / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane)
-            lanes[lane] = op.combine(lanes[lane], lanes[lane + half]);
-    return lanes[0];
+        parts[i - whole] = op.reduce(parts[i - whole], load<C>(x[i * stride]), first + i);
+    for (int half = kReduceParts / 2; half > 0; half /= 2)
+        for (int part = 0; part < half; ++part)
+            parts[part] = op.combine(parts[part], parts[part + half]);
+    return parts[0];
 }
 
 // f16 and bf16 pass through a buffer of floats; everything else is read where it lies.
@@ -198,7 +198,7 @@ YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride
         if constexpr (requires { op.chunk(x, stride, n); })
             return op.chunk(x, stride, n);
         else
-            return reduce_lanes(op, x, stride, first, n);
+            return reduce_parts(op, x, stride, first, n);
     } else {
         float loaded[kReduceChunk];
         if (stride == 1)
@@ -231,7 +231,7 @@ YOKE_HD typename Op::State reduce_strided(const Op &op, const T *x, int64_t stri
     return s;
 }
 
-// The same, with a stride of 1 known to the compiler, so that the lanes become vectors.
+// The same, with a stride of 1 known to the compiler, so that the parts become vectors.
 template <class Op, class T>
 YOKE_HD typename Op::State reduce_span(const Op &op, const T *x, int64_t stride, int64_t n,
                                        int64_t first = 0)

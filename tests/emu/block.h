@@ -13,7 +13,7 @@ namespace yoke::emu {
 
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
 
-// What a lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
+// What a warp lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
 enum class Purpose { kBarrier, kVote, kShuffle };
 struct Meeting {
     const char *place = nullptr;
@@ -24,7 +24,7 @@ struct Meeting {
     char value[8] = {};
 };
 
-struct Lane {
+struct WarpLane {
     Thread thread;
     Fiber *fiber = nullptr;
     State state = State::kReady;
@@ -35,13 +35,13 @@ struct Lane {
 };
 
 // Who touched an element of shared memory since the block's last barrier: who wrote it last, which warps have read it,
-// and of the last of these the lanes, since that warp's own last barrier. With these every conflict of a read or write
-// is seen: conflicts of two warps by the warps, of one warp by its lanes.
+// and of the last of these the warp lanes, since that warp's own last barrier. With these every conflict of a read or
+// write is seen: conflicts of two warps by the warps, of one warp by its warp lanes.
 struct Touches {
     unsigned block_time = ~0u;
     int writer = -1, reader = -1;
     unsigned writer_time = 0, reader_time = 0;  // of the warp
-    unsigned reading_warps = 0, reading_lanes = 0;
+    unsigned reading_warps = 0, reading_warp_lanes = 0;
 };
 
 struct Array {
@@ -54,12 +54,12 @@ struct Block {
     const std::function<void()> *kernel = nullptr;
     const char *name = "";
     Grid grid;
-    std::vector<Lane> lanes;
+    std::vector<WarpLane> warp_lanes;
     std::vector<size_t>
-        pass;  // lanes of the warp that runs now and have not begun, the next one last
+        pass;  // warp lanes of the warp that runs now and have not begun, the next one last
     std::vector<unsigned> warp_times;
     std::vector<std::vector<Meeting>>
-        meetings;  // of each warp, by lane: what was brought to the last one
+        meetings;  // of each warp, by warp lane: what was brought to the last one
     std::map<const void *, Array> arrays;
     size_t dynamic_bytes = 0;
     unsigned time = 0;
@@ -81,11 +81,11 @@ struct Block {
 };
 
 extern constinit thread_local Block *g_block;
-extern constinit thread_local Lane *g_lane;
+extern constinit thread_local WarpLane *g_warp_lane;
 
-inline int warp_of(const Lane &lane)
+inline int warp_of(const WarpLane &warp_lane)
 {
-    return lane.thread.number / kWarp;
+    return warp_lane.thread.number / kWarp;
 }
 
 }  // namespace yoke::emu

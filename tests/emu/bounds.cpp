@@ -19,7 +19,7 @@ extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_out_of_boun
 {
     static thread_local char place[300];
     snprintf(place, sizeof place, "%s:%u", location->file, location->line);
-    if (yoke::emu::g_lane)
+    if (yoke::emu::g_warp_lane)
         yoke::emu::report(place, "index %lld of an array that is shorter", (long long)index);
     fprintf(stderr, "emu: %s: index %lld of an array that is shorter\n", place, (long long)index);
     abort();

@@ -16,29 +16,29 @@ constinit thread_local const Thread *g_thread = nullptr;
 constinit thread_local const Grid *g_grid = nullptr;
 
 constinit thread_local Block *g_block = nullptr;
-constinit thread_local Lane *g_lane = nullptr;
+constinit thread_local WarpLane *g_warp_lane = nullptr;
 
 namespace {
 
 thread_local std::vector<std::unique_ptr<Fiber>>
     g_spare;  // with their stacks, for the next threads
 
-void enter(Lane &lane)
+void enter(WarpLane &warp_lane)
 {
-    g_lane = &lane;
-    g_thread = &lane.thread;
+    g_warp_lane = &warp_lane;
+    g_thread = &warp_lane.thread;
 }
 
 void yield()
 {
-    Fiber *here = g_lane->fiber;
+    Fiber *here = g_warp_lane->fiber;
     here->switch_to(g_block->scheduler);
 }
 
 [[noreturn]] void end_thread()
 {
-    g_lane->state = State::kEnded;
-    g_lane->fiber->end_into(g_block->scheduler);
+    g_warp_lane->state = State::kEnded;
+    g_warp_lane->fiber->end_into(g_block->scheduler);
     __builtin_unreachable();
 }
 
@@ -46,13 +46,13 @@ void yield()
 void run_threads()
 {
     for (;;) {
-        g_lane->fresh = false;
+        g_warp_lane->fresh = false;
         (*g_block->kernel)();
         if (g_block->pass.empty()) end_thread();
-        Lane &next = g_block->lanes[g_block->pass.back()];
+        WarpLane &next = g_block->warp_lanes[g_block->pass.back()];
         g_block->pass.pop_back();
-        next.fiber = std::exchange(g_lane->fiber, nullptr);
-        g_lane->state = State::kEnded;
+        next.fiber = std::exchange(g_warp_lane->fiber, nullptr);
+        g_warp_lane->state = State::kEnded;
         enter(next);
     }
 }
@@ -65,10 +65,10 @@ Fiber *take_fiber()
     return fiber;
 }
 
-// The lanes of a warp as [first, last).
-std::pair<size_t, size_t> lanes_of(const Block &block, size_t warp)
+// The warp lanes of a warp as [first, last).
+std::pair<size_t, size_t> warp_lanes_of(const Block &block, size_t warp)
 {
-    return {warp * kWarp, std::min(block.lanes.size(), (warp + 1) * kWarp)};
+    return {warp * kWarp, std::min(block.warp_lanes.size(), (warp + 1) * kWarp)};
 }
 
 void finding(const char *place, const char *format, va_list args)
@@ -77,7 +77,7 @@ void finding(const char *place, const char *format, va_list args)
     vsnprintf(text, sizeof text, format, args);
     const uint3 b = g_block ? g_block->grid.block_index : uint3{0, 0, 0};
     fprintf(stderr, "emu: %s: %s: %s (block %u,%u,%u thread %d)\n", g_block ? g_block->name : "?",
-            place, text, b.x, b.y, b.z, g_lane ? g_lane->thread.number : -1);
+            place, text, b.x, b.y, b.z, g_warp_lane ? g_warp_lane->thread.number : -1);
     if (g_block) g_block->failed = true;
 }
 
@@ -90,46 +90,47 @@ void note(const char *place, const char *format, ...)
     va_end(args);
 }
 
-// Lets a lane run until it waits or ends, and after it those that have not begun.
-void resume(Block &block, Lane &lane)
+// Lets a warp lane run until it waits or ends, and after it those that have not begun.
+void resume(Block &block, WarpLane &warp_lane)
 {
-    enter(lane);
-    if (!lane.fiber) {
-        lane.fiber = take_fiber();
-        lane.fiber->start(run_threads);
+    enter(warp_lane);
+    if (!warp_lane.fiber) {
+        warp_lane.fiber = take_fiber();
+        warp_lane.fiber->start(run_threads);
     }
-    block.scheduler.switch_to(*lane.fiber);
-    if (g_lane->state == State::kEnded) g_spare.emplace_back(std::exchange(g_lane->fiber, nullptr));
+    block.scheduler.switch_to(*warp_lane.fiber);
+    if (g_warp_lane->state == State::kEnded)
+        g_spare.emplace_back(std::exchange(g_warp_lane->fiber, nullptr));
 }
 
-// Frees the lanes of a warp whose meeting is complete: all that the mask names are there, for the same purpose.
+// Frees the warp lanes of a warp whose meeting is complete: all that the mask names are there, for the same purpose.
 bool complete_meeting(Block &block, size_t warp)
 {
-    const auto [first, last] = lanes_of(block, warp);
+    const auto [first, last] = warp_lanes_of(block, warp);
     bool any = false;
     for (size_t i = first; i < last; i++) {
-        Lane &lane = block.lanes[i];
-        if (lane.state != State::kInWarp) continue;
-        const unsigned mask = lane.brought.mask;
+        WarpLane &warp_lane = block.warp_lanes[i];
+        if (warp_lane.state != State::kInWarp) continue;
+        const unsigned mask = warp_lane.brought.mask;
         bool all = true;
         unsigned votes = 0;
         for (size_t k = first; k < last && all; k++) {
             if (!(mask >> (k - first) & 1)) continue;
-            const Lane &other = block.lanes[k];
+            const WarpLane &other = block.warp_lanes[k];
             all = other.state == State::kInWarp && other.brought.mask == mask &&
-                  other.brought.purpose == lane.brought.purpose &&
-                  other.brought.bytes == lane.brought.bytes;
+                  other.brought.purpose == warp_lane.brought.purpose &&
+                  other.brought.bytes == warp_lane.brought.bytes;
             if (all && other.brought.vote) votes |= 1u << (k - first);
         }
         if (!all) continue;
         for (size_t k = first; k < last; k++) {
             if (!(mask >> (k - first) & 1)) continue;
-            Lane &other = block.lanes[k];
+            WarpLane &other = block.warp_lanes[k];
             other.state = State::kReady;
             other.votes = votes;
             block.meetings[warp][k - first] = other.brought;
         }
-        block.warp_times[warp] += lane.brought.purpose == Purpose::kBarrier;
+        block.warp_times[warp] += warp_lane.brought.purpose == Purpose::kBarrier;
         any = true;
     }
     return any;
@@ -139,54 +140,54 @@ bool complete_meeting(Block &block, size_t warp)
 bool complete_barrier(Block &block)
 {
     const char *place = nullptr;
-    for (Lane &lane : block.lanes) {
-        if (lane.state == State::kEnded) continue;
-        if (lane.state != State::kAtBarrier) return false;
-        if (place && strcmp(place, lane.barrier) != 0) {
-            enter(lane);
-            note(lane.barrier, "waits here while others of the block wait at %s", place);
+    for (WarpLane &warp_lane : block.warp_lanes) {
+        if (warp_lane.state == State::kEnded) continue;
+        if (warp_lane.state != State::kAtBarrier) return false;
+        if (place && strcmp(place, warp_lane.barrier) != 0) {
+            enter(warp_lane);
+            note(warp_lane.barrier, "waits here while others of the block wait at %s", place);
         }
-        place = lane.barrier;
+        place = warp_lane.barrier;
     }
     if (!place) return false;
-    for (Lane &lane : block.lanes)
-        if (lane.state == State::kAtBarrier) lane.state = State::kReady;
+    for (WarpLane &warp_lane : block.warp_lanes)
+        if (warp_lane.state == State::kAtBarrier) warp_lane.state = State::kReady;
     block.time++;
     return true;
 }
 
 void tell_deadlock(Block &block)
 {
-    for (Lane &lane : block.lanes) {
-        if (lane.state == State::kEnded) continue;
-        enter(lane);
-        note(lane.state == State::kAtBarrier ? lane.barrier : lane.brought.place,
+    for (WarpLane &warp_lane : block.warp_lanes) {
+        if (warp_lane.state == State::kEnded) continue;
+        enter(warp_lane);
+        note(warp_lane.state == State::kAtBarrier ? warp_lane.barrier : warp_lane.brought.place,
              "waits for threads that never come here");
         return;
     }
 }
 
-// Lets every lane of a warp run that can, in an order of its own. True if any did.
+// Lets every warp lane of a warp run that can, in an order of its own. True if any did.
 bool run_warp(Block &block, size_t warp, bool &left)
 {
-    const auto [first, last] = lanes_of(block, warp);
+    const auto [first, last] = warp_lanes_of(block, warp);
     const size_t count = last - first, offset = block.next_random() % count;
     bool ran = false;
     block.pass.clear();
     for (size_t i = 0; i < count; i++) {
-        Lane &lane = block.lanes[first + (i + offset) % count];
-        left |= lane.state != State::kEnded;
-        if (lane.state != State::kReady || block.failed) continue;
+        WarpLane &warp_lane = block.warp_lanes[first + (i + offset) % count];
+        left |= warp_lane.state != State::kEnded;
+        if (warp_lane.state != State::kReady || block.failed) continue;
         ran = true;
-        if (lane.fresh)
-            block.pass.push_back((size_t)lane.thread.number);
+        if (warp_lane.fresh)
+            block.pass.push_back((size_t)warp_lane.thread.number);
         else
-            resume(block, lane);
+            resume(block, warp_lane);
     }
     while (!block.pass.empty() && !block.failed) {
-        Lane &lane = block.lanes[block.pass.back()];
+        WarpLane &warp_lane = block.warp_lanes[block.pass.back()];
         block.pass.pop_back();
-        resume(block, lane);
+        resume(block, warp_lane);
     }
     return complete_meeting(block, warp) || ran;
 }
@@ -204,9 +205,9 @@ void run_block(Block &block)
         tell_deadlock(block);
         break;
     }
-    for (Lane &lane : block.lanes) {  // of a block that was abandoned
-        delete lane.fiber;
-        lane.fiber = nullptr;
+    for (WarpLane &warp_lane : block.warp_lanes) {  // of a block that was abandoned
+        delete warp_lane.fiber;
+        warp_lane.fiber = nullptr;
     }
 }
 
@@ -221,22 +222,22 @@ void prepare(Block &block, uint3 index, dim3 grid, dim3 size)
 {
     const size_t count = (size_t)size.x * size.y * size.z;
     block.grid = {index, size, grid};
-    block.lanes.assign(count, Lane());
+    block.warp_lanes.assign(count, WarpLane());
     block.warp_times.assign((count + kWarp - 1) / kWarp, 0);
     block.meetings.resize(block.warp_times.size(), std::vector<Meeting>(kWarp));
     block.arrays.clear();
     block.time = 0;
     for (size_t i = 0; i < count; i++)
-        block.lanes[i].thread = {{(unsigned)(i % size.x), (unsigned)(i / size.x % size.y),
-                                  (unsigned)(i / size.x / size.y)},
-                                 (int)i};
+        block.warp_lanes[i].thread = {{(unsigned)(i % size.x), (unsigned)(i / size.x % size.y),
+                                       (unsigned)(i / size.x / size.y)},
+                                      (int)i};
 }
 
 }  // namespace
 
-int lane_number()
+int warp_lane_number()
 {
-    return g_lane->thread.number % kWarp;
+    return g_warp_lane->thread.number % kWarp;
 }
 
 void report(const char *place, const char *format, ...)
@@ -269,33 +270,34 @@ bool run(const char *name, dim3 grid, dim3 size, size_t shared_bytes,
         if (block.failed) break;
     }
     g_block = nullptr;
-    g_lane = nullptr;
+    g_warp_lane = nullptr;
     return !block.failed;
 }
 
 void block_barrier(const char *place)
 {
-    g_lane->barrier = place;
-    g_lane->state = State::kAtBarrier;
+    g_warp_lane->barrier = place;
+    g_warp_lane->state = State::kAtBarrier;
     yield();
 }
 
 static void meet(const char *place, unsigned mask, Purpose purpose, const void *mine, size_t bytes,
                  bool vote)
 {
-    if (!(mask >> lane_number() & 1))
-        report(place, "the mask %08x leaves out the caller, lane %d", mask, lane_number());
-    // Lanes that the block does not have are not waited for.
-    const auto [first, last] = lanes_of(*g_block, (size_t)warp_of(*g_lane));
+    if (!(mask >> warp_lane_number() & 1))
+        report(place, "the mask %08x leaves out the caller, warp lane %d", mask,
+               warp_lane_number());
+    // Warp lanes that the block does not have are not waited for.
+    const auto [first, last] = warp_lanes_of(*g_block, (size_t)warp_of(*g_warp_lane));
     if (last - first < kWarp) mask &= (1u << (last - first)) - 1;
-    Meeting &brought = g_lane->brought;
+    Meeting &brought = g_warp_lane->brought;
     brought.place = place;
     brought.mask = mask;
     brought.purpose = purpose;
     brought.vote = vote;
     brought.bytes = bytes;
     if (bytes) memcpy(brought.value, mine, bytes);
-    g_lane->state = State::kInWarp;
+    g_warp_lane->state = State::kInWarp;
     yield();
 }
 
@@ -305,22 +307,23 @@ void warp_barrier(const char *place, unsigned mask)
 }
 
 void exchange(const char *place, unsigned mask, const void *mine, void *theirs, size_t bytes,
-              int lane)
+              int warp_lane)
 {
     meet(place, mask, Purpose::kShuffle, mine, bytes, false);
-    const auto [first, last] = lanes_of(*g_block, (size_t)warp_of(*g_lane));
-    if (lane < 0 || lane >= kWarp) report(place, "there is no lane %d", lane);
-    if (first + (size_t)lane >= last || !(mask >> lane & 1)) {
+    const auto [first, last] = warp_lanes_of(*g_block, (size_t)warp_of(*g_warp_lane));
+    if (warp_lane < 0 || warp_lane >= kWarp) report(place, "there is no warp lane %d", warp_lane);
+    if (first + (size_t)warp_lane >= last || !(mask >> warp_lane & 1)) {
         memset(theirs, 0xff, bytes);  // CUDA leaves it undefined: NaN
         return;
     }
-    memcpy(theirs, g_block->meetings[(size_t)warp_of(*g_lane)][(size_t)lane].value, bytes);
+    memcpy(theirs, g_block->meetings[(size_t)warp_of(*g_warp_lane)][(size_t)warp_lane].value,
+           bytes);
 }
 
 unsigned ballot(const char *place, unsigned mask, bool vote)
 {
     meet(place, mask, Purpose::kVote, nullptr, 0, vote);
-    return g_lane->votes;
+    return g_warp_lane->votes;
 }
 
 }  // namespace yoke::emu

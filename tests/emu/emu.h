@@ -1,14 +1,14 @@
 // Blocks of CUDA threads on the CPU: every thread is a fiber that runs until it meets a barrier or ends.
 //
 // What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
-// or that they reach in different places; a shuffle whose mask names lanes that do not come; two threads at the same
-// element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a shared
-// array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an operand. The
-// launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before each
-// block. Reads beyond global memory are AddressSanitizer's to find.
+// or that they reach in different places; a shuffle whose mask names warp lanes that do not come; two threads at the
+// same element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a
+// shared array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an operand.
+// The launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before
+// each block. Reads beyond global memory are AddressSanitizer's to find.
 //
-// Warps of a block and lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to work
-// in one order is found out.
+// Warps of a block and warp lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to
+// work in one order is found out.
 #pragma once
 
 #include <driver_types.h>
@@ -64,49 +64,49 @@ int block_size(int usual);
 
 // ---- barriers and shuffles -----------------------------------------------------------------------------------------
 
-constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr unsigned kWholeWarp = 0xffffffffu;
 
 void block_barrier(const char *place);
-void warp_barrier(const char *place, unsigned mask = kAllLanes);
+void warp_barrier(const char *place, unsigned mask = kWholeWarp);
 
-// Gives `bytes` at `mine` to the lanes of the mask and takes those of `lane`, after all of them have come.
+// Gives `bytes` at `mine` to the warp lanes of the mask and takes those of `warp_lane`, after all of them have come.
 void exchange(const char *place, unsigned mask, const void *mine, void *theirs, size_t bytes,
-              int lane);
+              int warp_lane);
 unsigned ballot(const char *place, unsigned mask, bool vote);
-int lane_number();
+int warp_lane_number();
 
 template <class T>
-T shuffle_from(const char *place, unsigned mask, T value, int lane)
+T shuffle_from(const char *place, unsigned mask, T value, int warp_lane)
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA shuffles words of 4 or 8 bytes");
     T result;
-    exchange(place, mask, &value, &result, sizeof(T), lane);
+    exchange(place, mask, &value, &result, sizeof(T), warp_lane);
     return result;
 }
 
-// As CUDA defines them: a lane beyond its part of `width` lanes gives the caller's own value.
+// As CUDA defines them: a warp lane beyond its part of `width` warp lanes gives the caller's own value.
 template <class T>
 T shuffle(const char *place, unsigned mask, T value, int from, int width = kWarp)
 {
-    const int me = lane_number();
+    const int me = warp_lane_number();
     return shuffle_from(place, mask, value, me / width * width + (from & (width - 1)));
 }
 template <class T>
 T shuffle_xor(const char *place, unsigned mask, T value, int bits, int width = kWarp)
 {
-    const int me = lane_number(), from = me ^ bits;
+    const int me = warp_lane_number(), from = me ^ bits;
     return shuffle_from(place, mask, value, from / width > me / width ? me : from);
 }
 template <class T>
 T shuffle_up(const char *place, unsigned mask, T value, unsigned distance, int width = kWarp)
 {
-    const int me = lane_number(), from = me - (int)distance;
+    const int me = warp_lane_number(), from = me - (int)distance;
     return shuffle_from(place, mask, value, from < me / width * width ? me : from);
 }
 template <class T>
 T shuffle_down(const char *place, unsigned mask, T value, unsigned distance, int width = kWarp)
 {
-    const int me = lane_number(), from = me + (int)distance;
+    const int me = warp_lane_number(), from = me + (int)distance;
     return shuffle_from(place, mask, value, from >= me / width * width + width ? me : from);
 }
 

@@ -22,15 +22,15 @@ SharedArray shared_array(const char *place, const void *tag, size_t size, size_t
                                    size_t i)
 {
     report(place, "threads %d (%s) and %d (%s) meet at element %zu with no barrier between", other,
-           did, g_lane->thread.number, writes ? "writing" : "reading", i);
+           did, g_warp_lane->thread.number, writes ? "writing" : "reading", i);
 }
 
 void note_access(const char *place, const SharedArray &array, size_t i, bool writes)
 {
     Touches &past = array.array->touches[i];
-    const int me = g_lane->thread.number, warp = warp_of(*g_lane);
+    const int me = g_warp_lane->thread.number, warp = warp_of(*g_warp_lane);
     const unsigned warp_time = g_block->warp_times[(size_t)warp], my_warp = 1u << warp,
-                   my_lane = 1u << me % kWarp;
+                   my_warp_lane = 1u << me % kWarp;
     if (past.block_time != g_block->time) {
         past = Touches();
         past.block_time = g_block->time;
@@ -42,7 +42,7 @@ void note_access(const char *place, const SharedArray &array, size_t i, bool wri
         past.reader >= 0 && past.reader / kWarp == warp && past.reader_time == warp_time;
     if (!writes) {
         past.reading_warps |= my_warp;
-        past.reading_lanes = (now ? past.reading_lanes : 0) | my_lane;
+        past.reading_warp_lanes = (now ? past.reading_warp_lanes : 0) | my_warp_lane;
         past.reader = me;
         past.reader_time = warp_time;
         return;
@@ -50,10 +50,10 @@ void note_access(const char *place, const SharedArray &array, size_t i, bool wri
     if (past.reading_warps & ~my_warp)
         tell_race(place, __builtin_ctz(past.reading_warps & ~my_warp) * kWarp,
                   "a warp that is reading", true, i);
-    if (now && (past.reading_lanes & ~my_lane))
-        tell_race(place, warp * kWarp + __builtin_ctz(past.reading_lanes & ~my_lane), "reading",
-                  true, i);
-    past.reading_warps = past.reading_lanes = 0;
+    if (now && (past.reading_warp_lanes & ~my_warp_lane))
+        tell_race(place, warp * kWarp + __builtin_ctz(past.reading_warp_lanes & ~my_warp_lane),
+                  "reading", true, i);
+    past.reading_warps = past.reading_warp_lanes = 0;
     past.reader = -1;
     past.writer = me;
     past.writer_time = warp_time;

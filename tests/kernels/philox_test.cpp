@@ -46,7 +46,7 @@ Moments moments(const std::vector<T> &x)
 void expect_words(Words counter, uint32_t key0, uint32_t key1, std::array<uint32_t, 4> expected)
 {
     Words got = philox4x32(counter, key0, key1);
-    for (size_t lane = 0; lane < 4; ++lane) EXPECT_EQ(got.w[lane], expected[lane]) << lane;
+    for (int draw = 0; draw < 4; ++draw) EXPECT_EQ(got.w[draw], expected[draw]) << draw;
 }
 
 // Any cut into spans must give the numbers of one span.
@@ -63,10 +63,10 @@ void expect_cut_independent(const Distribution &distribution)
             return memcmp(&a, &b, sizeof(T)) == 0;
         })) << width;
     }
-    // A draw that begins one counter later begins kLanes elements later.
-    std::vector<T> later((size_t)(kCount - Distribution::kLanes));
+    // A draw that begins one counter later begins kDraws elements later.
+    std::vector<T> later((size_t)(kCount - Distribution::kDraws));
     random_fill(distribution, 42, 1, 0, (int64_t)later.size(), later.data());
-    EXPECT_EQ(memcmp(later.data(), whole.data() + Distribution::kLanes, later.size() * sizeof(T)),
+    EXPECT_EQ(memcmp(later.data(), whole.data() + Distribution::kDraws, later.size() * sizeof(T)),
               0);
 }
 

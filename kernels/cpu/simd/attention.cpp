@@ -1,7 +1,7 @@
 // Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
 // stored.
 //
-// Scores are computed transposed, so that the lanes of a vector are queries: a row's maximum and sum are then plain
+// Scores are computed transposed, so that the columns of a vector are queries: a row's maximum and sum are then plain
 // vector operations, keys and values enter the products as they lie in memory, and only the block of queries is
 // transposed, once.
 #include "kernels/cpu/simd/attention.h"
@@ -44,7 +44,7 @@ struct ForwardRoom {
 template <class T>
 class Forward {
     using C = compute_type<T>;
-    static constexpr int64_t kLanes = kWidth<C>;
+    static constexpr int64_t kColumns = kWidth<C>;
 
 public:
     explicit Forward(const yoke_launch *launch)
@@ -90,8 +90,8 @@ private:
             int64_t n = min(kKeyBlock, keys - k);
             load_rows<T>(key, k, n, round_up(n, kRows), sizes_.width, sizes_.width, room.keys);
             load_rows<T>(value, k, n, n, sizes_.value_width, room.value_width, room.values);
-            for (int64_t lane = 0; lane < count; lane += kLanes)
-                run_strip(head, first, lane, min(kLanes, count - lane), k, n, room);
+            for (int64_t column = 0; column < count; column += kColumns)
+                run_strip(head, first, column, min(kColumns, count - column), k, n, room);
         }
         end_block(head, first, count, room);
     }
@@ -100,8 +100,8 @@ private:
     {
         C *plain = room.keys;  // free until the first block of keys; half a block at a time
         const Matrix query = head_of(query_, query_, head);
-        for (int64_t r = 0; r < round_up(count, kLanes); r += kKeyBlock) {
-            int64_t rows = min(kKeyBlock, round_up(count, kLanes) - r);
+        for (int64_t r = 0; r < round_up(count, kColumns); r += kKeyBlock) {
+            int64_t rows = min(kKeyBlock, round_up(count, kColumns) - r);
             load_rows<T>(query, first + r, max(0, min(rows, count - r)), rows, sizes_.width,
                          sizes_.width, plain);
             transpose_block(plain, sizes_.width, rows, sizes_.width, (C)params_.scale,
@@ -112,26 +112,26 @@ private:
         for (int64_t i = 0; i < kQueryBlock; i++) room.sum[i] = (C)0;
     }
 
-    // kLanes queries from first + lane on, of which `count` exist, against n keys from k on.
-    void run_strip(int64_t head, int64_t first, int64_t lane, int64_t count, int64_t k, int64_t n,
+    // kColumns queries from first + column on, of which `count` exist, against n keys from k on.
+    void run_strip(int64_t head, int64_t first, int64_t column, int64_t count, int64_t k, int64_t n,
                    const ForwardRoom<C> &room) const
     {
-        if (params_.causal) n = min(n, first + lane + kLanes - k);
+        if (params_.causal) n = min(n, first + column + kColumns - k);
         if (n <= 0) return;
         C *scores = room.scores;
         for (int64_t j = 0; j < n; j += kRows)
             tile<Panel::kByRow, false>(room.keys + j * sizes_.width, sizes_.width,
-                                       room.queries + lane, kQueryBlock, sizes_.width,
-                                       scores + j * kLanes, kLanes);
-        if (is_present(mask_)) add_mask(head, first + lane, count, k, n, scores);
-        if (params_.causal) forbid_later(first + lane - k, n, scores);
-        C factor[kLanes];
-        weigh(n, scores, room.max + lane, room.sum + lane, factor);
-        if (k > 0) rescale(factor, lane, room);
-        if (params_.dropout > 0) drop(head, first + lane, count, k, n, scores);
+                                       room.queries + column, kQueryBlock, sizes_.width,
+                                       scores + j * kColumns, kColumns);
+        if (is_present(mask_)) add_mask(head, first + column, count, k, n, scores);
+        if (params_.causal) forbid_later(first + column - k, n, scores);
+        C factor[kColumns];
+        weigh(n, scores, room.max + column, room.sum + column, factor);
+        if (k > 0) rescale(factor, column, room);
+        if (params_.dropout > 0) drop(head, first + column, count, k, n, scores);
         for (int64_t d = 0; d < room.value_width; d += kRows)
-            tile<Panel::kByColumn, true>(room.values + d, room.value_width, scores, kLanes, n,
-                                         room.result + d * kQueryBlock + lane, kQueryBlock);
+            tile<Panel::kByColumn, true>(room.values + d, room.value_width, scores, kColumns, n,
+                                         room.result + d * kQueryBlock + column, kQueryBlock);
     }
 
     void add_mask(int64_t head, int64_t query, int64_t count, int64_t k, int64_t n, C *scores) const
@@ -139,7 +139,7 @@ private:
         const Matrix m = head_of(mask_, query_, head);
         for_mask<T>(mask_, [&]<class M>() {
             add_mask_as((const M *)m.data + query * m.row_stride + k * m.column_stride,
-                        m.column_stride, m.row_stride, scores, kLanes, n, count);
+                        m.column_stride, m.row_stride, scores, kColumns, n, count);
         });
     }
 
@@ -149,24 +149,24 @@ private:
         for (int64_t j = max(0, ahead); j < n; j++) {
             int32_t distance = (int32_t)(j - ahead);
 #pragma omp simd
-            for (int32_t l = 0; l < (int32_t)kLanes; l++)
-                scores[j * kLanes + l] =
-                    kernels::select(l < distance, -(C)kernels::kInfinity, scores[j * kLanes + l]);
+            for (int32_t l = 0; l < (int32_t)kColumns; l++)
+                scores[j * kColumns + l] =
+                    kernels::select(l < distance, -(C)kernels::kInfinity, scores[j * kColumns + l]);
         }
     }
 
     // Scores become weights; the rows' maxima and sums take them in. `factor` is what earlier sums are multiplied by.
     static void weigh(int64_t n, C *scores, C *max, C *sum, C *factor)
     {
-        C top[kLanes], total[kLanes];
-        for (int64_t l = 0; l < kLanes; l++) top[l] = max[l];
+        C top[kColumns], total[kColumns];
+        for (int64_t l = 0; l < kColumns; l++) top[l] = max[l];
         for (int64_t j = 0; j < n; j++)
 #pragma omp simd
-            for (int64_t l = 0; l < kLanes; l++)
-                top[l] = kernels::select(scores[j * kLanes + l] > top[l], scores[j * kLanes + l],
-                                         top[l]);
+            for (int64_t l = 0; l < kColumns; l++)
+                top[l] = kernels::select(scores[j * kColumns + l] > top[l],
+                                         scores[j * kColumns + l], top[l]);
 #pragma omp simd
-        for (int64_t l = 0; l < kLanes; l++) {
+        for (int64_t l = 0; l < kColumns; l++) {
             C old = max[l];
             max[l] = top[l];
             top[l] = kernels::attention_shift(top[l]);
@@ -175,29 +175,29 @@ private:
         }
         for (int64_t j = 0; j < n; j++)
 #pragma omp simd
-            for (int64_t l = 0; l < kLanes; l++) {
-                C weight = kernels::attention_weight(scores[j * kLanes + l], top[l]);
-                scores[j * kLanes + l] = weight;
+            for (int64_t l = 0; l < kColumns; l++) {
+                C weight = kernels::attention_weight(scores[j * kColumns + l], top[l]);
+                scores[j * kColumns + l] = weight;
                 total[l] += weight;
             }
-        for (int64_t l = 0; l < kLanes; l++) sum[l] = total[l];
+        for (int64_t l = 0; l < kColumns; l++) sum[l] = total[l];
     }
 
-    static void rescale(const C *factor, int64_t lane, const ForwardRoom<C> &room)
+    static void rescale(const C *factor, int64_t column, const ForwardRoom<C> &room)
     {
         for (int64_t d = 0; d < room.value_width; d++) {
-            C *row = room.result + d * kQueryBlock + lane;
+            C *row = room.result + d * kQueryBlock + column;
 #pragma omp simd
-            for (int64_t l = 0; l < kLanes; l++) row[l] *= factor[l];
+            for (int64_t l = 0; l < kColumns; l++) row[l] *= factor[l];
         }
     }
 
     void drop(int64_t head, int64_t query, int64_t count, int64_t k, int64_t n, C *scores) const
     {
-        C factors[kLanes];
+        C factors[kColumns];
         for (int64_t j = 0; j < n; j++) {
             dropout_.draw(sizes_, head, k + j, query, count, factors);
-            for (int64_t l = 0; l < count; l++) scores[j * kLanes + l] *= factors[l];
+            for (int64_t l = 0; l < count; l++) scores[j * kColumns + l] *= factors[l];
         }
     }
 

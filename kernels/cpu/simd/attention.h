@@ -124,13 +124,13 @@ inline C mask_term(M value)
         return load<M>(value);
 }
 
-// scores[r * row_step + l] += the mask at row `row` + r and lane `lane` + l, steps in elements.
+// scores[r * row_step + l] += the mask at row `row` + r and column `column` + l, steps in elements.
 template <class C, class M>
-inline void add_mask_as(const M *mask, int64_t row_stride, int64_t lane_stride, C *scores,
-                        int64_t row_step, int64_t rows, int64_t lanes)
+inline void add_mask_as(const M *mask, int64_t row_stride, int64_t column_stride, C *scores,
+                        int64_t row_step, int64_t rows, int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++, mask += row_stride, scores += row_step)
-        for (int64_t l = 0; l < lanes; l++) scores[l] += mask_term<C>(mask[l * lane_stride]);
+        for (int64_t l = 0; l < columns; l++) scores[l] += mask_term<C>(mask[l * column_stride]);
 }
 
 // f.operator()<M>() for the dtype of a mask: bool, or that of the scores' operands.
@@ -162,7 +162,7 @@ struct AttentionDropout {
     {
         bool kept[kKeyBlock];
         int64_t first = kernels::attention_draw(head, key, query, s.keys, s.queries);
-        const uint64_t counter = place.offset + (uint64_t)(first / kernels::Keep::kLanes);
+        const uint64_t counter = place.offset + (uint64_t)(first / kernels::Keep::kDraws);
         kernels::random_fill<bool>(keep, place.seed, counter, 0, queries, kept);
         for (int64_t i = 0; i < queries; i++) factors[i] = kept[i] ? factor : (C)0;
     }

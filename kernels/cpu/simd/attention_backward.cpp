@@ -1,9 +1,9 @@
 // The gradients of attention, with probabilities computed anew from the rows' log-sum-exp.
 //
-// A block of keys owns its rows of dK and dV and meets one block of queries after the other; the lanes of a vector are
-// keys, so that only the block of keys is transposed. dQ is summed over blocks of keys in their order, in room of its
-// own. Where there are few heads, the blocks of one are dealt out to several such sums, which are added in order: how
-// many depends on the shapes alone, so that the bits do not depend on the number of threads.
+// A block of keys owns its rows of dK and dV and meets one block of queries after the other; the columns of a vector
+// are keys, so that only the block of keys is transposed. dQ is summed over blocks of keys in their order, in room of
+// its own. Where there are few heads, the blocks of one are dealt out to several such sums, which are added in order:
+// how many depends on the shapes alone, so that the bits do not depend on the number of threads.
 #include "kernels/cpu/simd/attention.h"
 
 YOKE_SIMD_BEGIN
@@ -49,7 +49,7 @@ struct BackwardRoom {
 template <class T>
 class AttentionBackward {
     using C = compute_type<T>;
-    static constexpr int64_t kLanes = kWidth<C>;
+    static constexpr int64_t kColumns = kWidth<C>;
 
 public:
     explicit AttentionBackward(const yoke_launch *launch)
@@ -78,7 +78,7 @@ public:
         int64_t items = sizes_.heads * splits_, shares = shares_of(sizes_, items);
         int64_t slots = team_size(), rooms = min(shares, slots);
         int64_t room = BackwardRoom<C>(sizes_, nullptr).size;
-        int64_t width = round_up(sizes_.width, kLanes), sum = sum_rows_ * width;
+        int64_t width = round_up(sizes_.width, kColumns), sum = sum_rows_ * width;
         int64_t sums = splits_ == 1 ? rooms : items;
         Scratch scratch(launch);
         if (yoke_status status = scratch.reserve((uint64_t)(rooms * room + sums * sum) * sizeof(C)))
@@ -161,12 +161,12 @@ private:
             load_rows<T>(out, q, count, count, sizes_.value_width, width, outs);
             for (int64_t r = 0; r < count; r++) {
                 const C *a = room.grads + r * width, *b = outs + r * width;
-                C lanes[kLanes] = {};
-                for (int64_t d = 0; d < width; d += kLanes)
-                    for (int64_t l = 0; l < kLanes; l++) lanes[l] += a[d + l] * b[d + l];
-                for (int64_t half = kLanes / 2; half > 0; half /= 2)
-                    for (int64_t l = 0; l < half; l++) lanes[l] += lanes[l + half];
-                room.dots[q + r] = lanes[0];
+                C columns[kColumns] = {};
+                for (int64_t d = 0; d < width; d += kColumns)
+                    for (int64_t l = 0; l < kColumns; l++) columns[l] += a[d + l] * b[d + l];
+                for (int64_t half = kColumns / 2; half > 0; half /= 2)
+                    for (int64_t l = 0; l < half; l++) columns[l] += columns[l + half];
+                room.dots[q + r] = columns[0];
             }
         }
     }
@@ -191,7 +191,7 @@ private:
         int64_t ahead =
             params_.causal ? q - k : sizes_.keys;  // keys that the first query sees, less 1
         for (int64_t i = 0; i < count; i += kRows) {
-            int64_t seen = round_up(min(n, ahead + i + kRows), kLanes);
+            int64_t seen = round_up(min(n, ahead + i + kRows), kColumns);
             tile_row<Panel::kByRow, false>(room.queries + i * room.width, room.width,
                                            room.keys_across, kKeyBlock, sizes_.width,
                                            room.weights + i * kKeyBlock, kKeyBlock, seen);

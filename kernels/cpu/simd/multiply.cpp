@@ -43,28 +43,30 @@ static void widen_all(const T *from, int64_t n, C *to)
         for (int64_t i = 0; i < n; i++) to[i] = widen<C>(from[i]);
 }
 
-// `lanes` rows of a (or columns of b) of length `depth`, in panels of kLanes, element after element; missing lanes are
+// `columns` rows of a (or columns of b) of length `depth`, in panels of kColumns, element after element; missing
+// columns are
 // 0. Whichever way is dense is converted in runs.
-template <int64_t kLanes, class C, class T>
-static void pack(const T *from, int64_t lane_stride, int64_t stride, int64_t lanes, int64_t depth,
-                 C *to)
+template <int64_t kColumns, class C, class T>
+static void pack(const T *from, int64_t column_stride, int64_t stride, int64_t columns,
+                 int64_t depth, C *to)
 {
-    for (; lanes > 0; lanes -= kLanes, from += kLanes * lane_stride, to += kLanes * depth) {
-        if (lane_stride == 1 && lanes >= kLanes) {
+    for (; columns > 0;
+         columns -= kColumns, from += kColumns * column_stride, to += kColumns * depth) {
+        if (column_stride == 1 && columns >= kColumns) {
             for (int64_t p = 0; p < depth; p++)
-                widen_all(from + p * stride, kLanes, to + p * kLanes);
+                widen_all(from + p * stride, kColumns, to + p * kColumns);
             continue;
         }
-        for (int64_t lane = 0; lane < kLanes; lane++) {
-            const T *line = from + lane * lane_stride;
+        for (int64_t column = 0; column < kColumns; column++) {
+            const T *line = from + column * column_stride;
             C run[kDepth];
-            if (lane >= lanes)
+            if (column >= columns)
                 for (int64_t p = 0; p < depth; p++) run[p] = (C)0;
             else if (stride == 1)
                 widen_all(line, depth, run);
             else
                 for (int64_t p = 0; p < depth; p++) run[p] = widen<C>(line[p * stride]);
-            for (int64_t p = 0; p < depth; p++) to[p * kLanes + lane] = run[p];
+            for (int64_t p = 0; p < depth; p++) to[p * kColumns + column] = run[p];
         }
     }
 }

@@ -8,7 +8,7 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kRandomGrain = 8192;
-constexpr int64_t kBlock = 256;  // elements of a mask made at once; a multiple of its lanes
+constexpr int64_t kBlock = 256;  // elements of a mask made at once; a multiple of its columns
 
 // A row-major tensor to fill in x's place: x itself, or scratch that finish() copies into x.
 class Filled {
@@ -110,7 +110,7 @@ static void drop(const yoke_launch *launch, const T *x, T *out, int64_t n)
         bool mask[kBlock];
         for (int64_t first = begin * kBlock; first < min(end * kBlock, n); first += kBlock) {
             int64_t count = min(kBlock, n - first);
-            uint64_t counter = place.offset + (uint64_t)(first / kernels::Keep::kLanes);
+            uint64_t counter = place.offset + (uint64_t)(first / kernels::Keep::kDraws);
             kernels::random_fill<bool>(keep, place.seed, counter, 0, count, mask);
             for (int64_t i = 0; i < count; i++)
                 out[first + i] = mask[i] ? store<T>(load<T>(x[first + i]) * scale) : store<T>(0);

@@ -14,7 +14,7 @@ struct FetchNext {
 
     void operator()(int64_t i) const
     {
-        constexpr int64_t kBytes = kernels::kRowLanes * (int64_t)sizeof(C);
+        constexpr int64_t kBytes = kernels::kRowParts * (int64_t)sizeof(C);
         if (row) fetch_to_write(out + row + i * (int64_t)sizeof(C), kBytes);
     }
 };
@@ -22,7 +22,7 @@ struct FetchNext {
 template <class C>
 static void scale_row(C *out, C scale, int64_t n, const FetchNext<C> &next, const C *x)
 {
-    constexpr int64_t kStep = kernels::kRowLanes;
+    constexpr int64_t kStep = kernels::kRowParts;
     int64_t i = 0;
     for (; next.row && i + kStep <= n; i += kStep) {
         fetch_to_read((const char *)(x + i) + next.row, kStep * (int64_t)sizeof(C));

@@ -66,7 +66,8 @@ private:
         }
     }
 
-    // Scores become weights; the rows' maxima and sums take them in. The 16 threads of a row are lanes of one warp.
+    // Scores become weights; the rows' maxima and sums take them in. The 16 threads of a row are warp lanes of one
+    // warp.
     __device__ void weigh()
     {
         YOKE_UNROLL

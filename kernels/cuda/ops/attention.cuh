@@ -308,14 +308,14 @@ template <class C>
 __device__ inline unsigned kept_bits(const AttentionParams<C> &params, const AttentionSizes &sizes,
                                      int64_t head, int64_t key, int64_t query)
 {
-    bool kept[kernels::Keep::kLanes];
+    bool kept[kernels::Keep::kDraws];
     const int64_t first =
         kernels::attention_draw(head, key, query / 4 * 4, sizes.keys, sizes.queries);
-    const uint64_t counter = params.draw.first() + (uint64_t)(first / kernels::Keep::kLanes);
+    const uint64_t counter = params.draw.first() + (uint64_t)(first / kernels::Keep::kDraws);
     params.keep(kernels::random_block(params.draw.seed, counter), kept);
     unsigned bits = 0;
     YOKE_UNROLL
-    for (int lane = 0; lane < kernels::Keep::kLanes; lane++) bits |= (unsigned)kept[lane] << lane;
+    for (int k = 0; k < kernels::Keep::kDraws; k++) bits |= (unsigned)kept[k] << k;
     return bits;
 }
 

@@ -31,10 +31,10 @@ __global__ void find_dots(const BackwardLaunch<In> launch)
         const HeadRows<In> grad{place.data[kGrad], s.queries, s.value_width, launch.grad},
             out{place.data[kOut], s.queries, s.value_width, launch.out};
         C dot = (C)0;
-        for (int64_t d = lane_of_thread(); d < s.value_width; d += kWarp)
+        for (int64_t d = place_in_warp(); d < s.value_width; d += kWarp)
             dot += grad.at(q, d) * out.at(q, d);
         dot = reduce_warp(dot, [](C a, C b) { return a + b; });
-        if (lane_of_thread() == 0) launch.dots[row] = dot;
+        if (place_in_warp() == 0) launch.dots[row] = dot;
     }
 }
 
@@ -130,24 +130,25 @@ __global__ void __launch_bounds__(kAttentionThreads)
 // ---- dK and dV ------------------------------------------------------------------------------------------------------
 
 // What dropout multiplies pairs by; rows are keys. A draw serves four neighbouring queries, which are columns of four
-// neighbouring lanes: each of them draws for one row, and they exchange the bits.
+// neighbouring warp lanes: each of them draws for one row, and they exchange the bits.
 template <class In, class C>
 __device__ inline void draw_factors(const BackwardHead<In> &head, int64_t first, int64_t q,
                                     Scores<C> &factors)
 {
     constexpr int kEach = AttentionTile<C>::kEach;
     const auto &params = head.launch.params;
-    const int lane = lane_of_thread();
+    const int in_warp = place_in_warp();
     YOKE_UNROLL
     for (int j = 0; j < kEach; j++) {
         const unsigned mine =
             params.drops ? kept_bits(params, head.launch.sizes, head.number,
-                                     first + own_row(kEach, lane % kEach), q + own_column(j))
+                                     first + own_row(kEach, in_warp % kEach), q + own_column(j))
                          : 0;
         YOKE_UNROLL
         for (int i = 0; i < kEach; i++) {
-            const unsigned bits = params.drops ? __shfl_sync(kAllLanes, mine, lane / 4 * 4 + i) : 0;
-            factors[i][j] = !params.drops ? (C)1 : bits >> lane % 4 & 1 ? params.factor : (C)0;
+            const unsigned bits =
+                params.drops ? __shfl_sync(kWholeWarp, mine, in_warp / 4 * 4 + i) : 0;
+            factors[i][j] = !params.drops ? (C)1 : bits >> in_warp % 4 & 1 ? params.factor : (C)0;
         }
     }
 }

@@ -18,16 +18,16 @@ __global__ void copy_tiles(Walk<2> planes, int64_t rows, int64_t columns, int64_
     const int64_t plane = blockIdx.x / (across * down), rest = blockIdx.x % (across * down);
     const int64_t row = rest / across * kTile, column = rest % across * kTile;
     const Place<2> place = planes.at(plane);
-    const int lane = (int)threadIdx.x % kTile, line = (int)threadIdx.x / kTile;
+    const int within = (int)threadIdx.x % kTile, line = (int)threadIdx.x / kTile;
     for (int k = line; k < kTile; k += kTileRows)
-        if (row + lane < rows && column + k < columns)
-            tile[k * (kTile + 1) + lane] = *(const T *)(place.data[1] + (column + k) * in_step +
-                                                        (row + lane) * (int64_t)sizeof(T));
+        if (row + within < rows && column + k < columns)
+            tile[k * (kTile + 1) + within] = *(const T *)(place.data[1] + (column + k) * in_step +
+                                                          (row + within) * (int64_t)sizeof(T));
     __syncthreads();
     for (int k = line; k < kTile; k += kTileRows)
-        if (row + k < rows && column + lane < columns)
-            *(T *)(place.data[0] + (row + k) * out_step + (column + lane) * (int64_t)sizeof(T)) =
-                tile[lane * (kTile + 1) + k];
+        if (row + k < rows && column + within < columns)
+            *(T *)(place.data[0] + (row + k) * out_step + (column + within) * (int64_t)sizeof(T)) =
+                tile[within * (kTile + 1) + k];
 }
 
 template <class T>

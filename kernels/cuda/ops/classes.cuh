@@ -196,7 +196,7 @@ struct Gradients {
     }
 };
 
-// A group of lanes for short rows, of a power of two; all threads of a block for longer ones.
+// A group of warp lanes for short rows, of a power of two; all threads of a block for longer ones.
 inline Sharing share_classes(int64_t classes, int64_t at_once)
 {
     if (classes <= at_once * 4 * kWarp) {

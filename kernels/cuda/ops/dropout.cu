@@ -22,9 +22,9 @@ struct Dropout {
     }
 };
 
-// Elements that a thread takes at once: 16 bytes, or the lanes of a block of the generator if those are more.
+// Elements that a thread takes at once: 16 bytes, or the warp lanes of a block of the generator if those are more.
 template <class T>
-inline constexpr int kDropped = std::max(kPackLength<T>, kernels::Keep::kLanes);
+inline constexpr int kDropped = std::max(kPackLength<T>, kernels::Keep::kDraws);
 
 // out[at + k] = f(mask[k], x[at + k]) over a whole unit of two aligned runs.
 template <class T>
@@ -48,16 +48,16 @@ template <class T>
 __global__ void __launch_bounds__(kThreads, kResident<T>)
     drop(Walk<2> walk, bool is_packed, Dropout<T> f)
 {
-    constexpr int N = kDropped<T>, kLanes = kernels::Keep::kLanes;
+    constexpr int N = kDropped<T>, kDraws = kernels::Keep::kDraws;
     const uint64_t first = f.draw.first();
     const int64_t units = divide_up(walk.numel, N), step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t unit = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; unit < units;
          unit += step) {
         bool mask[N];
         YOKE_UNROLL
-        for (int i = 0; i < N / kLanes; i++)
-            f.keep(kernels::random_block(f.draw.seed, first + (uint64_t)(unit * (N / kLanes) + i)),
-                   mask + i * kLanes);
+        for (int i = 0; i < N / kDraws; i++)
+            f.keep(kernels::random_block(f.draw.seed, first + (uint64_t)(unit * (N / kDraws) + i)),
+                   mask + i * kDraws);
         const int64_t at = unit * N;
         if (is_packed && at + N <= walk.numel) {
             drop_packs<T>(f, mask, (const T *)walk.data[1] + at, (T *)walk.data[0] + at);

@@ -61,7 +61,7 @@ YOKE_DISPATCHERS
 // ---- launches ---------------------------------------------------------------------------------------------------
 
 constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr int kThreads = 256;  // of a block, where a kernel has no reason for another number
 
 // Threads that a multiprocessor has room for, and as many of the blocks that a kernel wants there as fit.
@@ -122,14 +122,14 @@ inline int64_t blocks_for(const yoke_launch *launch, int64_t n, int64_t per_bloc
 
 // ---- warps and blocks --------------------------------------------------------------------------------------------
 
-// A value of any size from another lane of a full warp: words are what the hardware moves.
+// A value of any size from another warp lane of a full warp: words are what the hardware moves.
 template <class T>
 __device__ inline T shuffle_xor(T value, int bits)
 {
     static_assert(sizeof(T) % 4 == 0 && std::is_trivially_copyable_v<T>, "made of words");
     unsigned words[sizeof(T) / 4];
     memcpy(words, &value, sizeof(T));
-    for (unsigned &word : words) word = __shfl_xor_sync(kAllLanes, word, bits);
+    for (unsigned &word : words) word = __shfl_xor_sync(kWholeWarp, word, bits);
     memcpy(&value, words, sizeof(T));
     return value;
 }
@@ -140,12 +140,13 @@ __device__ inline T shuffle_down(T value, int distance)
     static_assert(sizeof(T) % 4 == 0 && std::is_trivially_copyable_v<T>, "made of words");
     unsigned words[sizeof(T) / 4];
     memcpy(words, &value, sizeof(T));
-    for (unsigned &word : words) word = __shfl_down_sync(kAllLanes, word, (unsigned)distance);
+    for (unsigned &word : words) word = __shfl_down_sync(kWholeWarp, word, (unsigned)distance);
     memcpy(&value, words, sizeof(T));
     return value;
 }
 
-// combine() over the lanes of a warp, by halving; every lane gets the result where combine commutes, else lane 0.
+// combine() over the warp lanes of a warp, by halving; every warp lane gets the result where combine commutes, else
+// warp lane 0.
 template <class T, class Combine>
 __device__ inline T reduce_warp(T value, const Combine &combine)
 {
@@ -154,7 +155,7 @@ __device__ inline T reduce_warp(T value, const Combine &combine)
     return value;
 }
 
-__device__ inline int lane_of_thread()
+__device__ inline int place_in_warp()
 {
     return (int)threadIdx.x % kWarp;
 }
@@ -173,7 +174,7 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
     const int warps = (int)blockDim.x / kWarp;
     value = reduce_warp(value, combine);
     __syncthreads();  // of what an earlier call may still be reading
-    if (lane_of_thread() == 0) partial[warp_of_thread()] = value;
+    if (place_in_warp() == 0) partial[warp_of_thread()] = value;
     __syncthreads();
     T total = first;
     for (int warp = 0; warp < warps; warp++) total = combine(total, (T)partial[warp]);

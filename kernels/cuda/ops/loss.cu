@@ -43,13 +43,13 @@ __global__ void __launch_bounds__(kMostThreads)
     using C = compute_type<T>;
     using State = LogitState<C>;
     constexpr int V = kPackLength<T>, kPacks = sizeof(T) == 2 ? 2 : 4;
-    const int lane = (int)threadIdx.x % group;
+    const int in_group = (int)threadIdx.x % group;
     const int64_t rows_a_block = blockDim.x / group, chunk = (int64_t)group * V;
     for (int64_t first = blockIdx.x * rows_a_block; first < targets.count;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / group;
         State state = State::init();
-        for (int64_t i = lane * V; row < targets.count && i < x.count; i += chunk * kPacks) {
+        for (int64_t i = in_group * V; row < targets.count && i < x.count; i += chunk * kPacks) {
             C logits[kPacks][V];
             YOKE_UNROLL
             for (int p = 0; p < kPacks; p++) x.load(row, i + p * chunk, logits[p]);
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kMostThreads)
                 state.push(logits[p], (int)max(0, min(V, x.count - i - p * chunk)), smoothing != 0);
         }
         state = reduce_group(state, group, State::init(), State::combine);
-        if (lane > 0 || row >= targets.count) continue;
+        if (in_group > 0 || row >= targets.count) continue;
         const SoftmaxState<C> softmax = state.softmax;
         lse[row] = softmax.max + kernels::log(softmax.sum);
         const int64_t index = targets.class_of(row, true);
@@ -113,13 +113,13 @@ __global__ void __launch_bounds__(kMostThreads)
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>;
-    const int64_t rows_a_block = blockDim.x / group, lane = threadIdx.x % group;
+    const int64_t rows_a_block = blockDim.x / group, in_group = threadIdx.x % group;
     const C share = (C)(smoothing / (double)x.count), rest = (C)(1 - smoothing);
     for (int64_t row = blockIdx.x * rows_a_block + threadIdx.x / group; row < targets.count;
          row += gridDim.x * rows_a_block) {
-        const int64_t index = targets.class_of(row, lane == 0);
+        const int64_t index = targets.class_of(row, in_group == 0);
         const C g = index < 0 ? (C)0 : upstream.at(row), sum = lse[row * lse_step];
-        for (int64_t i = lane * V; i < x.count; i += (int64_t)group * V) {
+        for (int64_t i = in_group * V; i < x.count; i += (int64_t)group * V) {
             C y[V];
             x.load(row, i, y);
             YOKE_UNROLL

@@ -47,12 +47,12 @@ __global__ void __launch_bounds__(kMostThreads)
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>;
-    const int64_t rows_a_block = blockDim.x / group, lane = threadIdx.x % group;
+    const int64_t rows_a_block = blockDim.x / group, in_group = threadIdx.x % group;
     for (int64_t row = blockIdx.x * rows_a_block + threadIdx.x / group; row < targets.count;
          row += gridDim.x * rows_a_block) {
-        const int64_t index = targets.class_of(row, lane == 0);
+        const int64_t index = targets.class_of(row, in_group == 0);
         const C slope = index < 0 ? (C)0 : -upstream.at(row);
-        for (int64_t i = lane * V; i < dx.count; i += (int64_t)group * V) {
+        for (int64_t i = in_group * V; i < dx.count; i += (int64_t)group * V) {
             C y[V];
             YOKE_UNROLL
             for (int k = 0; k < V; k++) y[k] = i + k == index ? slope : (C)0;

@@ -111,7 +111,7 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
                         : inverse_root(variance, to.eps);
         }
         lost = lost && overflowed(sums.g_normal);
-        if (!__any_sync(kAllLanes, lost)) break;
+        if (!__any_sync(kWholeWarp, lost)) break;
     }
 }
 
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 
         find_statistics<In, kPacked>(to, x, rows.length, member, mean, rstd);
         if (row >= rows.count) continue;
         finish_chunk<kPacked, In>(to, rows, place, member, 0, x, Normal<C>(mean, rstd));
-        if (member.lane == 0) keep_statistics(to, row, mean, rstd);
+        if (member.in_group == 0) keep_statistics(to, row, mean, rstd);
     }
 }
 

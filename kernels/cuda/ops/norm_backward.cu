@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kThreads)
 {
     YOKE_SHARED(GradientSums<C>, strips, kMostThreads);
     const int64_t tiles = divide_up(rows.length, kWarp), run = blockIdx.x / tiles;
-    const int64_t column = blockIdx.x % tiles * kWarp + lane_of_thread();
+    const int64_t column = blockIdx.x % tiles * kWarp + place_in_warp();
     const int64_t end = min(rows.count, (run + 1) * rows_a_run);
     GradientSums<C> sums = GradientSums<C>::init();
     for (int64_t row = run * rows_a_run + warp_of_thread(); row < end; row += blockDim.x / kWarp) {
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kThreads)
     if (warp_of_thread() > 0 || column >= rows.length) return;
     for (int strip = 1; strip < (int)blockDim.x / kWarp; strip++)
         sums = GradientSums<C>::combine(sums,
-                                        (GradientSums<C>)strips[strip * kWarp + lane_of_thread()]);
+                                        (GradientSums<C>)strips[strip * kWarp + place_in_warp()]);
     of.sums[run * 2 * rows.length + column] = sums.g_normal;
     of.sums[run * 2 * rows.length + rows.length + column] = sums.g;
 }
@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(kMostThreads)
 {
     YOKE_SHARED(C, strips, kMostThreads);
     const int warps = (int)blockDim.x / kWarp;
-    const int64_t i = (int64_t)blockIdx.x * kWarp + lane_of_thread(), width = 2 * length;
+    const int64_t i = (int64_t)blockIdx.x * kWarp + place_in_warp(), width = 2 * length;
     const int64_t share = divide_up(runs, warps), begin = warp_of_thread() * share;
     C sum = (C)0;
     if (i < width)
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(kMostThreads)
     strips[threadIdx.x] = sum;
     __syncthreads();
     if (warp_of_thread() > 0 || i >= width) return;
-    for (int strip = 1; strip < warps; strip++) sum += (C)strips[strip * kWarp + lane_of_thread()];
+    for (int strip = 1; strip < warps; strip++) sum += (C)strips[strip * kWarp + place_in_warp()];
     if (i < length)
         put_one<In>(dtype, dweight + i * size, sum);
     else if (dbias)

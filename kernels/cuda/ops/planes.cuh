@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
     using C = compute_type<T>;
     using State = typename Op::State;
     constexpr int V = kPackLength<T>;
-    const int lane = (int)threadIdx.x % group;
+    const int in_warp = (int)threadIdx.x % group;
     const int64_t groups = blockDim.x / group;
     for (int64_t first = blockIdx.x * groups; first < planes.partials();
          first += gridDim.x * groups) {
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
         const int64_t end = min(planes.length, begin + planes.item);
         const Place<N> start = planes.kept.at(plane);
         State state = Op::init();
-        for (int64_t i = begin + lane * V; i < end; i += (int64_t)group * V) {
+        for (int64_t i = begin + in_warp * V; i < end; i += (int64_t)group * V) {
             C x[N][V] = {};
             const int count = (int)min(V, end - i);
             if (planes.packed) {
@@ -96,11 +96,11 @@ __global__ void __launch_bounds__(kThreads)
             state = op.push(state, plane, x, count);
         }
         state = reduce_group(state, group, Op::init(), Op::combine);
-        if (lane == 0 && first + threadIdx.x / group < planes.partials()) partial[unit] = state;
+        if (in_warp == 0 && first + threadIdx.x / group < planes.partials()) partial[unit] = state;
     }
 }
 
-// An item of 32 neighbouring planes: a lane has a plane, the warps share its values, some at a time.
+// An item of 32 neighbouring planes: a warp lane has a plane, the warps share its values, some at a time.
 template <class Op, class T, int N>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(Planes<N> planes, Op op, typename Op::State *partial)
@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(kThreads)
     using State = typename Op::State;
     constexpr int kAtOnce = 8;
     YOKE_SHARED(State, strips, kMostThreads);
-    const int lane = lane_of_thread(), warps = (int)blockDim.x / kWarp;
+    const int in_warp = place_in_warp(), warps = (int)blockDim.x / kWarp;
     const int64_t tiles = divide_up(planes.count, kWarp), item = blockIdx.x / tiles;
-    const int64_t plane = blockIdx.x % tiles * kWarp + lane;
+    const int64_t plane = blockIdx.x % tiles * kWarp + in_warp;
     const int64_t begin = item * planes.item, end = min(planes.length, begin + planes.item);
     const Place<N> start = planes.kept.at(min(plane, planes.count - 1));
     State state = Op::init();
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (warp_of_thread() > 0 || plane >= planes.count) return;
     for (int strip = 1; strip < warps; strip++)
-        state = Op::combine(state, (State)strips[strip * kWarp + lane]);
+        state = Op::combine(state, (State)strips[strip * kWarp + in_warp]);
     partial[item * planes.count + plane] = state;
 }
 
@@ -146,11 +146,11 @@ __global__ void combine_items(const typename Op::State *partial, int64_t count, 
     for (int64_t plane = blockIdx.x * warps + warp_of_thread(); plane < count;
          plane += gridDim.x * warps) {
         State state = Op::init();
-        const int64_t begin = lane_of_thread() * share, end = min(items, begin + share);
+        const int64_t begin = place_in_warp() * share, end = min(items, begin + share);
         for (int64_t item = begin; item < end; item++)
             state = Op::combine(state, partial[item * count + plane]);
         state = reduce_warp(state, Op::combine);
-        if (lane_of_thread() == 0) out[plane] = state;
+        if (place_in_warp() == 0) out[plane] = state;
     }
 }
 

@@ -7,23 +7,22 @@ YOKE_CUDA_BEGIN
 
 // Elements that a thread makes at once: whole blocks of the generator, at most 16 bytes and two blocks.
 template <class T, class D>
-inline constexpr int kDrawn = std::min(16 / (int)sizeof(T), 2 * D::kLanes);
+inline constexpr int kDrawn = std::min(16 / (int)sizeof(T), 2 * D::kDraws);
 
 // Elements [unit * N, unit * N + N) of a draw.
 template <class T, int N, class D>
 __device__ inline Pack<T, N> draw_pack(const D &distribution, uint64_t seed, uint64_t first,
                                        int64_t unit)
 {
-    constexpr int kLanes = D::kLanes, kBlocks = N / kLanes;
+    constexpr int kDraws = D::kDraws, kBlocks = N / kDraws;
     Pack<T, N> pack;
     YOKE_UNROLL
     for (int block = 0; block < kBlocks; block++) {
-        typename D::Value values[kLanes];
+        typename D::Value values[kDraws];
         distribution(kernels::random_block(seed, first + (uint64_t)(unit * kBlocks + block)),
                      values);
         YOKE_UNROLL
-        for (int lane = 0; lane < kLanes; lane++)
-            pack.at[block * kLanes + lane] = convert<T>(values[lane]);
+        for (int k = 0; k < kDraws; k++) pack.at[block * kDraws + k] = convert<T>(values[k]);
     }
     return pack;
 }

@@ -2,7 +2,8 @@
 //
 // Contract
 //  * reduce<In>(launch, axes, op) reduces elements of the format In by an Op of reduce_fold.cuh.
-//  * Each byte of x is read once. Rows (elements of a result next to each other): a result by a few lanes, a warp or a
+//  * Each byte of x is read once. Rows (elements of a result next to each other): a result by a few warp lanes, a warp
+//  or a
 //    block, in packs. Columns (results next to each other): a block takes a tile of them, 8 or 16 bytes a thread at a
 //    time. Where results are too few to keep the device busy, or long, each is cut into items, whose parts a
 //    second kernel combines.
@@ -21,7 +22,7 @@ template <class Op>
 __global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::State *parts,
                               int64_t items, int group)
 {
-    const int lane = (int)threadIdx.x % group, per_block = (int)blockDim.x / group;
+    const int in_group = (int)threadIdx.x % group, per_block = (int)blockDim.x / group;
     for (int64_t first = (int64_t)blockIdx.x * per_block; first < kept.numel;
          first += (int64_t)gridDim.x * per_block) {
         const int64_t row = first + (int)threadIdx.x / group;
@@ -30,10 +31,10 @@ __global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::St
         const Op op = op_at(given, place);
         typename Op::State state = op.init();
         if (inside)
-            for (int64_t i = lane; i < items; i += group)
+            for (int64_t i = in_group; i < items; i += group)
                 state = op.combine(state, parts[row * items + i]);
         state = join_group(op, state, group);
-        if (inside && !lane) op.put(place.data[kResult], state);
+        if (inside && !in_group) op.put(place.data[kResult], state);
     }
 }
 

@@ -83,13 +83,13 @@ template <class Op, int kWanted>
 struct Fold {
     using State = typename Op::State;
     using Element = typename Op::Element;
-    static constexpr int kLanes = kLooksTwice<Op> ? 1 : kWanted;
-    State lane[kLanes];
+    static constexpr int kParts = kLooksTwice<Op> ? 1 : kWanted;
+    State part[kParts];
 
     __device__ void begin(const Op &op)
     {
         YOKE_UNROLL
-        for (int k = 0; k < kLanes; k++) lane[k] = op.init();
+        for (int k = 0; k < kParts; k++) part[k] = op.init();
     }
 
     // Elements i, i + step, … of the result.
@@ -97,20 +97,20 @@ struct Fold {
     __device__ void take(const Op &op, const Element (&x)[K], int64_t i, int64_t step)
     {
         if constexpr (kLooksTwice<Op>) {
-            lane[0] = op.combine(lane[0], look_twice<K>(op, x));
+            part[0] = op.combine(part[0], look_twice<K>(op, x));
         } else {
             YOKE_UNROLL
             for (int k = 0; k < K; k++)
-                lane[k % kLanes] = op.reduce(lane[k % kLanes], x[k], i + k * step);
+                part[k % kParts] = op.reduce(part[k % kParts], x[k], i + k * step);
         }
     }
 
     __device__ State finish(const Op &op)
     {
         YOKE_UNROLL
-        for (int half = kLanes / 2; half > 0; half /= 2)
-            for (int k = 0; k < half; k++) lane[k] = op.combine(lane[k], lane[k + half]);
-        return lane[0];
+        for (int half = kParts / 2; half > 0; half /= 2)
+            for (int k = 0; k < half; k++) part[k] = op.combine(part[k], part[k + half]);
+        return part[0];
     }
 };
 

@@ -37,7 +37,7 @@ struct RowReader {
     const Op &op;
     const RowJob &job;
     const char *x;
-    int lane;
+    int in_group;
     Fold<Op, 4> fold;
 
     __device__ const char *at(int64_t i) const
@@ -51,7 +51,7 @@ struct RowReader {
     __device__ void take_each(int64_t begin, int64_t end)
     {
         const int group = job.group;
-        int64_t i = begin + lane;
+        int64_t i = begin + in_group;
         for (; i + (kUnroll - 1) * group < end; i += kUnroll * group) {
             Stored<In, 1> stored[kUnroll];
             YOKE_UNROLL
@@ -114,12 +114,12 @@ struct RowReader {
         const int64_t size = job.size, bytes = min(16, N * size), group = job.group;
         const int64_t beyond = (int64_t)((uintptr_t)from % (uintptr_t)bytes) / size;
         const int64_t head = min(n, beyond ? bytes / size - beyond : 0), packs = (n - head) / N;
-        for (int64_t k = lane; k < head; k += group) take_one(from + k * size, i + k);
-        int64_t p = lane;
+        for (int64_t k = in_group; k < head; k += group) take_one(from + k * size, i + k);
+        int64_t p = in_group;
         for (; p + (kUnroll - 1) * group < packs; p += kUnroll * group)
             take_packs<kUnroll>(from + (head + p * N) * size, i + head + p * N);
         for (; p < packs; p += group) take_packs<1>(from + (head + p * N) * size, i + head + p * N);
-        for (int64_t k = head + packs * N + lane; k < n; k += group)
+        for (int64_t k = head + packs * N + in_group; k < n; k += group)
             take_one(from + k * size, i + k);
     }
 
@@ -138,7 +138,7 @@ struct RowReader {
 template <class In, class Op>
 __global__ void reduce_rows(RowJob job, Op given, typename Op::State *parts)
 {
-    const int lane = (int)threadIdx.x % job.group, per_block = (int)blockDim.x / job.group;
+    const int in_group = (int)threadIdx.x % job.group, per_block = (int)blockDim.x / job.group;
     const int64_t total = job.kept.numel * job.items;
     for (int64_t first = (int64_t)blockIdx.x * per_block; first < total;
          first += (int64_t)gridDim.x * per_block) {
@@ -147,7 +147,7 @@ __global__ void reduce_rows(RowJob job, Op given, typename Op::State *parts)
         const int64_t row = job.items == 1 ? index : index / job.items;
         const Place<kSides> place = job.kept.at(inside ? row : 0);
         const Op op = op_at(given, place);
-        RowReader<In, Op> reader{op, job, place.data[kX], lane, {}};
+        RowReader<In, Op> reader{op, job, place.data[kX], in_group, {}};
         reader.fold.begin(op);
         if (inside) {
             const int64_t begin = (index - row * job.items) * job.item;
@@ -158,7 +158,7 @@ __global__ void reduce_rows(RowJob job, Op given, typename Op::State *parts)
                 reader.take_each(begin, end);
         }
         const auto state = join_group(op, reader.fold.finish(op), job.group);
-        if (!inside || lane) continue;
+        if (!inside || in_group) continue;
         if (parts)
             parts[index] = state;
         else

@@ -1,7 +1,8 @@
 // Rows of tensors of any strides, in the registers of the threads that share them.
 //
 // Contract
-//  * A row is shared by a group: a power of two of neighbouring lanes, or all threads of a block. Each thread has packs
+//  * A row is shared by a group: a power of two of neighbouring warp lanes, or all threads of a block. Each thread has
+//  packs
 //    of 16 bytes that lie a group apart; which has which depends on the row's length, never on how many rows there are,
 //    and so do the bits of a sum.
 //  * Rows that lie densely on 16-byte boundaries are read and written a pack at a time, others by the element.
@@ -160,14 +161,14 @@ __device__ inline C sum_group(C value, int group)
 
 // The place of a thread in its group, and of its elements in a chunk of a row.
 struct Member {
-    int lane, group;
+    int in_group, group;
 
-    __device__ explicit Member(int of) : lane((int)threadIdx.x % of), group(of) {}
+    __device__ explicit Member(int of) : in_group((int)threadIdx.x % of), group(of) {}
     // The first element of the thread's pack `p`.
     template <int V>
     __device__ int pack(int p) const
     {
-        return (p * group + lane) * V;
+        return (p * group + in_group) * V;
     }
 };
 

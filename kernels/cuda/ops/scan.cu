@@ -89,7 +89,7 @@ __global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
 {
     using S = scan_type<T>;
     constexpr int N = kScanLength<T>;
-    const int lane = (int)threadIdx.x % job.group, per_block = (int)blockDim.x / job.group;
+    const int in_group = (int)threadIdx.x % job.group, per_block = (int)blockDim.x / job.group;
     const int64_t count = job.rows.numel * job.items, tile = (int64_t)job.group * N;
     for (int64_t first = (int64_t)blockIdx.x * per_block; first < count;
          first += (int64_t)gridDim.x * per_block) {
@@ -102,7 +102,7 @@ __global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
         S sum = 0;
         if (totals && !totals_only && inside) sum = totals[index];
         ScanReader<T, N> now, next;
-        int64_t i = begin + lane * N;
+        int64_t i = begin + in_group * N;
         next.read(job, place.data[1], i, end);
         // As many rounds for every group of a block, which meets in each.
         for (int64_t round = 0; round < job.item; round += tile, i += tile) {
@@ -113,7 +113,7 @@ __global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
             if (!totals_only) now.write(job, place.data[0], i, sum + before);
             sum = sum + all;
         }
-        if (totals_only && inside && lane == 0) totals[index] = sum;
+        if (totals_only && inside && in_group == 0) totals[index] = sum;
     }
 }
 

@@ -10,18 +10,18 @@ template <class S>
 __device__ inline S sum_before(S mine, int group, S &total)
 {
     YOKE_SHARED(S, sums, kWarp);
-    const int width = group < kWarp ? group : kWarp, lane = (int)threadIdx.x % width;
+    const int width = group < kWarp ? group : kWarp, in_warp = (int)threadIdx.x % width;
     S through = mine;
     for (int distance = 1; distance < width; distance *= 2) {
-        const S before = __shfl_up_sync(kAllLanes, through, (unsigned)distance, width);
-        if (lane >= distance) through = through + before;
+        const S before = __shfl_up_sync(kWholeWarp, through, (unsigned)distance, width);
+        if (in_warp >= distance) through = through + before;
     }
-    S before = __shfl_up_sync(kAllLanes, through, 1u, width);
-    if (lane == 0) before = 0;
-    total = __shfl_sync(kAllLanes, through, width - 1, width);
+    S before = __shfl_up_sync(kWholeWarp, through, 1u, width);
+    if (in_warp == 0) before = 0;
+    total = __shfl_sync(kWholeWarp, through, width - 1, width);
     if (group <= kWarp) return before;
     __syncthreads();  // of what an earlier call may still be reading
-    if (lane == 0) sums[warp_of_thread()] = total;
+    if (in_warp == 0) sums[warp_of_thread()] = total;
     __syncthreads();
     S of_warps = 0;
     total = 0;

@@ -26,20 +26,20 @@ template <class Counts, class Found>
 __device__ inline void find_bin(Counts &counts, Found &found, uint32_t wanted)
 {
     constexpr int kOwn = kBins / kWarp;
-    const int lane = lane_of_thread();
+    const int in_warp = place_in_warp();
     uint32_t own[kOwn], upto = 0;
     YOKE_UNROLL
-    for (int k = 0; k < kOwn; k++) upto += own[k] = counts[lane * kOwn + k];
+    for (int k = 0; k < kOwn; k++) upto += own[k] = counts[in_warp * kOwn + k];
     const uint32_t mine = upto;
     for (int distance = 1; distance < kWarp; distance *= 2) {
-        const uint32_t other = __shfl_up_sync(kAllLanes, upto, (unsigned)distance);
-        if (lane >= distance) upto += other;
+        const uint32_t other = __shfl_up_sync(kWholeWarp, upto, (unsigned)distance);
+        if (in_warp >= distance) upto += other;
     }
     uint32_t before = upto - mine;
     YOKE_UNROLL
     for (int k = 0; k < kOwn; k++) {
         if (before < wanted && wanted <= before + own[k]) {
-            found[0] = (uint32_t)(lane * kOwn + k);
+            found[0] = (uint32_t)(in_warp * kOwn + k);
             found[1] = wanted - before;
             found[2] = own[k];
         }

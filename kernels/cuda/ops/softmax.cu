@@ -180,8 +180,8 @@ __global__ void __launch_bounds__(kMostThreads) long_rows(Rows<Op::kInputs + 1> 
     }
 }
 
-// Rows whose elements lie apart while those of neighbouring rows lie together: each lane has a row, the warps of the
-// block share its elements.
+// Rows whose elements lie apart while those of neighbouring rows lie together: each warp lane has a row, the warps of
+// the block share its elements.
 template <class Op, class In>
 __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> rows, bool logs)
 {
@@ -189,11 +189,11 @@ __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> ro
     using State = typename Op::State;
     constexpr int kOut = Op::kInputs, E = kRowPack<In>;
     YOKE_SHARED(State, states, kMostThreads);
-    const int lane = lane_of_thread(), strip = warp_of_thread(), strips = (int)blockDim.x / kWarp;
+    const int in_warp = place_in_warp(), strip = warp_of_thread(), strips = (int)blockDim.x / kWarp;
     for (int64_t first = (int64_t)blockIdx.x * kWarp; first < rows.count;
          first += (int64_t)gridDim.x * kWarp) {
-        const bool is_row = first + lane < rows.count;
-        const Place<kOut + 1> place = rows.outer.at(is_row ? first + lane : first);
+        const bool is_row = first + in_warp < rows.count;
+        const Place<kOut + 1> place = rows.outer.at(is_row ? first + in_warp : first);
         C x[kOut][E];
         const auto take_from = [&](int64_t begin) {
             Stored<In, 1> stored[kOut][E];
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> ro
         __syncthreads();
         state = Op::init();
         for (int s = 0; s < strips; s++)
-            state = Op::combine(state, (State)states[s * kWarp + lane]);
+            state = Op::combine(state, (State)states[s * kWarp + in_warp]);
         const Op op(state, logs);
         for (int64_t begin = strip * E; is_row && begin < rows.length; begin += strips * E) {
             take_from(begin);

@@ -111,7 +111,7 @@ TEST(Findings, AShuffleTakenForABarrier)
     expect_finding("no barrier between", 32, [] {
         YOKE_SHARED(int, row, 32);
         row[me()] = me();
-        (void)__shfl_sync(kAllLanes, me(), 0);
+        (void)__shfl_sync(kWholeWarp, me(), 0);
         volatile int other = row[31 - me()];
         (void)other;
     });
@@ -157,24 +157,24 @@ TEST(Findings, ABarrierInsideABranchOfAWarpThatShufflesElsewhere)
         if (me() == 5)
             __syncthreads();
         else
-            (void)__shfl_sync(kAllLanes, me(), 0);
+            (void)__shfl_sync(kWholeWarp, me(), 0);
     });
 }
 
-TEST(Findings, AShuffleWhoseLanesDoNotCome)
+TEST(Findings, AShuffleWhoseWarpLanesDoNotCome)
 {
     expect_finding("never come", 32, [] {
-        if (me() < 16) (void)__shfl_down_sync(kAllLanes, me(), 1);
+        if (me() < 16) (void)__shfl_down_sync(kWholeWarp, me(), 1);
     });
     expect_finding("never come", 32, [] {
         if (me() == 31) return;
-        (void)__ballot_sync(kAllLanes, true);
+        (void)__ballot_sync(kWholeWarp, true);
     });
     expect_finding("never come", 32, [] {
         if (me() < 16)
             __syncwarp();
         else
-            (void)__any_sync(kAllLanes, true);
+            (void)__any_sync(kWholeWarp, true);
     });
 }
 
@@ -302,7 +302,7 @@ TEST(Order, EveryThreadOfEveryBlockRunsOnceWhetherItWaitsOrNot)
         const std::string told = findings(dim3(3, 2), dim3(40, 2), 0, [&] {
             const unsigned block = blockIdx.y * gridDim.x + blockIdx.x,
                            thread = threadIdx.y * blockDim.x + threadIdx.x;
-            if (thread >= 32 && thread < 64 && block % 2) (void)__ballot_sync(kAllLanes, true);
+            if (thread >= 32 && thread < 64 && block % 2) (void)__ballot_sync(kWholeWarp, true);
             seen[block * blockDim.x * blockDim.y + thread]++;
         });
         EXPECT_EQ(told, "");
