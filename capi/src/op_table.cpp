@@ -96,24 +96,32 @@ void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value
                 fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL", def.name, i, spec.name);
 }
 
+yoke_arg default_of(const OpDef &def, int i)
+{
+    const ArgSpec &spec = def.args[i];
+    if (!spec.has_default)
+        fail(YOKE_E_VALUE, "%s: argument '%s' is missing: %s", def.name, spec.name, def.signature);
+    return spec.default_value;
+}
+
 // The caller's arguments as the core wants them: checked, defaults filled in.
 void complete(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_arg *full)
 {
-    for (int i = 0; i < def.arg_count; ++i) {
+    for (int i = 0; i < arg_count; ++i) {
         const ArgSpec &spec = def.args[i];
-        const bool given = i < arg_count && args[i].kind != YOKE_ARG_NONE;
-        if (!given && !spec.has_default)
-            fail(YOKE_E_VALUE, "%s: argument '%s' is missing: %s", def.name, spec.name,
-                 def.signature);
-        full[i] = given ? args[i] : spec.default_value;
+        full[i] = args[i];
         // What most arguments are needs no further look.
-        if (full[i].kind == YOKE_ARG_TENSOR && is_single_tensor_type(spec.type) && full[i].v.tensor)
+        if (args[i].kind == YOKE_ARG_TENSOR && args[i].v.tensor && is_single_tensor_type(spec.type))
+            [[likely]]
             continue;
-        if (given) {
+        if (args[i].kind == YOKE_ARG_NONE) {
+            full[i] = default_of(def, i);
+        } else {
             check_arg(def, i, full[i]);
             check_pointers(def, spec, full[i]);
         }
     }
+    for (int i = arg_count; i < def.arg_count; ++i) full[i] = default_of(def, i);
 }
 
 }  // namespace

@@ -4,21 +4,27 @@
 #include "core/ops/op_node.h"
 #include "core/ops/plan.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace yoke {
 
-// A list of plain values that is short for nearly every call.
+// A list of plain values that is short for nearly every call. Made with a count, its items are not set yet.
 template <class T, int Inline>
 class ShortList {
 public:
-    void reserve(size_t count)
+    explicit ShortList(size_t count = 0) : size_(count)
     {
-        if (count > Inline) items_ = (many_ = std::make_unique<T[]>(count)).get();
+        if (count > Inline) [[unlikely]]
+            grow(count);
     }
-    void push_back(const T &value) { items_[size_++] = value; }
+    void push_back(const T &value)
+    {
+        if (size_ == capacity_) [[unlikely]]
+            grow(2 * capacity_);
+        items_[size_++] = value;
+    }
     void clear() { size_ = 0; }
-    T &append() { return items_[size_++]; }  // not set yet
     T *data() { return items_; }
     T *begin() { return items_; }
     T *end() { return items_ + size_; }
@@ -26,7 +32,16 @@ public:
     T &operator[](size_t i) { return items_[i]; }
 
 private:
-    size_t size_ = 0;
+    __attribute__((cold, noinline)) void grow(size_t capacity)
+    {
+        auto more = std::make_unique<T[]>(capacity);
+        std::copy_n(items_, std::min(size_, capacity_), more.get());
+        many_ = std::move(more);
+        items_ = many_.get();
+        capacity_ = capacity;
+    }
+
+    size_t size_ = 0, capacity_ = Inline;
     T inline_[Inline];
     T *items_ = inline_;
     std::unique_ptr<T[]> many_;
@@ -58,7 +73,7 @@ private:
     void take_history(yoke_tensor &x);
     void check_result_fits(const yoke_tensor &x) const;
 
-    void describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const;
+    uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const;
     void describe_scalar(yoke_operand &o, const yoke_arg &value) const;
     template <class Visit>
     void each_tensor(Visit visit) const;

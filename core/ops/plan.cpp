@@ -12,8 +12,8 @@ void Plan::result(IntList shape, yoke_dtype dtype, const int64_t *strides)
 
 void Plan::result_like(const yoke_tensor &x, yoke_dtype dtype)
 {
-    int64_t strides[YOKE_MAX_NDIM];
-    result(x.shape(), dtype, !x.contiguous && dense_strides(x, strides) ? strides : nullptr);
+    sources_[result_count_] = Source::kFresh;
+    results_[result_count_++] = make_layout_like(x, dtype, name());
 }
 
 void Plan::view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset)

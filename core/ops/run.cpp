@@ -35,42 +35,55 @@ template <class Visit>
 void Call::each_tensor(Visit visit) const
 {
     for (int i = 0; i < op_.arg_count; ++i) {
-        const ArgType type = op_.args[i].type;
-        if (!is_tensor_type(type)) continue;
-        if (!is_list_type(type))
-            visit(i, args_[i].kind == YOKE_ARG_TENSOR ? args_[i].v.tensor : nullptr);
-        else
-            for (int k = 0; k < args_[i].count; ++k) visit(i, args_[i].v.tensors[k]);
+        const yoke_arg &value = args_[i];
+        if (value.kind == YOKE_ARG_TENSOR) [[likely]]
+            visit(i, value.v.tensor);
+        else if (value.kind == YOKE_ARG_TENSORS)
+            for (int k = 0; k < value.count; ++k) visit(i, value.v.tensors[k]);
+        else if (is_single_tensor_type(op_.args[i].type))
+            visit(i, nullptr);
     }
+}
+
+[[noreturn]] __attribute__((cold, noinline)) static void fail_missing(const OpDef &op, int arg,
+                                                                      const char *what)
+{
+    fail(YOKE_E_VALUE, "%s: argument '%s' is %s; give a tensor", public_name(op), op.args[arg].name,
+         what);
+}
+
+[[noreturn]] __attribute__((cold, noinline)) static void fail_apart(const OpDef &op, int arg,
+                                                                    const Device &device,
+                                                                    const Device &first)
+{
+    fail(YOKE_E_VALUE,
+         "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()",
+         public_name(op), op.args[arg].name, device.name.c_str(), op.args[0].name,
+         first.name.c_str());
 }
 
 Device &Call::find_device(const OpDef &op, const yoke_arg *args)
 {
-    const yoke_tensor *first = nullptr;
-    auto look = [&](int i, const yoke_tensor *x) {
-        if (!x)
-            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give a tensor", public_name(op),
-                 op.args[i].name);
-        if (!first) first = x;
+    Device *first = nullptr;
+    const auto look = [&](int i, const yoke_tensor *x) {
+        if (!x) fail_missing(op, i, "NULL");
+        if (!first) first = x->device;
         // copy_ is the one op that crosses devices.
-        if (x->device != first->device && &op != &kOps[YOKE_OP_COPY_])
-            fail(YOKE_E_VALUE,
-                 "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()",
-                 public_name(op), op.args[i].name, x->device->name.c_str(), op.args[0].name,
-                 first->device->name.c_str());
+        if (x->device != first && &op != &kOps[YOKE_OP_COPY_])
+            fail_apart(op, i, *x->device, *first);
     };
     for (int i = 0; i < op.arg_count; ++i) {
+        const yoke_arg &value = args[i];
         const ArgType type = op.args[i].type;
-        if (is_list_type(type))
-            for (int k = 0; k < args[i].count; ++k) look(i, args[i].v.tensors[k]);
-        else if (is_tensor_type(type) && !is_scalar(args[i]) && args[i].kind != YOKE_ARG_NONE)
-            look(i, args[i].v.tensor);
+        if (value.kind == YOKE_ARG_TENSOR) [[likely]]
+            look(i, value.v.tensor);
+        else if (value.kind == YOKE_ARG_TENSORS)
+            for (int k = 0; k < value.count; ++k) look(i, value.v.tensors[k]);
         else if (type == ArgType::kTensor || type == ArgType::kMut ||
-                 (type == ArgType::kOperand && !is_scalar(args[i])))
-            fail(YOKE_E_VALUE, "%s: argument '%s' is absent; give a tensor", public_name(op),
-                 op.args[i].name);
+                 (type == ArgType::kOperand && !is_scalar(value)))
+            fail_missing(op, i, "absent");
     }
-    return first ? *first->device : current_device();
+    return first ? *first : current_device();
 }
 
 Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
@@ -128,10 +141,6 @@ void Call::separate_overlaps(int written)
 
 void Call::collect_tensors()
 {
-    size_t count = kMaxArgs;
-    for (int i = 0; i < op_.arg_count; ++i)
-        if (args_[i].kind == YOKE_ARG_TENSORS) count += static_cast<size_t>(args_[i].count);
-    tensors_.reserve(count);
     const bool recording = (op_.vjp || op_.in_place_of >= 0) && grad_enabled();
     each_tensor([this, recording](int i, yoke_tensor *x) {
         tensors_.push_back(x);
@@ -155,11 +164,12 @@ void Call::check_gradient_of_written(const yoke_tensor &x)
             public_name(op_), op_.args[op_.mut_result].name);
 }
 
-void Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const
+// Returns the bytes that it takes.
+inline uint64_t Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const
 {
     if (!x) {
         o = {};
-        return;
+        return 0;
     }
     const ByteRange range = byte_range(*x);
     // An empty tensor has no memory; kernels still step through its strides, and may not step from null.
@@ -174,6 +184,7 @@ void Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t acce
     o.begin = range.begin;
     o.bytes = range.bytes;
     o.immediate = 0;
+    return range.bytes;
 }
 
 void Call::describe_scalar(yoke_operand &o, const yoke_arg &value) const
@@ -188,27 +199,27 @@ void Call::describe_scalar(yoke_operand &o, const yoke_arg &value) const
 
 void Call::launch()
 {
-    ShortList<yoke_operand, 8> operands;
-    operands.reserve(tensors_.size() + kMaxResults);
+    ShortList<yoke_operand, 8> operands(tensors_.size() + static_cast<size_t>(plan_.result_count_));
+    yoke_operand *operand = operands.data();
     yoke_arg params[kMaxArgs];
     int param_count = 0;
-    size_t next = 0;
+    uint64_t bytes = 0;
+    yoke_tensor *const *tensor = tensors_.data();
     for (int i = 0; i < op_.arg_count; ++i) {
+        const yoke_arg &value = args_[i];
         const ArgType type = op_.args[i].type;
         const uint32_t access =
             is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ;
         if (!is_tensor_type(type))
-            params[param_count++] = args_[i];
-        else if (is_scalar(args_[i]))
-            describe_scalar(operands.append(), args_[i]), ++next;
+            params[param_count++] = value;
+        else if (is_scalar(value))
+            describe_scalar(*operand++, value), ++tensor;
         else
-            for (int k = 0; k < (is_list_type(type) ? args_[i].count : 1); ++k)
-                describe_operand(operands.append(), tensors_[next++], access);
+            for (int k = 0; k < (is_list_type(type) ? value.count : 1); ++k)
+                bytes += describe_operand(*operand++, *tensor++, access);
     }
     for (int k = 0; k < plan_.result_count_; ++k)
-        describe_operand(operands.append(), plan_.results_[k].get(), YOKE_OPERAND_WRITE);
-    uint64_t bytes = 0;
-    for (const yoke_operand &o : operands) bytes += o.bytes;
+        bytes += describe_operand(*operand++, plan_.results_[k].get(), YOKE_OPERAND_WRITE);
     Device &device = plan_.device_;
     const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
     yoke_launch record{sizeof(yoke_launch),

@@ -23,7 +23,8 @@ Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_
     t->device = &device;
     t->dtype = dtype;
     t->numel = numel;
-    std::copy(shape.begin(), shape.end(), t->shape_);
+    // No std::copy: a call of memmove takes longer than a shape's few sizes.
+    for (size_t i = shape.size(); i-- > 0;) t->shape_[i] = shape[i];
     if (strides) {
         std::copy_n(strides, shape.size(), t->strides_);
         t->contiguous = is_contiguous(shape, strides);
@@ -160,11 +161,20 @@ Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_
     return with_layout(device, dtype, shape, strides, checked_numel(shape, call));
 }
 
+Tensor make_layout_like(const yoke_tensor &x, yoke_dtype dtype, const char *call)
+{
+    // Elements that lie in memory side by side can be counted in any dtype; an expanded view may have more.
+    if (x.contiguous) return with_layout(*x.device, dtype, x.shape(), nullptr, x.numel);
+    int64_t strides[YOKE_MAX_NDIM];
+    return make_layout(*x.device, dtype, x.shape(), dense_strides(x, strides) ? strides : nullptr,
+                       call);
+}
+
 Tensor make_like(const yoke_tensor &x, yoke_dtype dtype, const char *call)
 {
-    int64_t strides[YOKE_MAX_NDIM];
-    return make_strided(*x.device, dtype, x.shape(), dense_strides(x, strides) ? strides : nullptr,
-                        call);
+    Tensor t = make_layout_like(x, dtype, call);
+    allocate_memory(*t);
+    return t;
 }
 
 void allocate_memory(yoke_tensor &x)

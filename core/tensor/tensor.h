@@ -140,6 +140,8 @@ Tensor make_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
 // Shape, strides and dtype without memory, and the memory for them.
 Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    const char *call);
+// The same of x's shape, in the order of its axes where x is dense.
+Tensor make_layout_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
 void allocate_memory(yoke_tensor &x);
 
 // Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.

@@ -38,14 +38,8 @@ static Target target_of(const OpBinding *binding, int i)
     return target;
 }
 
-static inline void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
+static void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
 {
-    /* The short way for what most arguments are. */
-    yoke_tensor **box = op->takes_tensor >> i & 1 ? yl_test_tensor(L, op->binding, index) : NULL;
-    if (box && *box) {
-        call->args[i] = (yoke_arg){YOKE_ARG_TENSOR, 0, {*box}};
-        return;
-    }
     call->args[i] = yl_convert(L, target_of(op, i), (ArgType)op->types[i], index, &call->lists);
 }
 
@@ -125,14 +119,29 @@ static void convert_spread(lua_State *L, const OpBinding *op, int extra, Call *c
     call->args[place] = (yoke_arg){YOKE_ARG_INTS, count, {.ints = call->lists.items}};
 }
 
+/* The tensors that the arguments begin with, and how many they are: what most calls are made of. */
+static inline int convert_tensors(lua_State *L, const OpBinding *op, int positional, Call *call)
+{
+    int i = 0;
+    for (; i < positional && op->takes_tensor >> i & 1; ++i) {
+        yoke_tensor **box = yl_test_tensor(L, op->binding, i + 1);
+        if (!box || !*box) break;
+        call->args[i] = (yoke_arg){YOKE_ARG_TENSOR, 0, {*box}};
+    }
+    return i;
+}
+
 static void convert_all(lua_State *L, const OpBinding *op, int given, int keywords, Call *call)
 {
-    const int extra = op->spread < 0 ? 0 : spread_over(L, op, given - keywords);
+    const int done = convert_tensors(L, op, given - keywords, call);
     call->lists.used = 0;
     call->requires_grad = 0;
-    call->count = given - keywords - extra;
+    call->count = given - keywords;
+    if (done == given) return;
+    const int extra = op->spread < 0 ? 0 : spread_over(L, op, given - keywords);
+    call->count -= extra;
     if (extra) convert_spread(L, op, extra, call);
-    for (int i = 0; i < call->count; ++i) {
+    for (int i = done; i < call->count; ++i) {
         if (extra && i >= op->spread) {
             if (i > op->spread) convert(L, op, i, i + 1 + extra, call);
             continue;
@@ -171,9 +180,11 @@ static inline yoke_tensor *source_of(const Call *call)
 
 static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
 {
+    const int32_t id = op->op->id, result_count = op->op->result_count;
+    if (!op->binding->scopes)
+        return yoke_op_invoke(id, call->args, call->count, results, result_count);
     const Modes outer = yl_enter(L, op->binding);
-    const yoke_status status =
-        yoke_op_invoke(op->op->id, call->args, call->count, results, op->op->result_count);
+    const yoke_status status = yoke_op_invoke(id, call->args, call->count, results, result_count);
     yl_leave(outer);
     return status;
 }
