@@ -119,7 +119,6 @@ static void gradient_map(const yoke_operand &dx, const yoke_operand &g, const yo
 
 // ---- what is made of sums ---------------------------------------------------------------------------------------
 
-using kernels::ByChannel;
 template <class State, class C>
 using Room = kernels::PlaneRoom<Scratch, State, C>;
 
