@@ -1,8 +1,10 @@
 // adam.h: Adam and AdamW as PyTorch defines them.
 //
-// With gradient g of parameter p, in step t: m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g²; p -= lr / (1
-// - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps). Weight decay: Adam adds weight_decay * p to g, AdamW multiplies p
-// by 1 - lr * weight_decay first.
+// With gradient g of parameter p, in step t:
+//   m += (1 - beta1) * (g - m)
+//   v = beta2 * v + (1 - beta2) * g²
+//   p -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps)
+// Weight decay: Adam adds weight_decay * p to g, AdamW multiplies p by 1 - lr * weight_decay first.
 #pragma once
 
 #include "core/optim/optimizer.h"

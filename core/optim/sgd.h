@@ -1,8 +1,10 @@
 // sgd.h: stochastic gradient descent with momentum, Nesterov's variant and weight decay, as PyTorch defines them.
 //
-// With gradient g of parameter p: g += weight_decay * p; b = g at first, then b = momentum * b + g; nesterov: g +=
-// momentum
-// * b, else g = b; p -= lr * g.
+// With gradient g of parameter p:
+//   g += weight_decay * p
+//   b = g at first, then momentum * b + g
+//   g = nesterov ? g + momentum * b : b
+//   p -= lr * g
 #pragma once
 
 #include "core/optim/optimizer.h"

@@ -6,8 +6,7 @@
 //  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
 //    digits.
 //  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more,
-//  every
-//    value shrunk; Normal takes large deviations so too.
+//    every value shrunk; Normal takes large deviations so too.
 #pragma once
 
 #include "kernels/common/math.h"

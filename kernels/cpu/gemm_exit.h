@@ -1,7 +1,7 @@
 // What becomes of products while the process ends.
 //
 // oneDNN keeps what it has made in statics, and exit() destroys those while other threads go on: a thread inside oneDNN
-// then reads memory that is gone. So each use stands in an Inside, and before the first of these statics is destroyed a
+// then reads memory that is gone. So each use stands in an Inside. Before the first of these statics is destroyed, a
 // handler
 //   refuses every further use: a product is an error from then on, whoever asks for it;
 //   waits for the threads that are inside, kPatience seconds at most.

@@ -3,8 +3,7 @@
 //   open    the holder writes job and ranges, then swaps in the next number with kOpen. What it wrote happens before
 //           whatever a worker does behind its entry, which reads the word with acquire.
 //   enter   a worker counts itself in, by compare-and-swap from a word that has kOpen: into a closed job nobody gets,
-//   and
-//           a worker that comes late finds another number and has touched nothing.
+//           and a worker that comes late finds another number and has touched nothing.
 //   leave   it counts itself out, with release: the parts it ran happen before what the holder does when it has read a
 //           count of 0 with acquire.
 //   close   when no part is left to take, the holder drops kOpen, and waits until nobody is inside. Only then does it

@@ -2,9 +2,8 @@
 //
 // Contract
 //  * A job is a number of parts. Each thread has a range of them of its own, works that off, and then takes parts out
-//  of
-//    the others' ranges; so no part waits for a thread that the machine has put aside before it took the part. Who runs
-//    a part is left to chance: a result must not depend on it.
+//    of the others' ranges; so no part waits for a thread that the machine has put aside before it took the part. Who
+//    runs a part is left to chance: a result must not depend on it.
 //  * One thread at a time holds the team and calls its functions. The holder is the team's thread 0, and works itself.
 //  * A waiting thread polls for a while and then sleeps in the kernel. How long it polls, and into how many parts work
 //    is cut, follow from how the machine behaves: see the waits in team.cpp.

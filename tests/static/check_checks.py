@@ -156,6 +156,18 @@ class Checks(unittest.TestCase):
         self.assertEqual((self.root / "core/base/a.cpp").read_text(),
                          f"// {words.strip()}\n// and two\nint a;  // {words}and more\n// {words.strip()}\n// and two more.\n")
 
+    def test_words_of_an_item_go_to_its_next_line(self):
+        words = "word " * 22
+        self.write("core/base/a.cpp", f"//  * {words}and two\n//    more.\n//  * {words}and two\n//  * one more\n")
+        self.write("core/base/b.cpp", f"//   kind  {words}and two\n//         more.\n// {words}word word a text:\n//    code\n")
+        for name in "ab":
+            comments.wrap(self.root / f"core/base/{name}.cpp")
+        item = words.strip()
+        self.assertEqual((self.root / "core/base/a.cpp").read_text(),
+                         f"//  * {item} and\n//    two more.\n//  * {item} and\n//    two\n//  * one more\n")
+        self.assertEqual((self.root / "core/base/b.cpp").read_text(),
+                         f"//   kind  {item}\n//         and two more.\n// {item} word\n// word a text:\n//    code\n")
+
     def test_a_text_that_is_cut_in_two_is_named_with_its_line(self):
         cut = {"core/base/a.cpp": 'f(\n    "one "\n    "two");\n', "bindings/lua/b.lua": 'f("one "\n  .. "two")\n',
                "bindings/python/yoke/c.py": 'f("one "\n  f"{two}")\n', "kernels/cuda/d.cu": 'f("a \\"b" "c");\n'}

@@ -12,6 +12,8 @@ CODE_MARKERS = r"//+|/\*+|\*(?!/)"
 # Lines of tools stay as they are; those of lists and headings take no words of the line before.
 TOOLS = r"clang-format|NOLINT|noqa|@|\||!"
 APART = re.compile(rf"({TOOLS}|[-*] |\d+\. |[-=]{{4}})")
+# A line of a list or a table, whose further lines stand further in.
+HANGING = re.compile(r"[-*] |\d+\. |\S+ {2,}\S")
 RULE = re.compile(r"^(.{40,}?)(-{4,})( ?\*/)?$")
 
 
@@ -33,10 +35,19 @@ def too_long(path):
 
 def next_prefix(match):
     """What a further line of a comment begins with."""
-    marker = match[1]
+    marker, item = match[1], re.match(r"[-*] |\d+\. ", match[3])
     if "/*" in marker:
         return marker.replace("/*", " *", 1)[: len(marker)] + " "
-    return marker + match[2]
+    return marker + match[2] + " " * len(item[0] if item else "")
+
+
+def goes_on(match, following):
+    """Whether a line is the next one of what `match` begins, and can take words of it."""
+    if not following or APART.match(following[3]) or re.match(r"\s*/\*", following[0]):
+        return False
+    if re.match(r"\s*/\*", match[0]) or (following[1], following[2]) == (match[1], match[2]):
+        return True
+    return following[1] == match[1] and len(following[2]) > len(match[2]) and bool(HANGING.match(match[3]))
 
 
 def wrap(path):
@@ -66,9 +77,7 @@ def wrap_line(lines, at, match, comment):
     kept, rest = lines[at][:cut].rstrip(), lines[at][cut:].strip()
     following = comment.match(lines[at + 1]) if at + 1 < len(lines) else None
     closes = lines[at].rstrip().endswith("*/")
-    starts = re.match(r"\s*/\*", lines[at])
-    if following and not closes and not APART.match(following[3]) and not re.match(r"\s*/\*", lines[at + 1]) and (
-            starts or (following[1], following[2]) == (match[1], match[2])):
+    if not closes and goes_on(match, following):
         lines[at : at + 2] = [kept, f"{following[1]}{following[2]}{rest} {following[3]}"]
     else:
         lines[at : at + 1] = [kept, next_prefix(match) + rest]

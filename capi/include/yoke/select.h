@@ -17,8 +17,7 @@
  *   wait=60s          wait so long for a set that fits (ms, s, m, h)
  *   lease             hold them: no other process that asks for a lease gets them
  *   fallback=warn     when no GPU fits: "warn" (the default) and "silent" give the CPU, "error" fails. A constraint
- *   that
- *                     no CPU can meet (min_cc, same, lease) makes it "error".
+ *                     that no CPU can meet (min_cc, same, lease) makes it "error".
  *
  * The order is the same each time: leased by others last, fewest broken constraints, link quality, free memory,
  * utilization, then the highest index, which keeps the first card free for whoever takes it without asking.

@@ -2,12 +2,10 @@
 //
 // Contract
 //  * map<Out, A…>(f, grain, result, inputs…) is compiled to one loop, over dense runs (dense_loop). All that is left is
-//  done
-//    once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which
+//    done once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which
 //    passes through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
 //  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to
-//  compute
-//    apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument
+//    compute apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument
 //    (a quotient of two of them raises the processor's floating-point flags, which nothing here reads).
 //  * f takes and gives stored values (Stored, Converted). f16 has no loop of its own: its elements are converted to a
 //    buffer of floats (instructions do that), and the loop is that of float. Narrow floats (f16, bf16, float8) also

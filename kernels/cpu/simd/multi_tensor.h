@@ -2,8 +2,7 @@
 //
 // Contract
 //  * Tensors of a list lie in place in the launch record; those of several lists correspond by number and have one
-//  shape
-//    for each number. Strides may differ.
+//    shape for each number. Strides may differ.
 //  * f of for_runs gets dense arrays of the compute type. What is stored so already is worked on in place; the rest
 //    passes through a buffer, a tile at a time.
 #pragma once

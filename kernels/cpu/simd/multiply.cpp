@@ -43,9 +43,8 @@ static void widen_all(const T *from, int64_t n, C *to)
         for (int64_t i = 0; i < n; i++) to[i] = widen<C>(from[i]);
 }
 
-// `columns` rows of a (or columns of b) of length `depth`, in panels of kColumns, element after element; missing
-// columns are
-// 0. Whichever way is dense is converted in runs.
+// `columns` rows of a (or columns of b) of length `depth`, in panels of kColumns, element after element. Missing
+// columns are 0. Whichever way is dense is converted in runs.
 template <int64_t kColumns, class C, class T>
 static void pack(const T *from, int64_t column_stride, int64_t stride, int64_t columns,
                  int64_t depth, C *to)

@@ -2,8 +2,7 @@
 //
 // Contract
 //  * A plan is plain memory and is copied out of the cache, so that a caller may set its own pointers in it while
-//  others
-//    use or replace the same plan. The copy takes the cache's lock, for some tens of nanoseconds.
+//    others use or replace the same plan. The copy takes the cache's lock, for some tens of nanoseconds.
 //  * A key has no padding: it is hashed and compared as bytes.
 #pragma once
 

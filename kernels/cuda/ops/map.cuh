@@ -2,8 +2,7 @@
 //
 // Contract
 //  * map<In>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over values of the format In (formats.cuh); the
-//  inputs
-//    broadcast to out's shape, one may be out itself, and each is a tensor or a script's number.
+//    inputs broadcast to out's shape, one may be out itself, and each is a tensor or a script's number.
 //  * f takes and gives In::Value, or gives bool where the format of out, map<In, Out>, is Bools. One that has a member
 //    with(body) is several functors: it calls body(functor) with the one that the launch is about.
 //  * Operands that are runs, or one value, go in packs, 16 bytes at a time; the rest by walk.cuh.

@@ -3,9 +3,8 @@
 // Contract
 //  * reduce<In>(launch, axes, op) reduces elements of the format In by an Op of reduce_fold.cuh.
 //  * Each byte of x is read once. Rows (elements of a result next to each other): a result by a few warp lanes, a warp
-//  or a
-//    block, in packs. Columns (results next to each other): a block takes a tile of them, 8 or 16 bytes a thread at a
-//    time. Where results are too few to keep the device busy, or long, each is cut into items, whose parts a
+//    or a block, in packs. Columns (results next to each other): a block takes a tile of them, 8 or 16 bytes a thread
+//    at a time. Where results are too few to keep the device busy, or long, each is cut into items, whose parts a
 //    second kernel combines.
 //  * Who takes which element follows from shapes, strides and addresses alone, and so do the bits. No thread adds
 //    more than a few hundred numbers one after another; the rest is a tree.

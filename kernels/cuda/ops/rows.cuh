@@ -2,9 +2,8 @@
 //
 // Contract
 //  * A row is shared by a group: a power of two of neighbouring warp lanes, or all threads of a block. Each thread has
-//  packs
-//    of 16 bytes that lie a group apart; which has which depends on the row's length, never on how many rows there are,
-//    and so do the bits of a sum.
+//    packs of 16 bytes that lie a group apart; which has which depends on the row's length, never on how many rows
+//    there are, and so do the bits of a sum.
 //  * Rows that lie densely on 16-byte boundaries are read and written a pack at a time, others by the element.
 //  * Longer rows than a group's registers hold are read in chunks, once for what is summed and once for the result.
 #pragma once
