@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "capi/src/guard.h"
-#include "core/base/config.h"
 #include "core/base/log.h"
 #include "core/ops/op_def.h"
 
@@ -226,16 +225,7 @@ std::unique_ptr<ResolvedLists> resolve(yoke_arg *args, int count, const OpDef &o
     return lists;
 }
 
-std::atomic<int> detail::checks{-1};
-
-bool detail::read_checks() noexcept
-{
-    int unread = -1;
-    if (checks.load(std::memory_order_relaxed) != unread) return true;
-    const char *text = config_or_null("YOKE_CHECKS");
-    checks.compare_exchange_strong(unread, text && std::string_view(text) == "1" ? 1 : 0);
-    return checks.load() > 0;
-}
+constinit Switch detail::checks("YOKE_CHECKS", config_or_null);
 
 void *detail::register_handle(void *object, HandleKind kind, bool given)
 {

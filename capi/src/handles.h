@@ -6,10 +6,10 @@
 // The mode is read with the first handle; while it is off, a handle costs one look at a flag.
 #pragma once
 
+#include "core/base/config.h"
 #include "core/tensor/tensor.h"
 #include "yoke/yoke.h"
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -66,9 +66,7 @@ template <class Handle>
 inline constexpr bool kIsHandle = HandleOf<Handle>::kind != HandleKind::kNone;
 
 namespace detail {
-extern std::atomic<int> checks;  // 0: off, 1: on, -1: not yet read from the configuration
-// On, or not yet known: one comparison tells all others.
-__attribute__((cold)) bool read_checks() noexcept;
+extern Switch checks;
 
 // Of the checking mode. Raises for what is no handle of that kind.
 void *find(void *handle, HandleKind kind, const char *call, const char *argument);
@@ -82,7 +80,7 @@ void *register_handle(void *object, HandleKind kind, bool given);
 
 inline bool checks_handles() noexcept
 {
-    return detail::checks.load(std::memory_order_relaxed) != 0 && detail::read_checks();
+    return detail::checks.is_on();
 }
 
 // The object behind a handle, which may be NULL.

@@ -301,6 +301,14 @@ void warn_of_late_changes()
     }
 }
 
+bool Switch::read()
+{
+    const char *text = ask_(key_);
+    int unread = kUnread;  // what the program set meanwhile stands
+    state_.compare_exchange_strong(unread, text && std::string_view(text) == "1" ? kOn : kOff);
+    return state_.load() == kOn;
+}
+
 std::vector<std::string> split_list(std::string_view text)
 {
     std::vector<std::string> parts(1);

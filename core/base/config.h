@@ -8,6 +8,7 @@
 
 #include "core/base/fork.h"
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,6 +48,35 @@ void warn_of_late_changes();
 
 // For callers that report nothing: nullptr also for an unknown key or an unreadable value. Raises std::bad_alloc alone.
 const char *config_or_null(std::string_view key);
+
+// A switch of the process: what the program set, else whether the key's value is "1", which is read at first use.
+class Switch {
+public:
+    // What tells the key's value: config, or config_or_null where nobody can be told of an unreadable one.
+    using Ask = const char *(*)(std::string_view key);
+    constexpr explicit Switch(const char *key, Ask ask = config) : key_(key), ask_(ask) {}
+
+    // One comparison where it is off. Raises what asking raises.
+    bool is_on()
+    {
+        const int known = state_.load(std::memory_order_relaxed);
+        return known != kOff && (known == kOn || read());
+    }
+    // Whether it was set or read, and is so.
+    bool is_known_as(bool on) const noexcept
+    {
+        return state_.load(std::memory_order_relaxed) == (on ? kOn : kOff);
+    }
+    void set(bool on) noexcept { state_.store(on ? kOn : kOff); }
+
+private:
+    enum State : int { kUnread = -1, kOff, kOn };
+    __attribute__((cold)) bool read();
+
+    const char *key_;
+    Ask ask_;
+    std::atomic<int> state_{kUnread};
+};
 
 // The parts of a comma-separated value, without blanks around them.
 std::vector<std::string> split_list(std::string_view text);

@@ -13,7 +13,6 @@
 #include "core/memory/poison.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace yoke {
 
@@ -38,19 +37,7 @@ struct MemoryStatistics {
 
 namespace {
 
-// -1: not yet read from the configuration.
-std::atomic<int> caching{-1};
-
-bool caching_now()
-{
-    const int known = caching.load(std::memory_order_relaxed);
-    if (known >= 0) [[likely]]
-        return known != 0;
-    const char *text = config("YOKE_NO_CACHING");
-    int unread = -1;
-    caching.compare_exchange_strong(unread, text && strcmp(text, "1") == 0 ? 0 : 1);
-    return caching.load() != 0;
-}
+constinit Switch no_caching("YOKE_NO_CACHING");
 
 std::string human(uint64_t bytes)
 {
@@ -125,7 +112,7 @@ ThreadCache *thread_cache(const Device &device, uint64_t size) noexcept
 // Whether a freed block is kept: with caching on, unless it is of no class since it was allocated with caching off.
 bool can_wait(const DeviceMemory &memory, uint64_t capacity) noexcept
 {
-    return caching.load(std::memory_order_relaxed) == 1 &&
+    return no_caching.is_known_as(false) &&
            class_size(capacity, memory.device().info.alignment) == capacity;
 }
 
@@ -158,7 +145,7 @@ void detail::drop_memory_cache(ThreadCache *cache) noexcept
     cache->drain(nullptr);
     cache->free_lists();
     free(cache);
-    if (caching.load() == 0) empty_cache(nullptr);
+    if (no_caching.is_known_as(true)) empty_cache(nullptr);
 }
 
 void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *capacity)
@@ -172,7 +159,7 @@ void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *cap
     DeviceMemory &memory = memory_of(device);
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
     // Of the very size without caching, so that tools that watch memory see the first byte behind it touched.
-    const bool caches = caching_now();
+    const bool caches = is_caching();
     const uint64_t size = caches ? class_size(bytes, device.info.alignment) : bytes;
     void *block = nullptr;
     if (caches) {
@@ -253,13 +240,13 @@ void empty_cache(Device *device)
 
 void set_caching(bool enabled)
 {
-    caching.store(enabled ? 1 : 0);
+    no_caching.set(!enabled);
     if (!enabled) empty_cache(nullptr);
 }
 
 bool is_caching()
 {
-    return caching_now();
+    return !no_caching.is_on();
 }
 
 }  // namespace yoke

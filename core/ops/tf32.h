@@ -4,22 +4,19 @@
 #pragma once
 
 #include "core/backend/backend.h"
+#include "core/base/config.h"
 #include "core/base/thread_state.h"
-
-#include <atomic>
 
 namespace yoke {
 
 namespace detail {
-extern std::atomic<int> tf32;  // -1: not yet read from the configuration
-__attribute__((cold)) bool read_tf32();
+extern Switch tf32;
 }  // namespace detail
 
 // At first what YOKE_ALLOW_TF32 says, else false. Raises YOKE_E_VALUE for a value that cannot be read.
 inline bool allows_tf32()
 {
-    const int known = detail::tf32.load(std::memory_order_relaxed);
-    return known >= 0 ? known != 0 : detail::read_tf32();
+    return detail::tf32.is_on();
 }
 
 // For launches of every thread from now on.

@@ -27,6 +27,26 @@ TEST(Config, AKeyThatIsOnlyLookedAtKeepsOneCopyOfItsText)
     });
 }
 
+TEST(Config, ASwitchIsWhatTheProgramSetAndElseWhatItsKeySays)
+{
+    test::in_fresh_process([] {
+        setenv("YOKE_NO_CACHING", "1", 1);
+        Switch asked("YOKE_NO_CACHING"), given("YOKE_NO_CACHING");
+        EXPECT_FALSE(asked.is_known_as(true) || asked.is_known_as(false));
+        EXPECT_TRUE(asked.is_on());
+        EXPECT_TRUE(asked.is_known_as(true));
+        given.set(false);
+        EXPECT_FALSE(given.is_on());
+        EXPECT_TRUE(given.is_known_as(false));
+    });
+    test::in_fresh_process([] {
+        setenv("YOKE_NO_CACHING", "perhaps", 1);
+        Switch strict("YOKE_NO_CACHING"), silent("YOKE_NO_CACHING", config_or_null);
+        expect_error(YOKE_E_VALUE, {"YOKE_NO_CACHING", "perhaps"}, [&] { strict.is_on(); });
+        EXPECT_FALSE(silent.is_on());
+    });
+}
+
 TEST(Config, AnUnknownKeyIsRefusedWithTheOneThatWasMeant)
 {
     expect_error(YOKE_E_VALUE, {"'YOKE_PLATFORM'", "did you mean 'YOKE_PLATFORMS'"},
