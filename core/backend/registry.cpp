@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/library.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -82,10 +83,8 @@ void register_backend(const char *kind, yoke_backend_get_fn get)
 static std::string meant_kind(std::string_view text)
 {
     const std::vector<std::string> kinds = known_kinds();
-    std::vector<const char *> words;
-    for (const std::string &kind : kinds) words.push_back(kind.c_str());
     const char *meant = nearest_word(text, {"gpu", "cpu"});
-    meant = meant && kind_called(meant) ? kind_called(meant) : nearest_word(text, words);
+    meant = meant && kind_called(meant) ? kind_called(meant) : nearest_word(text, c_strings(kinds));
     return meant ? format("; did you mean '%s'?", meant) : "";
 }
 

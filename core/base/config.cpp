@@ -5,13 +5,13 @@
 #include "core/base/error.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <deque>
 
@@ -43,18 +43,13 @@ const char *check_isa(std::string_view value)
 }
 const char *check_threads(std::string_view value)
 {
-    int threads = 0;
-    const auto [end, problem] = std::from_chars(value.begin(), value.end(), threads);
-    const bool good =
-        problem == std::errc() && end == value.end() && threads > 0 && threads <= 1024;
-    return good ? nullptr : "a whole number from 1 to 1024";
+    const int threads = parsed<int>(value).value_or(0);
+    return threads > 0 && threads <= 1024 ? nullptr : "a whole number from 1 to 1024";
 }
 const char *check_seconds(std::string_view value)
 {
-    double seconds = 0;
-    const auto [end, problem] = std::from_chars(value.begin(), value.end(), seconds);
-    const bool good =
-        problem == std::errc() && end == value.end() && seconds > 0 && seconds <= 3600;
+    const double seconds = parsed<double>(value).value_or(0);
+    const bool good = seconds > 0 && seconds <= 3600;
     return good ? nullptr : "seconds, more than 0 and at most 3600, like 5 or 0.5";
 }
 const char *check_kinds(std::string_view value)

@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 
 #include "core/base/locale.h"
+#include "core/base/text.h"
 #include "core/base/thread_state.h"
 
 #include <cstdarg>
@@ -44,15 +45,6 @@ constexpr const char *kStatusNames[] = {
     "YOKE_E_INTERNAL",
 };
 
-// Cuts at a character boundary, so that a long message stays valid UTF-8.
-void copy_text(char *to, size_t capacity, const char *from) noexcept
-{
-    size_t n = strnlen(from, capacity - 1);
-    while (n > 0 && from[n] != '\0' && (static_cast<unsigned char>(from[n]) & 0xC0) == 0x80) --n;
-    memcpy(to, from, n);
-    to[n] = '\0';
-}
-
 // What a thread without a state of its own has to tell: nothing, or that there was no memory for a state.
 constexpr yoke_error kNoError = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
 constexpr yoke_error kNoMemory = {
@@ -92,9 +84,9 @@ void store_last_error(yoke_status status, const char *call, const char *message,
     had_no_memory = !state;
     if (!state) return;
     ErrorRecord &record = state->last_error;
-    copy_text(record.message, sizeof record.message, message);
-    copy_text(record.call, sizeof record.call, call);
-    copy_text(record.device, sizeof record.device, device);
+    put(record.message, message);
+    put(record.call, call);
+    put(record.device, device);
     record.error = {sizeof(yoke_error), status,      record.message, record.device,
                     record.call,        native_code, nullptr};
 }
@@ -111,7 +103,7 @@ yoke_status set_backend_error(yoke_status status, int64_t native_code, const cha
     ThreadState *state = try_thread_state();
     if (!state) return status;
     ErrorRecord &record = state->backend_error;
-    copy_text(record.message, sizeof record.message, message);
+    put(record.message, message);
     record.error.status = status;
     record.error.native_code = native_code;
     return status;

@@ -32,14 +32,19 @@ void *Library::find(const char *symbol) const noexcept
     return handle_ ? dlsym(handle_, symbol) : nullptr;
 }
 
-std::string folder_of_code(const void *address)
+std::string file_of_code(const void *address)
 {
     Dl_info info{};
     if (!dladdr(address, &info) || !info.dli_fname) return "";
     char real[PATH_MAX];
-    const std::string file = realpath(info.dli_fname, real) ? real : info.dli_fname;
+    return realpath(info.dli_fname, real) ? real : info.dli_fname;
+}
+
+std::string folder_of_code(const void *address)
+{
+    const std::string file = file_of_code(address);
     const size_t slash = file.rfind('/');
-    return slash == std::string::npos ? "." : file.substr(0, slash);
+    return slash != file.npos ? file.substr(0, slash) : file.empty() ? "" : ".";
 }
 
 }  // namespace yoke

@@ -26,7 +26,8 @@ private:
     void *handle_ = nullptr;
 };
 
-// The folder of the file that holds the code at `address`, "" if it is not known.
+// The file that holds the code at `address`, without symbolic links, "" if it is not known; and its folder.
+std::string file_of_code(const void *address);
 std::string folder_of_code(const void *address);
 
 }  // namespace yoke

@@ -1,8 +1,13 @@
-// text.h: small files as text, and bytes as people read them.
+// text.h: small files as text, numbers and lists in texts, and bytes as people read them.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace yoke {
 
@@ -15,5 +20,34 @@ struct ScaledBytes {
     const char *unit;
 };
 ScaledBytes scaled_bytes(double bytes);
+
+// Whether a byte of UTF-8 goes on with a character rather than starts one.
+inline bool is_continuation(char byte)
+{
+    return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+
+// Copies text into a field, cut at a whole character of UTF-8.
+template <size_t size>
+void put(char (&field)[size], std::string_view text) noexcept
+{
+    size_t length = std::min(text.size(), size - 1);
+    while (length > 0 && length < text.size() && is_continuation(text[length])) --length;
+    text.copy(field, length);
+    field[length] = '\0';
+}
+
+// The number that a text is, from its first character to its last.
+template <class Number>
+std::optional<Number> parsed(std::string_view text)
+{
+    Number number = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+// Each text as C has it; borrowed.
+std::vector<const char *> c_strings(const std::vector<std::string> &texts);
 
 }  // namespace yoke

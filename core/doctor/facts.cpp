@@ -2,6 +2,7 @@
 
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/machine/files.h"
 
 #include <sys/stat.h>
 #include <cctype>
@@ -86,7 +87,7 @@ void read_modules(RecordedRoot &root, Facts &facts)
     for (const std::string &line : lines_of(root.text("/proc/driver/nvidia/params").value_or(""))) {
         const size_t colon = line.find(':');
         if (colon != line.npos)
-            facts.driver_parameters[line.substr(0, colon)] = stripped(line.substr(colon + 1));
+            facts.driver_parameters[line.substr(0, colon)] = trimmed(line.substr(colon + 1));
     }
     facts.kernel = root.line("/proc/sys/kernel/osrelease");
     facts.has_windows_gpu = root.exists("/dev/dxg");

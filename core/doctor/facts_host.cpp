@@ -67,7 +67,7 @@ void read_limits(RecordedRoot &root, Facts &facts)
     for (const std::string &line : lines_of(root.text("/proc/self/limits").value_or(""))) {
         const auto read = [&](const std::string &name, long long &limit) {
             if (line.compare(0, name.size(), name) != 0) return;
-            const std::string soft = stripped(line.substr(name.size()));
+            const std::string soft = trimmed(line.substr(name.size()));
             limit = soft.compare(0, 9, "unlimited") == 0 ? -1 : atoll(soft.c_str());
         };
         read("Max locked memory", facts.locked_memory);
@@ -177,7 +177,7 @@ void read_recorded(RecordedRoot &root, Facts &facts)
         if (key == "lease_sticky") facts.leases.sticky = value != 0;
         if (key == "memory_group") facts.memory.group = static_cast<long long>(value);
         if (key == "memory_used") facts.memory.group_used = static_cast<long long>(value);
-        if (key == "memory_file") facts.memory.group_file = stripped(line.substr(blank));
+        if (key == "memory_file") facts.memory.group_file = trimmed(line.substr(blank));
         if (key == "cuda_opened") facts.cuda_opened = value != 0;
     }
 }
@@ -206,7 +206,7 @@ void read_docks(RecordedRoot &root, Facts &facts)
         Dock dock;
         dock.id = id;
         dock.name =
-            stripped(root.line(place + "vendor_name") + " " + root.line(place + "device_name"));
+            trimmed(root.line(place + "vendor_name") + " " + root.line(place + "device_name"));
         dock.uuid = root.line(place + "unique_id");
         dock.authorized = root.line(place + "authorized");
         dock.security = root.line(bus + "domain" + id.substr(0, id.find('-')) + "/security");
@@ -216,7 +216,7 @@ void read_docks(RecordedRoot &root, Facts &facts)
         const std::string width = root.line(place + "rx_lanes");
         if (!width.empty()) dock.width = atoi(width.c_str());
         const auto firmware = root.text(place + "nvm_version");
-        dock.firmware = stripped(firmware.value_or(""));
+        dock.firmware = trimmed(firmware.value_or(""));
         dock.safe_mode = is_safe_mode(root, place + "nvm_version", dock.firmware);
         dock.update_status = root.line(place + "nvm_authenticate");
         facts.docks.push_back(dock);

@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/library.h"
 #include "core/doctor/facts.h"
+#include "core/machine/files.h"
 
 #include <algorithm>
 #include <cstring>
@@ -95,7 +96,7 @@ std::vector<std::string> search_folders(RecordedRoot &root, const Facts &facts)
     for (const std::string &file : root.list("/etc/ld.so.conf.d"))
         for (const std::string &line :
              lines_of(root.text("/etc/ld.so.conf.d/" + file).value_or("")))
-            if (!line.empty() && line[0] == '/') folders.push_back(stripped(line));
+            if (!line.empty() && line[0] == '/') folders.push_back(trimmed(line));
     for (const char *usual :
          {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
           "/lib/x86_64-linux-gnu", "/usr/local/cuda/lib64", "/usr/local/nvidia/lib64"})

@@ -1,17 +1,8 @@
 #include "core/doctor/lines.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace yoke::doctor {
-
-std::string stripped(const std::string &text)
-{
-    constexpr const char *kBlanks = " \t\r\n\0";
-    const size_t first = text.find_first_not_of(std::string_view(kBlanks, 5));
-    if (first == text.npos) return "";
-    return text.substr(first, text.find_last_not_of(std::string_view(kBlanks, 5)) - first + 1);
-}
 
 std::vector<std::string> lines_of(const std::string &text)
 {

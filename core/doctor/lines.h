@@ -6,8 +6,6 @@
 
 namespace yoke::doctor {
 
-// Text without blanks and line ends around it.
-std::string stripped(const std::string &text);
 std::vector<std::string> lines_of(const std::string &text);
 
 }  // namespace yoke::doctor

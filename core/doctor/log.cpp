@@ -71,8 +71,7 @@ std::string since_start(const std::string &log)
 {
     const size_t start = log.rfind("Linux version ");
     if (start == log.npos) return "";
-    const size_t line = log.rfind('\n', start);
-    return log.substr(line == log.npos ? 0 : line + 1);
+    return log.substr(log.rfind('\n', start) + 1);
 }
 
 std::string text_of_record(const std::string &record)

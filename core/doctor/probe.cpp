@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/base/text.h"
 #include "core/doctor/checks.h"
 #include "core/machine/files.h"
 
@@ -61,10 +62,10 @@ public:
 
     int start(const std::vector<std::string> &command, pid_t &pid)
     {
-        std::vector<char *> words;
-        for (const std::string &word : command) words.push_back(const_cast<char *>(word.c_str()));
+        std::vector<const char *> words = c_strings(command);
         words.push_back(nullptr);
-        return posix_spawn(&pid, words[0], &actions_, &attributes_, words.data(), environ);
+        char *const *arguments = const_cast<char *const *>(words.data());
+        return posix_spawn(&pid, words[0], &actions_, &attributes_, arguments, environ);
     }
 
 private:
@@ -125,7 +126,7 @@ constexpr std::chrono::seconds kAllProbes{60};
 bool succeeded(const Outcome &outcome)
 {
     // Where the host takes no notice of its children, the last line must do.
-    if (outcome.status < 0) return !outcome.late && stripped(outcome.output).ends_with("done");
+    if (outcome.status < 0) return !outcome.late && trimmed(outcome.output).ends_with("done");
     return !outcome.late && WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0;
 }
 
@@ -305,15 +306,15 @@ bool take_line(const std::string &line, const std::vector<int> &cards, ProbeResu
     else if (key == "launch")
         result.launch = value;
     else if (key == "smoke")
-        result.smoke = stripped(text);
+        result.smoke = trimmed(text);
     else if (key == "broken")
-        result.broken = stripped(text);
+        result.broken = trimmed(text);
     else if (key == "failed")
-        result.failed = stripped(text);
+        result.failed = trimmed(text);
     else if (key == "untried")
-        result.untried = stripped(text);
+        result.untried = trimmed(text);
     else if (key == "unmeasured")
-        result.unmeasured = stripped(text);
+        result.unmeasured = trimmed(text);
     else if (key.compare(0, 5, "peer.") == 0) {
         const size_t other = static_cast<size_t>(atoi(key.c_str() + 5));
         if (other < cards.size()) result.peers[cards[other]] = value;

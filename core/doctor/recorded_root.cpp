@@ -1,6 +1,7 @@
 #include "core/doctor/recorded_root.h"
 
 #include "core/doctor/log.h"
+#include "core/machine/files.h"
 #include "core/machine/inventory.h"
 
 #include <dirent.h>
@@ -94,7 +95,7 @@ std::optional<std::string> RecordedRoot::text(const std::string &path, size_t li
 
 std::string RecordedRoot::line(const std::string &path)
 {
-    return stripped(text(path).value_or(""));
+    return trimmed(text(path).value_or(""));
 }
 
 std::vector<std::string> RecordedRoot::list(const std::string &path)

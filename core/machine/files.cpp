@@ -136,9 +136,8 @@ std::string field_of(std::string_view text, std::string_view key)
 std::string trimmed(std::string_view text)
 {
     constexpr std::string_view kBlanks(" \t\r\n\0", 5);
-    const size_t first = text.find_first_not_of(kBlanks);
-    if (first == std::string_view::npos) return "";
-    return std::string(text.substr(first, text.find_last_not_of(kBlanks) - first + 1));
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+    return std::string(text.substr(0, text.find_last_not_of(kBlanks) + 1));
 }
 
 // The bytes of the character at the start of a text; 0 for a control character, and for what is none in UTF-8.

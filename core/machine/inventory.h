@@ -1,6 +1,7 @@
 // inventory.h: what is in the machine: every GPU with its state, how they are joined, who uses them.
 #pragma once
 
+#include "core/base/text.h"
 #include "core/machine/nvml_failure.h"
 #include "core/machine/rejection.h"
 #include "yoke/inventory.h"
@@ -82,15 +83,5 @@ bool is_same_uuid(std::string_view a, std::string_view b);
 
 // "/sys/bus" under YOKE_SYSROOT.
 std::string under_sysroot(std::string_view path);
-
-// Copies text into a field, cut at a whole UTF-8 character.
-template <size_t size>
-void put(char (&field)[size], std::string_view text)
-{
-    size_t length = text.size() < size ? text.size() : size - 1;
-    while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;
-    text.copy(field, length);
-    field[length] = '\0';
-}
 
 }  // namespace yoke

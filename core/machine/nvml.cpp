@@ -6,12 +6,10 @@
 #include "core/machine/nvidia_card.h"
 #include "core/machine/nvml_session.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <climits>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -93,11 +91,8 @@ void bind(const Library &library, Api &api)
 
 std::string file_of(const Api &api, const std::string &fallback)
 {
-    Dl_info place{};
-    void *code = reinterpret_cast<void *>(api.init.call);
-    if (!code || !dladdr(code, &place) || !place.dli_fname) return fallback;
-    char real[PATH_MAX];
-    return realpath(place.dli_fname, real) ? real : place.dli_fname;
+    const std::string file = file_of_code(reinterpret_cast<void *>(api.init.call));
+    return file.empty() ? fallback : file;
 }
 
 // Opening a fifo waits for a writer, perhaps for ever, and a device may do anything: neither is a library.
@@ -259,6 +254,17 @@ double deadline()
     return given ? number_of(given) : kNvmlDeadline;
 }
 
+// The failure of a worker that did not come back within so many seconds; kept for ever.
+const NvmlFailure *hang_of(const Session &session, double seconds)
+{
+    auto hang = std::make_unique<NvmlFailure>();
+    hang->kind = NvmlFailure::Kind::kHung;
+    hang->call = session.call_name ? session.call_name : "";
+    hang->card = session.call_card;
+    hang->seconds = seconds;
+    return hang.release();
+}
+
 // Waits for the worker; nullptr when it came back, else what it hangs in.
 const NvmlFailure *watch(Session &session, double limit)
 {
@@ -273,12 +279,7 @@ const NvmlFailure *watch(Session &session, double limit)
         const bool late = session.call_name && now >= session.call_start + span;
         if (session.finished || (!late && now < last)) continue;
         session.abandoned = true;
-        auto hang = std::make_unique<NvmlFailure>();
-        hang->kind = NvmlFailure::Kind::kHung;
-        hang->call = session.call_name ? session.call_name : "";
-        hang->card = session.call_card;
-        hang->seconds = late ? limit : limit * kDeadlinesOfAll;
-        return hang.release();
+        return hang_of(session, late ? limit : limit * kDeadlinesOfAll);
     }
     return nullptr;
 }

@@ -1,5 +1,7 @@
 #include "core/ops/equation.h"
 
+#include "core/base/text.h"
+
 namespace yoke::einstein {
 
 namespace {
@@ -33,7 +35,7 @@ std::vector<std::string> split_at_commas(const std::string &text)
 std::string character_at(const std::string &text, size_t at)
 {
     size_t end = at + 1;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    while (end < text.size() && is_continuation(text[end])) ++end;
     return text.substr(at, end - at);
 }
 

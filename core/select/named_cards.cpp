@@ -2,6 +2,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/select/choice.h"
 
 #include <algorithm>
@@ -94,8 +95,7 @@ std::string nearest_card(const Machine &machine, const Situation &situation, con
         marks.push_back(mark.substr(0, spec.prefix.size()));
         cards.push_back(static_cast<int>(i));
     }
-    std::vector<const char *> words;
-    for (const std::string &mark : marks) words.push_back(mark.c_str());
+    const std::vector<const char *> words = c_strings(marks);
     const char *meant = nearest_word(spec.prefix, words);
     for (size_t i = 0; meant && i < words.size(); ++i) {
         if (words[i] != meant) continue;

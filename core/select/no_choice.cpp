@@ -1,6 +1,7 @@
 // Why nothing fits a spec, in words: behind choice.h.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/select/choice.h"
 
 #include <algorithm>
@@ -23,9 +24,8 @@ std::string joined_how(const Spec &spec)
 int number_of_device(const std::string &device)
 {
     const size_t colon = device.rfind(':');
-    const bool is_one = colon != device.npos && colon + 1 < device.size() &&
-                        device.find_first_not_of("0123456789", colon + 1) == device.npos;
-    return is_one ? atoi(device.c_str() + colon + 1) : -1;
+    if (colon == device.npos) return -1;
+    return parsed<int>(std::string_view(device).substr(colon + 1)).value_or(-1);
 }
 
 // Cards of one name that share a reason, by their devices where each has a number: "8 × NVIDIA H200 (cuda:0–7)".

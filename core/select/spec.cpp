@@ -143,11 +143,8 @@ double read_seconds(const Item &item)
 
 int32_t read_count(const Item &item)
 {
-    int32_t count = 0;
-    const char *end = item.value.data() + item.value.size();
-    const auto read = std::from_chars(item.value.data(), end, count);
-    if (read.ec != std::errc() || read.ptr != end || count < 1)
-        refuse_value(item, "how many devices, a whole number from 1");
+    const int32_t count = parsed<int32_t>(item.value).value_or(0);
+    if (count < 1) refuse_value(item, "how many devices, a whole number from 1");
     return count;
 }
 
@@ -194,9 +191,7 @@ uint32_t read_excluded(const Item &item)
 std::string read_kind(const Item &item)
 {
     const std::vector<std::string> kinds = known_kinds();
-    std::vector<const char *> words;
-    for (const std::string &kind : kinds) words.push_back(kind.c_str());
-    return kinds[word_of(item, item.value, words)];
+    return kinds[word_of(item, item.value, c_strings(kinds))];
 }
 
 // How a key is read. `wants` tells whether there is a value behind it.
@@ -286,9 +281,8 @@ void read_constraints(Spec &spec, std::string_view text)
 
 void read_index(Spec &spec, std::string_view digits)
 {
-    const auto [end, problem] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), spec.index);
-    if (problem != std::errc() || end != digits.data() + digits.size() || spec.index < 0)
+    spec.index = parsed<int32_t>(digits).value_or(-1);
+    if (spec.index < 0)
         refuse(spec, std::string("has no device number behind its colon; use one of ") + kForms);
 }
 

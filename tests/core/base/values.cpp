@@ -1,6 +1,7 @@
 // Dtypes, shapes, errors: the values that every other floor speaks in.
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
+#include "core/base/text.h"
 #include "core/base/thread_state.h"
 #include "tests/core/expect_error.h"
 
@@ -35,6 +36,25 @@ TEST(Dtype, PromotionFollowsTheRuleForEveryPair)
             EXPECT_EQ(promote(a, b), expected_promotion(a, b)) << name(a) << " with " << name(b);
             EXPECT_EQ(promote(a, b), promote(b, a));
         }
+}
+
+TEST(Text, AFieldIsCutAtAWholeCharacter)
+{
+    char field[6];
+    put(field, "añ€");
+    EXPECT_STREQ(field, "añ");
+    put(field, "añ12");
+    EXPECT_STREQ(field, "añ12");
+    put(field, "");
+    EXPECT_STREQ(field, "");
+}
+
+TEST(Text, ANumberIsParsedFromAllOfTheTextOrNot)
+{
+    EXPECT_EQ(parsed<int>("-12"), -12);
+    EXPECT_EQ(parsed<double>("0.5"), 0.5);
+    for (const char *text : {"", "x", "12 ", "12x", "+1", "99999999999"})
+        EXPECT_FALSE(parsed<int>(text).has_value()) << text;
 }
 
 TEST(Dtype, ScriptScalarsAreWeak)
