@@ -44,7 +44,7 @@ std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
     std::vector<std::string> uuids;
     for (const int card : chosen) {
         if (card == kCpuCandidate) continue;
-        const yoke_card_info &info = machine.cards[static_cast<size_t>(card)].info;
+        const yoke_card_info &info = machine.card(card).info;
         if (*info.uuid) {
             uuids.push_back(info.uuid);
             continue;

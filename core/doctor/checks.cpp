@@ -35,7 +35,7 @@ Finding Findings::or_ok(const std::string &evidence) const
 
 const yoke_card_info &card(const Facts &facts, int index)
 {
-    return facts.machine.cards[static_cast<size_t>(index)].info;
+    return facts.machine.card(index).info;
 }
 
 std::vector<int> gpus(const Facts &facts)
@@ -55,7 +55,7 @@ std::vector<int> working_gpus(const Facts &facts)
     for (const int i : gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         const bool held = info.kind == YOKE_CARD_INTEGRATED || info.uuid[0];
-        const bool granted = facts.machine.cards[static_cast<size_t>(i)].granted;
+        const bool granted = facts.machine.card(i).granted;
         if (held && granted && info.present != 0) found.push_back(i);
     }
     return found;

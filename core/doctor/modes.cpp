@@ -83,7 +83,7 @@ Finding check_free_memory(const Facts &facts)
     if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
     for (const int i : working_gpus(facts)) {
-        const Card &each = facts.machine.cards[static_cast<size_t>(i)];
+        const Card &each = facts.machine.card(i);
         const double total = static_cast<double>(each.info.memory_total);
         const double available = static_cast<double>(each.info.memory_free);
         if (total <= 0 || available < 0 || available >= 0.1 * total) continue;

@@ -60,6 +60,7 @@ struct Machine {
     std::string container;        // its engine, "docker"
     std::string virtual_machine;  // its maker, "wsl"
 
+    const Card &card(int i) const { return cards[static_cast<size_t>(i)]; }
     const yoke_card_link &link(int a, int b) const
     {
         return links[static_cast<size_t>(a) * cards.size() + static_cast<size_t>(b)];

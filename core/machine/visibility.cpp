@@ -45,8 +45,8 @@ bool is_faster(const yoke_card_info &a, const yoke_card_info &b)
 bool differ(const Machine &machine, const std::vector<int> &cards)
 {
     return std::any_of(cards.begin(), cards.end(), [&](int card) {
-        const yoke_card_info &one = machine.cards[static_cast<size_t>(card)].info;
-        const yoke_card_info &first = machine.cards[static_cast<size_t>(cards[0])].info;
+        const yoke_card_info &one = machine.card(card).info;
+        const yoke_card_info &first = machine.card(cards[0]).info;
         return one.pci_id != first.pci_id || std::string_view(one.name) != first.name ||
                one.cc_major != first.cc_major || one.cc_minor != first.cc_minor;
     });
@@ -57,9 +57,7 @@ std::vector<int> counted_cards(const Machine &machine, bool by_address)
     std::vector<int> cards;
     for (size_t i = 0; i < machine.cards.size(); ++i)
         if (is_counted(machine, machine.cards[i])) cards.push_back(static_cast<int>(i));
-    const auto info = [&](int card) -> const yoke_card_info & {
-        return machine.cards[static_cast<size_t>(card)].info;
-    };
+    const auto info = [&](int card) -> const yoke_card_info & { return machine.card(card).info; };
     std::stable_sort(cards.begin(), cards.end(), [&](int a, int b) {
         return std::string_view(info(a).pci) < std::string_view(info(b).pci);
     });
@@ -204,7 +202,7 @@ private:
     // An instance, or a card that CUDA shows as its first one.
     bool is_split(int card) const
     {
-        const yoke_card_info &info = machine_.cards[static_cast<size_t>(card)].info;
+        const yoke_card_info &info = machine_.card(card).info;
         return info.kind == YOKE_CARD_MIG || info.mig == 1;
     }
 
@@ -216,7 +214,7 @@ private:
         const int64_t number = leading_number(entry);
         if (card >= 0 || number < 0 || machine_.container.empty()) return card;
         for (const int each : counted_)
-            if (machine_.cards[static_cast<size_t>(each)].info.minor == number) return each;
+            if (machine_.card(each).info.minor == number) return each;
         return -1;
     }
 
@@ -290,8 +288,7 @@ private:
     std::string name_of(int card, bool by_uuid) const
     {
         const auto place = std::find(counted_.begin(), counted_.end(), card);
-        if (by_uuid || *kind_ || place == counted_.end())
-            return machine_.cards[static_cast<size_t>(card)].info.uuid;
+        if (by_uuid || *kind_ || place == counted_.end()) return machine_.card(card).info.uuid;
         return std::to_string(place - counted_.begin());
     }
 
@@ -306,10 +303,10 @@ private:
 void apply_instances(const Machine &machine, Visible &visible)
 {
     const auto is_instance = [&](int card) {
-        return machine.cards[static_cast<size_t>(card)].info.kind == YOKE_CARD_MIG;
+        return machine.card(card).info.kind == YOKE_CARD_MIG;
     };
     for (int &card : visible.cards) {
-        const yoke_card_info &info = machine.cards[static_cast<size_t>(card)].info;
+        const yoke_card_info &info = machine.card(card).info;
         const size_t next = static_cast<size_t>(card) + 1;
         const bool split = info.kind != YOKE_CARD_MIG && info.mig == 1;
         if (split && next < machine.cards.size() && is_instance(static_cast<int>(next))) ++card;
@@ -320,7 +317,7 @@ void apply_instances(const Machine &machine, Visible &visible)
     visible.cards = {shown};
     if (visible.problem.empty())
         visible.problem = format("CUDA shows a process one MIG instance and nothing beside it: %s",
-                                 machine.cards[static_cast<size_t>(shown)].info.uuid);
+                                 machine.card(shown).info.uuid);
 }
 
 }  // namespace

@@ -146,8 +146,8 @@ bool is_alike(const yoke_card_info &a, const yoke_card_info &b)
 bool is_joined(const Machine &machine, Spec::Same same, int a, int b)
 {
     const yoke_card_link &link = machine.link(a, b);
-    const int node = machine.cards[static_cast<size_t>(a)].info.numa_node;
-    const bool one_node = node >= 0 && node == machine.cards[static_cast<size_t>(b)].info.numa_node;
+    const int node = machine.card(a).info.numa_node;
+    const bool one_node = node >= 0 && node == machine.card(b).info.numa_node;
     switch (same) {
         case Spec::Same::kNvlink:
             return link.nvlinks > 0;
@@ -189,8 +189,7 @@ int join_quality(const Machine &machine, int a, int b)
 bool go_together(const Machine &machine, const Spec &spec, int a, int b)
 {
     if (!is_joined(machine, spec.same, a, b)) return false;
-    return !spec.homogeneous || is_alike(machine.cards[static_cast<size_t>(a)].info,
-                                         machine.cards[static_cast<size_t>(b)].info);
+    return !spec.homogeneous || is_alike(machine.card(a).info, machine.card(b).info);
 }
 
 std::vector<Contender> best_set(const Machine &machine, const Spec &spec,

@@ -18,7 +18,7 @@ using detail::Rejections, detail::capability, detail::check_constraints, detail:
 
 const yoke_card_info &info_of(const Machine &machine, int card)
 {
-    return machine.cards[static_cast<size_t>(card)].info;
+    return machine.card(card).info;
 }
 
 // Why a card serves nobody here, whatever the spec.
@@ -59,7 +59,7 @@ void check_identity(const Card &card, const CardState &state, const Spec &spec,
 Rejections judge_card(const Machine &machine, int index, const Situation &situation,
                       const Spec &spec)
 {
-    const Card &card = machine.cards[static_cast<size_t>(index)];
+    const Card &card = machine.card(index);
     const CardState &state = situation.states[static_cast<size_t>(index)];
     Rejections lacking;
     check_identity(card, state, spec, lacking);
@@ -114,8 +114,7 @@ Verdict verdict_on(const Machine &machine, int card, const Situation &situation,
     verdict.broken = rejections.count;
     verdict.may_pass = rejections.may_pass();
     verdict.device = state.device;
-    verdict.reason = verdict.accepted ? merits(machine.cards[static_cast<size_t>(card)], state)
-                                      : rejections.text;
+    verdict.reason = verdict.accepted ? merits(machine.card(card), state) : rejections.text;
     return verdict;
 }
 
@@ -209,7 +208,7 @@ void put_in_order(const Machine &machine, const Situation &situation, Choice &ch
     for (Verdict &verdict : choice.verdicts)
         if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
             !situation.states[static_cast<size_t>(verdict.card)].note.empty())
-            verdict.device = kind_of(machine.cards[static_cast<size_t>(verdict.card)],
+            verdict.device = kind_of(machine.card(verdict.card),
                                      situation.states[static_cast<size_t>(verdict.card)]) +
                              ":" + std::to_string(verdict.place);
     const auto rank = [&](const Verdict &v) {

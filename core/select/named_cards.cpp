@@ -71,7 +71,7 @@ bool is_named(const Card &card, const CardState &state, const Spec &spec)
 std::string name_of(const Machine &machine, const Situation &situation, const Spec &spec, int card)
 {
     if (card == kCpuCandidate) return "cpu";
-    const yoke_card_info &info = machine.cards[static_cast<size_t>(card)].info;
+    const yoke_card_info &info = machine.card(card).info;
     const std::string &device = situation.states[static_cast<size_t>(card)].device;
     std::string mark = !device.empty() ? device : *info.uuid ? info.uuid : info.pci;
     if (spec.form == Form::kUuid && *info.uuid) mark = info.uuid;
@@ -99,7 +99,7 @@ std::string nearest_card(const Machine &machine, const Situation &situation, con
     const char *meant = nearest_word(spec.prefix, words);
     for (size_t i = 0; meant && i < words.size(); ++i) {
         if (words[i] != meant) continue;
-        const yoke_card_info &info = machine.cards[static_cast<size_t>(cards[i])].info;
+        const yoke_card_info &info = machine.card(cards[i]).info;
         const bool by_uuid = spec.form == Form::kUuid;
         return format("; did you mean '%s:%s'?", by_uuid ? "uuid" : "pci",
                       by_uuid ? info.uuid : info.pci);

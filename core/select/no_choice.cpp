@@ -44,14 +44,12 @@ std::string names_of(const Machine &machine, const Situation &situation, const S
         }
         const std::string &device = situation.states[static_cast<size_t>(card)].device;
         numbers.push_back(number_of_device(device));
-        is_range &= numbers.back() >= 0 &&
-                    std::string_view(machine.cards[static_cast<size_t>(card)].info.name) ==
-                        machine.cards[static_cast<size_t>(cards[0])].info.name;
+        is_range &= numbers.back() >= 0 && std::string_view(machine.card(card).info.name) ==
+                                               machine.card(cards[0]).info.name;
         kind = device.substr(0, device.rfind(':'));
     }
     if (!is_range) return join(names);
-    return format("%zu × %s (%s:%s)", cards.size(),
-                  machine.cards[static_cast<size_t>(cards[0])].info.name, kind.c_str(),
+    return format("%zu × %s (%s:%s)", cards.size(), machine.card(cards[0]).info.name, kind.c_str(),
                   ranges_text(numbers).c_str());
 }
 

@@ -105,7 +105,7 @@ void tell_fallback(const Spec &spec, const Candidates &all, const std::string &w
 
 std::string card_name(const Candidates &all, int card)
 {
-    const yoke_card_info &info = all.machine.cards[static_cast<size_t>(card)].info;
+    const yoke_card_info &info = all.machine.card(card).info;
     const std::string &device = all.situation.states[static_cast<size_t>(card)].device;
     return device + " (" + info.name + (*info.uuid ? ", " : "") + info.uuid + ")";
 }
@@ -173,7 +173,7 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
             continue;
         }
         devices.push_back(all.devices[static_cast<size_t>(card)]);
-        keys.push_back(lease_key(all.machine.cards[static_cast<size_t>(card)].info));
+        keys.push_back(lease_key(all.machine.card(card).info));
     }
     if (spec.lease) {
         warn_of_private_leases(all.machine.container);
