@@ -249,9 +249,8 @@ std::string disabled_text(const std::string &kind)
 bool is_disabled(std::string_view name)
 {
     const std::lock_guard lock(state.mutex);
-    for (const Kind *kind : state.kinds)
-        if (kind->name == name) return kind->disabled > 0;
-    return false;
+    const auto kind = std::ranges::find(state.kinds, name, &Kind::name);
+    return kind != state.kinds.end() && (*kind)->disabled > 0;
 }
 
 bool count_disabled(std::string_view name, int32_t change)
@@ -279,9 +278,8 @@ std::vector<Device *> opened_devices()
 Device *find_device(const void *handle) noexcept
 {
     const std::lock_guard lock(state.mutex);
-    for (Device *device : state.devices)
-        if (device->handle == handle) return device;
-    return nullptr;
+    const auto found = std::ranges::find(state.devices, handle, &Device::handle);
+    return found == state.devices.end() ? nullptr : *found;
 }
 
 void check_not_capturing(const char *call)

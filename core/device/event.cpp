@@ -6,6 +6,25 @@ namespace yoke {
 
 namespace {
 
+void *make_native(Device &device, int32_t flags)
+{
+    void *event = nullptr;
+    check_backend(device.backend->event_create(device.handle, flags, &event), "event_create",
+                  device.name.c_str());
+    return event;
+}
+
+// Takes the native event over: where there is no memory for a fence it is destroyed.
+Fence *fence_with(Device &device, void *event, bool again)
+{
+    try {
+        return new Fence(device, event, again);
+    } catch (...) {
+        static_cast<void>(device.backend->event_destroy(device.handle, event));
+        throw;
+    }
+}
+
 void *spare_event(Device &device)
 {
     StreamTable &table = table_of(device);
@@ -17,31 +36,33 @@ void *spare_event(Device &device)
             return event;
         }
     }
-    void *event = nullptr;
-    check_backend(device.backend->event_create(device.handle, 0, &event), "event_create",
-                  device.name.c_str());
-    return event;
+    return make_native(device, 0);
 }
 
 // The fence of an event, made at its first record. Two threads may both make it: the first one is kept.
 Fence &fence_of(Event &event, Device &device)
 {
     if (Fence *known = event.fence.load(std::memory_order_acquire)) return *known;
-    void *native = nullptr;
-    check_backend(
-        device.backend->event_create(device.handle, event.timing ? YOKE_EVENT_TIMING : 0, &native),
-        "event_create", device.name.c_str());
-    Fence *made = nullptr;
-    try {
-        made = new Fence(device, native, false);
-    } catch (...) {
-        static_cast<void>(device.backend->event_destroy(device.handle, native));
-        throw;
-    }
+    void *native = make_native(device, event.timing ? YOKE_EVENT_TIMING : 0);
+    Fence *made = fence_with(device, native, false);
     Fence *first = nullptr;
     if (event.fence.compare_exchange_strong(first, made)) return *made;
     made->release();
     return *first;
+}
+
+// nullptr where the event was never recorded.
+const Fence *usable_fence(const Event &event)
+{
+    const Fence *fence = event.fence.load(std::memory_order_acquire);
+    if (fence) check_usable(fence->device);
+    return fence;
+}
+
+void wait_here(const Fence &fence)
+{
+    check_backend(fence.device.backend->event_synchronize(fence.device.handle, fence.event),
+                  "event_synchronize", fence.device.name.c_str());
 }
 
 const Fence &recorded_fence(const Event &event, const char *which)
@@ -49,11 +70,10 @@ const Fence &recorded_fence(const Event &event, const char *which)
     if (!event.timing)
         fail(YOKE_E_VALUE,
              "elapsed_time: the %s event keeps no time; make it with Event(timing=true)", which);
-    const Fence *fence = event.fence.load(std::memory_order_acquire);
+    const Fence *fence = usable_fence(event);
     if (!fence)
         fail(YOKE_E_STATE, "elapsed_time: the %s event was never recorded; record it on a stream",
              which);
-    check_usable(fence->device);
     if (!is_reached(*fence))
         fail(YOKE_E_STATE, "elapsed_time: the %s event is not reached yet; synchronize() it first",
              which);
@@ -79,15 +99,8 @@ void Fence::destroy() noexcept
 
 Ref<Fence> make_fence(Device &device, void *native)
 {
-    void *event = spare_event(device);
-    Ref<Fence> fence;
-    try {
-        fence = Ref<Fence>::adopt(new Fence(device, event, true));
-    } catch (...) {
-        static_cast<void>(device.backend->event_destroy(device.handle, event));
-        throw;
-    }
-    check_backend(device.backend->event_record(device.handle, event, native), "event_record",
+    Ref<Fence> fence = Ref<Fence>::adopt(fence_with(device, spare_event(device), true));
+    check_backend(device.backend->event_record(device.handle, fence->event, native), "event_record",
                   device.name.c_str());
     return fence;
 }
@@ -123,8 +136,7 @@ void wait_fence_native(Device &device, void *native, const Fence &fence)
         check_backend(device.backend->event_wait(device.handle, fence.event, native), "event_wait",
                       device.name.c_str());
     else
-        check_backend(fence.device.backend->event_synchronize(fence.device.handle, fence.event),
-                      "event_synchronize", fence.device.name.c_str());
+        wait_here(fence);
 }
 
 void wait_fence(Device &device, uint8_t id, const Fence &fence)
@@ -135,8 +147,7 @@ void wait_fence(Device &device, uint8_t id, const Fence &fence)
 void wait_event(Stream &stream, const Event &event)
 {
     check_not_capturing("Stream.wait_event");
-    Device &device = *stream.lane.device;
-    check_usable(device);
+    Device &device = usable_device(stream);
     if (const Fence *fence = event.fence.load(std::memory_order_acquire))
         wait_fence_native(device, stream.lane.native, *fence);
 }
@@ -149,8 +160,7 @@ Ref<Event> make_event(bool timing)
 void record_event(Event &event, Stream &stream)
 {
     check_not_capturing("Event.record");
-    Device &device = *stream.lane.device;
-    check_usable(device);
+    Device &device = usable_device(stream);
     if (!device.backend->event_create) fail_no_streams(device);
     const Fence &fence = fence_of(event, device);
     if (&fence.device != &device)
@@ -164,20 +174,14 @@ void record_event(Event &event, Stream &stream)
 
 bool is_reached(const Event &event)
 {
-    const Fence *fence = event.fence.load(std::memory_order_acquire);
-    if (!fence) return true;
-    check_usable(fence->device);
-    return is_reached(*fence);
+    const Fence *fence = usable_fence(event);
+    return !fence || is_reached(*fence);
 }
 
 void synchronize(const Event &event)
 {
     check_not_capturing("Event.synchronize");
-    const Fence *fence = event.fence.load(std::memory_order_acquire);
-    if (!fence) return;
-    check_usable(fence->device);
-    check_backend(fence->device.backend->event_synchronize(fence->device.handle, fence->event),
-                  "event_synchronize", fence->device.name.c_str());
+    if (const Fence *fence = usable_fence(event)) wait_here(*fence);
 }
 
 double elapsed_seconds(const Event &start, const Event &end)

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace yoke {
 
@@ -64,18 +65,27 @@ Lane *take_resting(StreamTable &table, int32_t priority)
     return nullptr;
 }
 
-// A lane that has no stream: the one that had this very handle, any other, a fresh one.
+std::span<Lane> used_lanes(StreamTable &table)
+{
+    return {table.lanes, static_cast<size_t>(table.count.load())};
+}
+
+// A used lane that has no stream: the one that had this very handle, else the first; nullptr where all have one.
+Lane *find_closed(StreamTable &table, const void *native)
+{
+    Lane *chosen = nullptr;
+    for (Lane &lane : used_lanes(table).subspan(1)) {
+        if (lane.open) continue;
+        if (lane.native == native) return &lane;
+        if (!chosen) chosen = &lane;
+    }
+    return chosen;
+}
+
 Lane &choose_lane(StreamTable &table, Device &device, const void *native)
 {
+    if (Lane *closed = find_closed(table, native)) return *closed;
     const int count = table.count.load();
-    Lane *chosen = nullptr;
-    for (int i = 1; i < count; ++i) {
-        Lane &lane = table.lanes[i];
-        if (lane.open || (chosen && lane.native != native)) continue;
-        chosen = &lane;
-        if (lane.native == native) break;
-    }
-    if (chosen) return *chosen;
     if (count == kMaxLanes)
         fail(YOKE_E_STATE, "%s has %d streams in use, and there can be no more; release some",
              device.name.c_str(), kMaxLanes - 1);
@@ -103,9 +113,8 @@ Ref<Stream> open_lane(StreamTable &table, Device &device, void *native, int32_t 
 
 Lane *find_open(StreamTable &table, const void *native)
 {
-    const int count = table.count.load();
-    for (int i = 0; i < count; ++i)
-        if (table.lanes[i].open && table.lanes[i].native == native) return &table.lanes[i];
+    for (Lane &lane : used_lanes(table))
+        if (lane.open && lane.native == native) return &lane;
     return nullptr;
 }
 
@@ -159,7 +168,7 @@ int64_t detail::live_streams(Device &device, size_t most, std::vector<std::strin
     StreamTable &table = table_of(device);
     const std::lock_guard lock(table.mutex);
     int64_t handles = 0;
-    for (int i = 1; i < table.count.load(); ++i) handles += table.lanes[i].handles;
+    for (const Lane &lane : used_lanes(table).subspan(1)) handles += lane.handles;
     handles -=
         static_cast<int64_t>(table.named.size());  // of no script: a native handle was given bare
     if (handles > 0 && most > 0)
@@ -178,6 +187,18 @@ void fail_no_streams(const Device &device)
     fail(YOKE_E_UNSUPPORTED, "%s has no streams beside the default one", device.kind());
 }
 
+static void need_streams(const Device &device)
+{
+    if (!device.backend->stream_create || !device.backend->event_create) fail_no_streams(device);
+}
+
+Device &usable_device(const Stream &stream)
+{
+    Device &device = *stream.lane.device;
+    check_usable(device);
+    return device;
+}
+
 Ref<Stream> current_stream(Device &device)
 {
     Stream *chosen =
@@ -187,8 +208,7 @@ Ref<Stream> current_stream(Device &device)
 
 void set_current_stream(Stream &stream)
 {
-    Device &device = *stream.lane.device;
-    check_usable(device);
+    Device &device = usable_device(stream);
     const bool is_default = stream.lane.id == 0;
     if (device.ordinal >= kStreamDevices) {
         if (is_default) return;
@@ -203,16 +223,20 @@ void set_current_stream(Stream &stream)
     if (before) before->release();
 }
 
+static Ref<Stream> resting_stream(StreamTable &table, int32_t priority)
+{
+    const std::lock_guard lock(table.mutex);
+    Lane *lane = take_resting(table, priority);
+    return lane ? stream_on(*lane) : nullptr;
+}
+
 Ref<Stream> make_stream(Device &device, int32_t priority)
 {
     check_usable(device);
+    need_streams(device);
     const yoke_backend &backend = *device.backend;
-    if (!backend.stream_create || !backend.event_create) fail_no_streams(device);
     StreamTable &table = table_of(device);
-    {
-        const std::lock_guard lock(table.mutex);
-        if (Lane *lane = take_resting(table, priority)) return stream_on(*lane);
-    }
+    if (Ref<Stream> resting = resting_stream(table, priority); resting.present()) return resting;
     void *native = nullptr;
     check_backend(backend.stream_create(device.handle, priority, &native), "stream_create",
                   device.name.c_str());
@@ -236,7 +260,7 @@ Ref<Stream> wrap_stream(Device &device, void *native)
             YOKE_E_VALUE,
             "%s runs work at once in its caller and has no streams to wrap; make one with Stream()",
             device.name.c_str());
-    if (!device.backend->stream_create || !device.backend->event_create) fail_no_streams(device);
+    need_streams(device);
     const std::lock_guard lock(table.mutex);
     if (Lane *lane = find_open(table, native)) {
         // One of ours that rests is somebody's again.
@@ -249,16 +273,14 @@ Ref<Stream> wrap_stream(Device &device, void *native)
 void synchronize(Stream &stream)
 {
     check_not_capturing("Stream.synchronize");
-    Device &device = *stream.lane.device;
-    check_usable(device);
+    Device &device = usable_device(stream);
     check_backend(synchronize_lane(device, stream.lane.id),
                   ("synchronize a stream of " + device.name).c_str(), device.name.c_str());
 }
 
 bool is_idle(Stream &stream)
 {
-    Device &device = *stream.lane.device;
-    check_usable(device);
+    Device &device = usable_device(stream);
     if (!device.backend->stream_query) fail_no_streams(device);
     return is_idle_native(device, stream.lane.native);
 }
@@ -267,9 +289,8 @@ bool is_idle(Device &device)
 {
     StreamTable &table = table_of(device);
     const std::lock_guard lock(table.mutex);
-    const int count = table.count.load();
-    for (int i = 0; i < count; ++i)
-        if (table.lanes[i].open && !is_idle_native(device, table.lanes[i].native)) return false;
+    for (const Lane &lane : used_lanes(table))
+        if (lane.open && !is_idle_native(device, lane.native)) return false;
     return true;
 }
 
@@ -278,7 +299,7 @@ uint8_t lane_of(Device &device, void *native)
     native = checked_native(device, native, "alloc");
     if (!native || device.host) return 0;
     if (const Lane *lane = current_lane(device); lane && lane->native == native) return lane->id;
-    if (!device.backend->stream_create || !device.backend->event_create) fail_no_streams(device);
+    need_streams(device);
     StreamTable &table = table_of(device);
     const std::lock_guard lock(table.mutex);
     if (const Lane *lane = find_open(table, native)) return lane->id;

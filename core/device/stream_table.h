@@ -32,4 +32,7 @@ Ref<Fence> make_fence(Device &device, void *native);
 
 [[noreturn]] void fail_no_streams(const Device &device);
 
+// The device of a stream; raises where it cannot be used any more.
+Device &usable_device(const Stream &stream);
+
 }  // namespace yoke

@@ -1,5 +1,6 @@
 #include "core/memory/blocks.h"
 
+#include "core/base/fork.h"
 #include "core/base/log.h"
 #include "core/device/capture.h"
 #include "core/device/late.h"
@@ -192,11 +193,7 @@ void ThreadCache::drain(const Device *device) noexcept
 
 DeviceMemory &make_memory(Device &device)
 {
-    auto *memory = new DeviceMemory(device);
-    DeviceMemory *first = nullptr;
-    if (device.memory.compare_exchange_strong(first, memory)) return *memory;
-    delete memory;
-    return *first;
+    return make_once(device.memory, [&] { return new DeviceMemory(device); });
 }
 
 }  // namespace yoke
