@@ -26,25 +26,10 @@ void Adam::check(const AdamOptions &options) const
                  options.beta1, options.beta2);
 }
 
-Adam::Adam(const AdamOptions &defaults, bool decoupled) : decoupled_(decoupled), defaults_(defaults)
+Adam::Adam(const AdamOptions &defaults, bool decoupled)
+    : OptimizerOf(defaults), decoupled_(decoupled)
 {
     check(defaults);
-}
-
-void Adam::add_group(TensorList params, const AdamOptions &options)
-{
-    check(options);
-    options_.reserve(options_.size() + 1);
-    add_params(params);
-    options_.push_back(options);
-}
-
-void Adam::set_options(int64_t group, const AdamOptions &options)
-{
-    const size_t i = index_of(group);
-    check(options);
-    check_masters_stay(i, options.master_weights);
-    options_[i] = options;
 }
 
 void Adam::launch(const Batch &batch)

@@ -7,7 +7,7 @@
 // Weight decay: Adam adds weight_decay * p to g, AdamW multiplies p by 1 - lr * weight_decay first.
 #pragma once
 
-#include "core/optim/optimizer.h"
+#include "core/optim/optimizer_of.h"
 
 namespace yoke {
 
@@ -17,31 +17,22 @@ struct AdamOptions : ::yoke_optimizer::CommonOptions {
     double eps = 0;
 };
 
-class Adam final : public ::yoke_optimizer {
+class Adam final : public OptimizerOf<AdamOptions> {
 public:
-    using Options = AdamOptions;
-    // Raises YOKE_E_VALUE that names the option; so do the others that take options.
+    // Raises YOKE_E_VALUE that names the option.
     Adam(const AdamOptions &defaults, bool decoupled);
 
     const char *kind() const noexcept override { return decoupled_ ? "AdamW" : "Adam"; }
     std::span<const char *const> state_names() const noexcept override;
 
-    const AdamOptions &defaults() const { return defaults_; }
-    void add_group(TensorList params, const AdamOptions &options);
-    const AdamOptions &options(int64_t group) const { return options_[index_of(group)]; }
-    void set_options(int64_t group, const AdamOptions &options);
-
 protected:
-    CommonOptions &common(size_t group) override { return options_[group]; }
     unsigned needed_states(size_t) const override { return 7u; }
     void launch(const Batch &batch) override;
 
 private:
-    void check(const AdamOptions &options) const;
+    void check(const AdamOptions &options) const override;
 
     const bool decoupled_;  // AdamW
-    AdamOptions defaults_;
-    std::vector<AdamOptions> options_;  // of each group
 };
 
 }  // namespace yoke

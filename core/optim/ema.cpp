@@ -3,15 +3,29 @@
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
 
+#include <algorithm>
+
 using namespace yoke;
 
 namespace {
 
+constexpr const char *kCall = "EMA";
+
+void check_param(const yoke_tensor &param, size_t index, const yoke_tensor &first)
+{
+    if (!is_floating(param.dtype))
+        fail(YOKE_E_TYPE, "%s: parameter %zu, %s, is not floating; leave it out", kCall, index,
+             describe(param).c_str());
+    if (param.device != first.device)
+        fail(YOKE_E_VALUE,
+             "%s: parameter %zu is on %s, parameter 0 on %s; make an average for each device",
+             kCall, index, param.device->name.c_str(), first.device->name.c_str());
+}
+
 std::vector<yoke_tensor *> pointers(const std::vector<Tensor> &tensors)
 {
-    std::vector<yoke_tensor *> list;
-    list.reserve(tensors.size());
-    for (const Tensor &each : tensors) list.push_back(each.get());
+    std::vector<yoke_tensor *> list(tensors.size());
+    std::ranges::transform(tensors, list.begin(), &Tensor::get);
     return list;
 }
 
@@ -19,22 +33,15 @@ std::vector<yoke_tensor *> pointers(const std::vector<Tensor> &tensors)
 
 yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
 {
-    constexpr const char *call = "EMA";
     if (!(decay >= 0 && decay <= 1))
-        fail(YOKE_E_VALUE, "%s: argument 'decay' is %g; it must be in [0, 1]", call, decay);
+        fail(YOKE_E_VALUE, "%s: argument 'decay' is %g; it must be in [0, 1]", kCall, decay);
     if (params.empty())
-        fail(YOKE_E_VALUE, "%s: the list of parameters is empty; give at least one", call);
+        fail(YOKE_E_VALUE, "%s: the list of parameters is empty; give at least one", kCall);
     NoGrad no_grad;
     for (size_t i = 0; i < params.size(); ++i) {
         const yoke_tensor &param = *params[i];
-        if (!is_floating(param.dtype))
-            fail(YOKE_E_TYPE, "%s: parameter %zu, %s, is not floating; leave it out", call, i,
-                 describe(param).c_str());
-        if (param.device != params[0]->device)
-            fail(YOKE_E_VALUE,
-                 "%s: parameter %zu is on %s, parameter 0 on %s; make an average for each device",
-                 call, i, param.device->name.c_str(), params[0]->device->name.c_str());
-        Tensor average = make_like(param, param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32, call);
+        check_param(param, i, *params[0]);
+        Tensor average = make_like(param, param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32, kCall);
         ops::copy_(average, param);
         params_.push_back(Tensor::share(params[i]));
         averages_.push_back(std::move(average));

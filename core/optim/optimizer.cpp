@@ -211,25 +211,24 @@ void yoke_optimizer::set_state(int64_t group, int64_t index, std::string_view na
 
 // ---- One step ----------------------------------------------------------------------------------------
 
-// The state of one parameter, made where there is none yet; the group gets it when the step has been made.
-void yoke_optimizer::add_states(Batch &batch, size_t index) const
+// One state of one parameter, made where there is none yet; the group gets it when the step has been made.
+yoke_tensor *yoke_optimizer::state_of(Batch &batch, size_t slot, size_t index) const
 {
     const Group &group = groups_[batch.group];
-    yoke_tensor &param = group.params[index];
+    if (yoke_tensor *known = group.states[slot][index].get()) return known;
+    batch.fresh.push_back({slot, index, make_state(batch.group, group.params[index], slot)});
+    return batch.fresh.back().tensor.get();
+}
+
+void yoke_optimizer::add_states(Batch &batch, size_t index) const
+{
+    yoke_tensor &param = groups_[batch.group].params[index];
     const unsigned needed = needed_states(batch.group);
     for (size_t slot = 0; slot <= master_slot(); ++slot) {
         const bool is_master = slot == master_slot();
         if (is_master ? !common(batch.group).master_weights : !(needed >> slot & 1u)) continue;
-        if (is_master && !has_master(batch.group, param)) {
-            batch.states[slot].push_back(&param);  // its own master
-            continue;
-        }
-        yoke_tensor *state = group.states[slot][index].get();
-        if (!state) {
-            batch.fresh.push_back({slot, index, make_state(batch.group, param, slot)});
-            state = batch.fresh.back().tensor.get();
-        }
-        batch.states[slot].push_back(state);
+        const bool is_own_master = is_master && !has_master(batch.group, param);
+        batch.states[slot].push_back(is_own_master ? &param : state_of(batch, slot, index));
     }
 }
 

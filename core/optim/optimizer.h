@@ -91,6 +91,7 @@ private:
     yoke::Tensor make_state(size_t group, const yoke_tensor &param, size_t slot) const;
     yoke::Tensor layout_of_state(size_t group, const yoke_tensor &param, size_t slot) const;
     bool collect(size_t group, Batch &batch) const;
+    yoke_tensor *state_of(Batch &batch, size_t slot, size_t index) const;
     void add_states(Batch &batch, size_t index) const;
     size_t checked_index(int64_t group, int64_t index) const;
     yoke::Tensor copy_of_state(int64_t group, int64_t index, size_t slot,

@@ -16,7 +16,7 @@ std::span<const char *const> Sgd::state_names() const noexcept
     return kNames;
 }
 
-void Sgd::check(const SgdOptions &options)
+void Sgd::check(const SgdOptions &options) const
 {
     check_common(options, "SGD");
     check_number(options.momentum, "SGD", "momentum");
@@ -26,25 +26,9 @@ void Sgd::check(const SgdOptions &options)
             "SGD: option 'nesterov' is set but 'momentum' is 0; Nesterov's variant needs momentum");
 }
 
-Sgd::Sgd(const SgdOptions &defaults) : defaults_(defaults)
+Sgd::Sgd(const SgdOptions &defaults) : OptimizerOf(defaults)
 {
     check(defaults);
-}
-
-void Sgd::add_group(TensorList params, const SgdOptions &options)
-{
-    check(options);
-    options_.reserve(options_.size() + 1);
-    add_params(params);
-    options_.push_back(options);
-}
-
-void Sgd::set_options(int64_t group, const SgdOptions &options)
-{
-    const size_t i = index_of(group);
-    check(options);
-    check_masters_stay(i, options.master_weights);
-    options_[i] = options;
 }
 
 void Sgd::launch(const Batch &batch)

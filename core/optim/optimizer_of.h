@@ -1,0 +1,43 @@
+// optimizer_of.h: what optimizers share that differ in their options: those of each group, and those of groups to come.
+#pragma once
+
+#include "core/optim/optimizer.h"
+
+namespace yoke {
+
+template <class Options>
+class OptimizerOf : public ::yoke_optimizer {
+public:
+    const Options &defaults() const { return defaults_; }
+    const Options &options(int64_t group) const { return options_[index_of(group)]; }
+
+    // Raises YOKE_E_VALUE that names the option; so do the others that take options.
+    void add_group(TensorList params, const Options &options)
+    {
+        check(options);
+        options_.reserve(options_.size() + 1);
+        add_params(params);
+        options_.push_back(options);
+    }
+
+    void set_options(int64_t group, const Options &options)
+    {
+        const size_t i = index_of(group);
+        check(options);
+        check_masters_stay(i, options.master_weights);
+        options_[i] = options;
+    }
+
+protected:
+    explicit OptimizerOf(const Options &defaults) : defaults_(defaults) {}
+
+    CommonOptions &common(size_t group) override { return options_[group]; }
+    virtual void check(const Options &options) const = 0;
+
+    std::vector<Options> options_;  // of each group
+
+private:
+    Options defaults_;
+};
+
+}  // namespace yoke
