@@ -39,6 +39,7 @@ private:
 
     void contribute(Node &node, uint32_t index, Tensor gradient);
     void run_node(Node &node, std::vector<Tensor> gradients);
+    std::vector<const Node *> reached() const;
     void mark_needed();
     bool needed(const Node &node) const { return to_leaves_ || needed_.contains(&node); }
     // Whether a captured input lies behind the node.
@@ -57,6 +58,15 @@ private:
     std::unordered_set<const Node *> needed_;
 };
 
+void check_gradient(const yoke_tensor &gradient, const yoke_tensor &root)
+{
+    if (!same(gradient.shape(), root.shape()) || gradient.dtype != root.dtype ||
+        gradient.device != root.device)
+        fail(gradient.dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+             "backward: argument 'gradient' is %s, but the tensor is %s; they must agree",
+             describe(gradient).c_str(), describe(root).c_str());
+}
+
 void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
 {
     Node *node = node_of(root);
@@ -70,11 +80,7 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
             YOKE_E_VALUE,
             "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a tensor of one element has a gradient of 1 by itself",
             describe(root).c_str(), static_cast<long long>(root.numel));
-    if (gradient && (!same(gradient->shape(), root.shape()) || gradient->dtype != root.dtype ||
-                     gradient->device != root.device))
-        fail(gradient->dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-             "backward: argument 'gradient' is %s, but the tensor is %s; they must agree",
-             describe(*gradient).c_str(), describe(root).c_str());
+    if (gradient) check_gradient(*gradient, root);
     roots_.push_back(node);
     contribute(*node, root.output_index, gradient ? alias(*gradient) : tape_ops.ones_like(root));
 }
@@ -97,11 +103,10 @@ void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
     sum = sum.present() ? add_gradients(std::move(sum), *gradient, false) : std::move(gradient);
 }
 
-// Which nodes lie between the roots and a captured input; an explicit stack, since graphs are deep.
-void Walk::mark_needed()
+// The nodes behind the roots, older ones first; an explicit stack, since graphs are deep.
+std::vector<const Node *> Walk::reached() const
 {
-    std::unordered_set<const Node *> wanted, seen;
-    for (const Capture &capture : captures_) wanted.insert(capture.node);
+    std::unordered_set<const Node *> seen;
     std::vector<const Node *> order;
     std::vector<const Node *> stack(roots_.begin(), roots_.end());
     while (!stack.empty()) {
@@ -112,12 +117,18 @@ void Walk::mark_needed()
         for (const Edge &edge : node->edges())
             if (edge.node.present()) stack.push_back(edge.node.get());
     }
+    std::ranges::sort(order, {}, &Node::sequence);
+    return order;
+}
+
+// Which nodes lie between the roots and a captured input.
+void Walk::mark_needed()
+{
+    std::unordered_set<const Node *> wanted;
+    for (const Capture &capture : captures_) wanted.insert(capture.node);
     // Older nodes first: by then it is known of every edge whether it leads anywhere.
-    std::sort(order.begin(), order.end(),
-              [](const Node *a, const Node *b) { return a->sequence < b->sequence; });
-    for (const Node *node : order) {
+    for (const Node *node : reached())
         if (wanted.contains(node) || leads_on(*node)) needed_.insert(node);
-    }
 }
 
 bool Walk::leads_on(const Node &node) const
@@ -159,8 +170,7 @@ void Walk::run()
     }
 }
 
-void seed_all(Walk &walk, std::span<yoke_tensor *const> roots,
-              std::span<yoke_tensor *const> gradients)
+void seed_all(Walk &walk, TensorList roots, TensorList gradients)
 {
     NoGrad no_grad;
     for (size_t i = 0; i < roots.size(); ++i)
@@ -169,17 +179,15 @@ void seed_all(Walk &walk, std::span<yoke_tensor *const> roots,
 
 }  // namespace
 
-void backward(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients,
-              bool retain_graph)
+void backward(TensorList roots, TensorList gradients, bool retain_graph)
 {
     Walk walk(retain_graph, true);
     seed_all(walk, roots, gradients);
     walk.run();
 }
 
-std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots,
-                              std::span<yoke_tensor *const> root_gradients,
-                              std::span<yoke_tensor *const> inputs, bool retain_graph)
+std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
+                              bool retain_graph)
 {
     Walk walk(retain_graph, false);
     for (size_t i = 0; i < inputs.size(); ++i) {

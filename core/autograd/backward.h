@@ -18,14 +18,12 @@ namespace yoke {
 
 // The gradients of the roots with respect to every leaf behind them, added to what the leaves hold. A null gradient
 // stands for 1 and wants a root of one element. Unless `retain_graph`, saved tensors are freed as they have been read.
-void backward(std::span<yoke_tensor *const> roots, std::span<yoke_tensor *const> gradients,
-              bool retain_graph);
+void backward(TensorList roots, TensorList gradients, bool retain_graph);
 
 // The gradients of the roots with respect to `inputs`, returned; no leaf is touched. An input that no root depends on
 // raises YOKE_E_VALUE.
-std::vector<Tensor> gradients(std::span<yoke_tensor *const> roots,
-                              std::span<yoke_tensor *const> root_gradients,
-                              std::span<yoke_tensor *const> inputs, bool retain_graph);
+std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
+                              bool retain_graph);
 
 // a + b. In place where nobody else can see a's memory, or where `in_place` says that a's memory is meant.
 Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place);

@@ -3,6 +3,8 @@
 #include "core/autograd/backward.h"
 #include "core/base/thread_state.h"
 
+#include <utility>
+
 namespace yoke {
 
 namespace {
@@ -69,10 +71,7 @@ void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept
 
 bool set_grad_enabled(bool enabled)
 {
-    int32_t &disabled = thread_state().grad_disabled;
-    const bool before = !disabled;
-    disabled = !enabled;
-    return before;
+    return !std::exchange(thread_state().grad_disabled, !enabled);
 }
 
 void set_requires_grad(yoke_tensor &x, bool required)

@@ -75,8 +75,7 @@ inline yoke_arg arg_string(const char *text)
 }
 inline yoke_arg arg_device(yoke_device *device)
 {
-    if (!device) return arg_none();
-    yoke_arg arg{YOKE_ARG_DEVICE, 0, {}};
+    yoke_arg arg{device ? YOKE_ARG_DEVICE : YOKE_ARG_NONE, 0, {}};
     arg.v.device = device;
     return arg;
 }

@@ -27,6 +27,14 @@ Tensor made_like(const yoke_tensor &x, yoke_dtype dtype, Device *device, const c
     return made(x.shape(), dtype == YOKE_NONE ? x.dtype : dtype, device ? device : x.device, call);
 }
 
+Tensor made_full(IntList shape, yoke_dtype dtype, Device *device, const yoke_arg &value,
+                 const char *call)
+{
+    check_dtype(dtype, call);
+    check_scalar_fits(value, dtype, call, "value");
+    return filled(made(shape, dtype, device, call), value);
+}
+
 // What a script's number becomes when no dtype is given.
 yoke_dtype dtype_of_scalar(const yoke_arg &value)
 {
@@ -45,6 +53,20 @@ bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg
     const bool up = floating ? from < to : start.v.i < stop.v.i,
                down = floating ? from > to : start.v.i > stop.v.i;
     return pace > 0 ? !down : !up;
+}
+
+// How many elements `arange` has, as far as a double can tell.
+double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
+{
+    if (!leads_somewhere(start, stop, step))
+        fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s leads nowhere",
+             text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
+    const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(step));
+    if (length >= 0x1p62)
+        fail(YOKE_E_VALUE,
+             "arange: from %s in steps of %s to %s takes %g elements, more than memory can address",
+             text_of(start).c_str(), text_of(step).c_str(), text_of(stop).c_str(), length);
+    return length;
 }
 
 // Integers beyond 2^53 are counted exactly; the caller has seen that the steps lead from start to stop.
@@ -76,9 +98,7 @@ Tensor compose_ones(OnesArgs a)
 Tensor compose_full(FullArgs a)
 {
     const yoke_dtype dtype = a.dtype() == YOKE_NONE ? dtype_of_scalar(a.value()) : a.dtype();
-    check_dtype(dtype, "full");
-    check_scalar_fits(a.value(), dtype, "full", "value");
-    return filled(made(a.shape(), dtype, a.device(), "full"), a.value());
+    return made_full(a.shape(), dtype, a.device(), a.value(), "full");
 }
 
 Tensor compose_empty_like(EmptyLikeArgs a)
@@ -99,9 +119,8 @@ Tensor compose_ones_like(OnesLikeArgs a)
 Tensor compose_full_like(FullLikeArgs a)
 {
     const yoke_dtype dtype = a.dtype() == YOKE_NONE ? a.x().dtype : a.dtype();
-    check_dtype(dtype, "full_like");
-    check_scalar_fits(a.value(), dtype, "full_like", "value");
-    return filled(made_like(a.x(), dtype, a.device(), "full_like"), a.value());
+    Device *device = a.device() ? a.device() : a.x().device;
+    return made_full(a.x().shape(), dtype, device, a.value(), "full_like");
 }
 
 Tensor compose_arange(ArangeArgs a)
@@ -110,14 +129,7 @@ Tensor compose_arange(ArangeArgs a)
                    stop = a.stop() ? *a.stop() : a.start();
     const bool floating = start.kind == YOKE_ARG_FLOAT || stop.kind == YOKE_ARG_FLOAT ||
                           a.step().kind == YOKE_ARG_FLOAT;
-    if (!leads_somewhere(start, stop, a.step()))
-        fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s leads nowhere",
-             text_of(start).c_str(), text_of(stop).c_str(), text_of(a.step()).c_str());
-    const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(a.step()));
-    if (length >= 0x1p62)
-        fail(YOKE_E_VALUE,
-             "arange: from %s in steps of %s to %s takes %g elements, more than memory can address",
-             text_of(start).c_str(), text_of(a.step()).c_str(), text_of(stop).c_str(), length);
+    const double length = checked_length(start, stop, a.step());
     const int64_t count =
         floating ? static_cast<int64_t>(length) : exact_count(start.v.i, stop.v.i, a.step().v.i);
     const yoke_dtype dtype = a.dtype() != YOKE_NONE ? a.dtype() : floating ? YOKE_F32 : YOKE_I64;

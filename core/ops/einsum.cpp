@@ -14,6 +14,7 @@ namespace {
 
 using einstein::Equation;
 using einstein::has;
+using einstein::joined;
 using einstein::Label;
 using einstein::Labels;
 using einstein::Sizes;
@@ -87,10 +88,16 @@ struct Pair {
     Tensor a, b;
 };
 
-Tensor stretched(const Term &term, const Labels &order, const Sizes &sizes)
+Dims shape_of(const Labels &labels, const Sizes &sizes)
 {
     Dims shape;
-    for (const Label label : order) shape.push_back(sizes[label]);
+    for (const Label label : labels) shape.push_back(sizes[label]);
+    return shape;
+}
+
+Tensor stretched(const Term &term, const Labels &order, const Sizes &sizes)
+{
+    const Dims shape = shape_of(order, sizes);
     const Tensor x = arranged(term, order);
     return same(x->shape(), shape) ? x : ops::expand(x, shape);
 }
@@ -105,13 +112,8 @@ Pair pair_up(const Term &x, const Term &y, const Labels &wanted, const Sizes &si
             .push_back(label);
     for (const Label label : y.labels)
         if (!has(x.labels, label)) pair.second.push_back(label);
-    const auto join = [](Labels to, const Labels &a, const Labels &b) {
-        to.insert(to.end(), a.begin(), a.end());
-        to.insert(to.end(), b.begin(), b.end());
-        return to;
-    };
-    pair.a = stretched(x, join(pair.batch, pair.first, pair.shared), sizes);
-    pair.b = stretched(y, join(pair.batch, pair.second, pair.shared), sizes);
+    pair.a = stretched(x, joined(joined(pair.batch, pair.first), pair.shared), sizes);
+    pair.b = stretched(y, joined(joined(pair.batch, pair.second), pair.shared), sizes);
     return pair;
 }
 
@@ -151,17 +153,13 @@ Term contract(const Term &x, const Term &y, const Labels &wanted, const Sizes &s
         p.a = ops::cast(p.a, YOKE_I64);
         p.b = ops::cast(p.b, YOKE_I64);
     }
-    Labels labels = p.batch;
-    labels.insert(labels.end(), p.first.begin(), p.first.end());
-    labels.insert(labels.end(), p.second.begin(), p.second.end());
+    const Labels labels = joined(joined(p.batch, p.first), p.second);
     if (p.shared.empty()) return {multiply(p), labels};
     const size_t batch = p.batch.size();
     const Tensor a = as_matrix(p.a, batch, p.first, p.shared, sizes);
     const Tensor b = as_matrix(p.b, batch, p.second, p.shared, sizes);
     const Tensor product = ops::matmul(a, ops::transpose(b, -2, -1));
-    Dims shape;
-    for (const Label label : labels) shape.push_back(sizes[label]);
-    return {ops::reshape(product, shape), labels};
+    return {ops::reshape(product, shape_of(labels, sizes)), labels};
 }
 
 // The labels that operands from `next` on, or the result, have.
@@ -169,8 +167,7 @@ Labels wanted_after(const Equation &equation, size_t next)
 {
     Labels labels = equation.result;
     for (size_t i = next; i < equation.terms.size(); ++i)
-        labels.insert(labels.end(), equation.terms[i].labels.begin(),
-                      equation.terms[i].labels.end());
+        labels = joined(std::move(labels), equation.terms[i].labels);
     return labels;
 }
 
@@ -198,13 +195,11 @@ Tensor compose_einsum(EinsumArgs a)
     Term sum = equation.terms[0];
     for (size_t next = 1; next < equation.terms.size(); ++next) {
         Term &term = equation.terms[next];
-        Labels others = wanted_after(equation, next + 1);
-        Labels beside = others;
-        others.insert(others.end(), sum.labels.begin(), sum.labels.end());
-        beside.insert(beside.end(), term.labels.begin(), term.labels.end());
-        sum_rest(sum, beside);
+        const Labels later = wanted_after(equation, next + 1);
+        const Labels others = joined(later, sum.labels);
+        sum_rest(sum, joined(later, term.labels));
         sum_rest(term, others);
-        sum = contract(sum, term, wanted_after(equation, next + 1), sizes);
+        sum = contract(sum, term, later, sizes);
     }
     sum_rest(sum, equation.result);
     return arranged(sum, equation.result);

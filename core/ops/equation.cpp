@@ -14,9 +14,8 @@ std::string text_of(Label label)
 
 std::string without_spaces(std::string_view text)
 {
-    std::string kept;
-    for (const char c : text)
-        if (c != ' ') kept += c;
+    std::string kept(text);
+    std::erase(kept, ' ');
     return kept;
 }
 
@@ -115,7 +114,7 @@ void Equation::read_result(const std::string &subscripts)
 void Equation::infer_result()
 {
     Labels all;
-    for (const Term &term : terms) all.insert(all.end(), term.labels.begin(), term.labels.end());
+    for (const Term &term : terms) all = joined(std::move(all), term.labels);
     for (int axis = ellipsis_axes_; axis-- > 0;) result.push_back(kEllipsis + axis);
     for (Label letter = 'A'; letter <= 'z'; ++letter)
         if (std::count(all.begin(), all.end(), letter) == 1) result.push_back(letter);

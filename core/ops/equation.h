@@ -23,6 +23,12 @@ inline bool has(const Labels &labels, Label label)
     return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
+inline Labels joined(Labels labels, const Labels &more)
+{
+    labels.insert(labels.end(), more.begin(), more.end());
+    return labels;
+}
+
 struct Term {
     Tensor x;
     Labels labels;  // one an axis

@@ -71,6 +71,14 @@ struct PairLoss {
     Tensor elements() const { return ops::pair_loss(x, target, kind, beta, false, 1.0); }
 };
 
+// A loss of nothing but the two tensors and the reduction.
+Tensor plain(const PairLoss &loss)
+{
+    check_reduction(loss.reduction, loss.call);
+    loss.check(false);
+    return loss.value();
+}
+
 Tensor reduced(const Tensor &losses, std::string_view reduction)
 {
     if (reduction == "none") return losses;
@@ -159,18 +167,12 @@ void infer_pair_loss_backward(PairLossBackwardArgs a, Plan &plan)
 
 Tensor compose_mse_loss(MseLossArgs a)
 {
-    const PairLoss loss{"mse_loss", a.x(), a.target(), a.reduction(), "mse"};
-    check_reduction(loss.reduction, loss.call);
-    loss.check(false);
-    return loss.value();
+    return plain({"mse_loss", a.x(), a.target(), a.reduction(), "mse"});
 }
 
 Tensor compose_l1_loss(L1LossArgs a)
 {
-    const PairLoss loss{"l1_loss", a.x(), a.target(), a.reduction(), "l1"};
-    check_reduction(loss.reduction, loss.call);
-    loss.check(false);
-    return loss.value();
+    return plain({"l1_loss", a.x(), a.target(), a.reduction(), "l1"});
 }
 
 Tensor compose_smooth_l1_loss(SmoothL1LossArgs a)

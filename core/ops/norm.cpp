@@ -76,15 +76,22 @@ void check_channels(const yoke_tensor &x, const char *call)
 // States a gradient, or an empty result where it is not asked for.
 void plan_gradient(Plan &plan, bool wanted, const yoke_tensor &like)
 {
-    if (wanted)
-        plan.result_like(like, like.dtype);
-    else
-        plan.result(Dims{0}, like.dtype);
+    if (wanted) return plan.result_like(like, like.dtype);
+    plan.result(Dims{0}, like.dtype);
 }
 
 void plan_gradient(Plan &plan, bool wanted, IntList shape, yoke_dtype dtype)
 {
     plan.result(wanted ? Dims(shape) : Dims{0}, dtype);
+}
+
+// States the gradients of x, of a weight and of a bias that each have one element a channel.
+void plan_channel_gradients(Plan &plan, bool of_x, const yoke_tensor &x, yoke_dtype dtype)
+{
+    const Dims channels{x.shape_[kChannelAxis]};
+    plan_gradient(plan, of_x, x);
+    plan.result(channels, dtype);
+    plan.result(channels, dtype);
 }
 
 }  // namespace
@@ -185,11 +192,7 @@ void vjp_group_norm(GroupNormArgs a, Backward &b)
 
 void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan)
 {
-    const yoke_tensor &x = a.x();
-    const Dims channels{x.shape_[kChannelAxis]};
-    plan_gradient(plan, a.of_x(), x);
-    plan.result(channels, x.dtype);
-    plan.result(channels, x.dtype);
+    plan_channel_gradients(plan, a.of_x(), a.x(), a.x().dtype);
 }
 
 // ---- batch_norm ------------------------------------------------------------------------------------------
@@ -278,11 +281,7 @@ void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b)
 
 void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan)
 {
-    const yoke_tensor &x = a.x();
-    const Dims channels{x.shape_[kChannelAxis]};
-    plan_gradient(plan, a.of_x(), x);
-    plan.result(channels, statistics_dtype(x.dtype));
-    plan.result(channels, statistics_dtype(x.dtype));
+    plan_channel_gradients(plan, a.of_x(), a.x(), statistics_dtype(a.x().dtype));
 }
 
 // ---- embedding -------------------------------------------------------------------------------------------

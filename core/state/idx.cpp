@@ -211,10 +211,8 @@ void swap_bytes(void *data, int64_t count)
 void to_host_order(yoke_tensor &t)
 {
     if (std::endian::native == std::endian::big) return;
-    if (item_size(t.dtype) == 8)
-        swap_bytes<uint64_t>(t.data, t.numel);
-    else if (item_size(t.dtype) == 4)
-        swap_bytes<uint32_t>(t.data, t.numel);
+    if (item_size(t.dtype) == 8) return swap_bytes<uint64_t>(t.data, t.numel);
+    if (item_size(t.dtype) == 4) swap_bytes<uint32_t>(t.data, t.numel);
 }
 
 }  // namespace

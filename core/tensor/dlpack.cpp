@@ -235,10 +235,8 @@ void *to_dlpack(const yoke_tensor &x, bool versioned)
 
 void drop_dlpack(void *managed, bool versioned) noexcept
 {
-    if (versioned)
-        run_deleter<DLManagedTensorVersioned>(managed);
-    else
-        run_deleter<DLManagedTensor>(managed);
+    if (versioned) return run_deleter<DLManagedTensorVersioned>(managed);
+    run_deleter<DLManagedTensor>(managed);
 }
 
 Tensor from_dlpack(void *managed, bool versioned)
