@@ -28,11 +28,21 @@ def marked(files, source):
     return {path: COMMENT[pathlib.Path(path).suffix].format(MARK.format(source)) + "\n" + text for path, text in files.items()}
 
 
+def check_names(ops, types):
+    """Python and Lua have both as names of one module."""
+    names = {name: one for one in types for name in (one.name, one.short)}
+    for op in ops:
+        if op.name in names:
+            raise errors.TableError(f"{OPS}:{op.line}: op '{op.name}' is what {DTYPES} calls dtype {names[op.name].number}, too; one of them needs another name")
+
+
 def generate(root):
     """{path: text} of all generated files, and of slots.txt with new functions at its end."""
-    known = dtypes.files(dtypes.parse(table.read(root, DTYPES), DTYPES))
+    types = dtypes.parse(table.read(root, DTYPES), DTYPES)
+    known = dtypes.files(types)
     ops, digest = table.parse(table.read(root, OPS), OPS)
     public = [op for op in ops if not op.internal]
+    check_names(public, types)
     names = [f"capi/include/yoke/{p.name}" for p in sorted((root / "capi/include/yoke").glob("*.h"))]
     headers = {name: table.read(root, name) for name in names if not name.endswith(("/ops.h", "/api.h", "/dtypes.h"))}
     c_api.check_functions(public, c_api.names_by_hand(headers), OPS)
@@ -53,7 +63,7 @@ def generate(root):
     files["capi/include/yoke/api.h"] = c_api.api_h(slots, functions)
     files["capi/src/table.inc"] = c_api.table_inc(slots)
     files["capi/libyoke.map"] = c_api.version_script(functions)
-    types = {
+    arguments = {
         "core/ops/arg_types.inc": arg_types.core_inc(),
         "bindings/lua/src/values/arg_types.inc": arg_types.lua_inc(),
         "bindings/python/src/arg_types.inc": arg_types.python_inc(),
@@ -62,7 +72,7 @@ def generate(root):
     copies = {}
     for path, source in COPIES.items():
         copies |= marked({path: table.read(root, source)}, source)
-    return copies | marked(files, OPS) | marked(known, DTYPES) | marked(types, ARG_TYPES) | slot_list
+    return copies | marked(files, OPS) | marked(known, DTYPES) | marked(arguments, ARG_TYPES) | slot_list
 
 
 def main():

@@ -163,7 +163,7 @@ def check_slots(slots, functions):
         if (first := slots.index(slot) + 1) != number:
             raise TableError(f"{place}: {slot} stands there twice; line {first} has it")
         if slot not in functions:
-            raise TableError(f"{place}: no header declares {slot}; a slot, once given, stays")
+            raise TableError(f"{place}: no header declares {slot}; a slot that was released stays, and one that never was goes by taking this line away")
     return slots + [name for name in functions if name not in slots]
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -109,7 +110,17 @@ def parse_arg(text):
     pattern, allowed = TYPES[kind].default or (None, "this type takes no default")
     if default is not None and not (pattern and re.fullmatch(pattern, default)):
         raise TableError(f"argument '{name}': '{default}' is no default of type {kind}; allowed: {allowed}")
+    check_range(name, default or "")
     return Arg(name, kind, role, default)
+
+
+def check_range(name, default):
+    """A number must be one that C holds."""
+    whole = re.fullmatch(r"-?\d+", default)
+    if whole and not -(1 << 63) < int(default) < 1 << 63:
+        raise TableError(f"argument '{name}': '{default}' does not fit into 64 bits; allowed: -9223372036854775807 to 9223372036854775807")
+    if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", default) and math.isinf(float(default)):
+        raise TableError(f"argument '{name}': '{default}' is beyond the largest double, 1.8e308")
 
 
 def parse_args(text):

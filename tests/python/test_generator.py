@@ -42,6 +42,11 @@ BAD = {
     "autocast": ("f(x: tensor) -> tensor | own | fp16 | bytes | T.", "unknown autocast class 'fp16'"),
     "cost": ("f(x: tensor) -> tensor | own | none | free | T.", "unknown cost 'free'"),
     "default": ("f(x: tensor, n: int = 1.5) -> tensor | own | none | bytes | T.", "'1.5' is no default of type int; allowed: a whole number"),
+    "default out of range": ("f(x: tensor, n: int = 9223372036854775808) -> tensor | own | none | bytes | T.",
+                             "'n': '9223372036854775808' does not fit into 64 bits; allowed: -9223372036854775807 to "),
+    "default beyond doubles": ("f(x: tensor, a: float = 1e309) -> tensor | own | none | bytes | T.", "'1e309' is beyond the largest double"),
+    "name of a dtype": ("float32(x: tensor) -> tensor | own | none | bytes | T.", "op 'float32' is what core/base/dtypes.def calls dtype 2, too"),
+    "short name of a dtype": ("u8(x: tensor) -> tensor | own | none | bytes | T.", "op 'u8' is what core/base/dtypes.def calls dtype 8, too"),
     "default order": ("f(n: int = 1, x: tensor) -> tensor | own | none | bytes | T.", "follows one with a default"),
     "python word": ("lambda(x: tensor) -> tensor | own | none | bytes | T.", "op 'lambda' is a word of Python; another name"),
     "lua word": ("repeat(x: tensor) -> tensor | own | none | bytes | T.", "op 'repeat' is a word of Lua;"),
@@ -253,7 +258,7 @@ def test_a_slot_is_never_taken_back(tree):
     kept = [line for line in table.read_text().splitlines() if not line.startswith("softmax(")]
     set_table(tree, "\n".join(kept) + "\n")
     done = generate(tree)
-    assert done.returncode == 1 and "yoke_softmax; a slot, once given, stays" in done.stderr
+    assert done.returncode == 1 and "yoke_softmax; a slot that was released stays" in done.stderr
 
 
 def test_comments_and_blanks_do_not_change_the_hash_but_a_line_does(tree):
