@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/machine/build.h"
 #include "core/machine/nvidia_card.h"
+#include "core/machine/nvidia_module.h"
 #include "core/machine/nvml.h"
 #include "core/machine/proc.h"
 #include "core/machine/vendor.h"

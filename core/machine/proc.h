@@ -1,4 +1,4 @@
-// proc.h: what the kernel tells beside the PCI bus: the driver, processes and their containers, the machine's kind.
+// proc.h: what the kernel tells of processes and their containers, and of the machine's kind.
 #pragma once
 
 #include "core/machine/files.h"
@@ -8,23 +8,11 @@
 
 namespace yoke {
 
-// Of the loaded kernel module: its version and flavor.
-void read_driver(const Root &root, Machine &machine);
-
 // Of the place: the container's engine and the virtual machine's maker.
 void read_place(const Root &root, Machine &machine);
 
-// What the kernel module keeps of a card that NVML did not tell of: name, UUID, minor number. Wakes no card.
-void read_module_card(const Root &root, Card &card);
-
-// Cards that the module knows and the PCI bus no longer shows.
-void add_vanished_cards(const Root &root, Machine &machine);
-
 // Whose processes they are: names, users, containers; who cannot be seen from here, and how much memory that leaves.
 void read_processes(const Root &root, Machine &machine);
-
-// A Jetson's GPU, which is on no PCI bus.
-void add_integrated_card(const Root &root, Machine &machine);
 
 // The container's id in a text of /proc/PID/cgroup ("4f5e...", an LXC container's name); "" for none.
 std::string container_of(std::string_view cgroups);

@@ -1,5 +1,6 @@
 // What /proc and /dev tell: the driver, the machine's kind, processes, Jetsons; and the reasons that follow.
 #include "core/machine/facts.h"
+#include "core/machine/nvidia_module.h"
 #include "core/machine/proc.h"
 #include "core/machine/sysfs.h"
 #include "core/machine/vendor.h"
