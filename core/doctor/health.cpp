@@ -242,7 +242,7 @@ Finding check_card_lost(const Facts &facts)
         if (card(facts, i).present == 0)
             all.add(kFail,
                     label(facts, i) + " was there and no longer answers" +
-                        (card(facts, i).reason[0] ? std::string(": ") + card(facts, i).reason : ""),
+                        (*card(facts, i).reason ? std::string(": ") + card(facts, i).reason : ""),
                     card(facts, i).is_egpu == 1
                         ? "plug the cable in again, wait for the dock, then start the program anew"
                         : remedy_of(Bucket::kRestart, ""),

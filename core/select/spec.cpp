@@ -176,9 +176,7 @@ int32_t read_capability(const Item &item)
 
 uint32_t read_excluded(const Item &item)
 {
-    // Never destroyed: threads may outlive static destructors.
-    static const auto &words =
-        *new std::vector<const char *>{"egpu", "display", "mig", "integrated", "busy", "leased"};
+    const std::vector<const char *> words{"egpu", "display", "mig", "integrated", "busy", "leased"};
     uint32_t bits = 0;
     for (size_t start = 0; start <= item.value.size();) {
         const size_t plus = std::min(item.value.find('+', start), item.value.size());

@@ -102,24 +102,40 @@ class Checks(unittest.TestCase):
         for line in ['if (kind == "cuda") f();', 'if (std::string_view(info.vendor) != "nvidia") f();', 'f("cuda" == kind);',
                      'if (strcmp(device.kind(),\n "cuda") != 0) f();', 'f(name.compare(0, 4, "cuda"));', 'f(name.starts_with("cuda:"));']:
             with self.subTest(line=line):
-                for path in ["core/select/x.cpp", "kernels/cpu/x.cpp", "capi/src/x.cpp"]:
+                for path in ["bindings/cli/src/x.cpp", "bindings/lua/src/x.c"]:
                     output = self.floors(path, "\n" + line + "\n")
                     self.assertIn(f"{path}:2 compares", output)
                     self.assertIn("1 broken", output)
+                for path in ["core/select/x.cpp", "kernels/cpu/x.cpp", "capi/src/x.cpp"]:
+                    self.assertIn("knows a kind's or a vendor's name", self.floors(path, "\n" + line + "\n"))
                 for place in ["core/backend/traits.cpp", "core/machine/nvidia.cpp", "core/doctor/x.cpp"]:
                     self.assertEqual(self.floors(place, line + "\n"), "")
-        self.assertEqual(self.floors("core/select/x.cpp", '// kind == "cuda"\nput(info.vendor, "nvidia"); f(kind == host);\n'), "")
+
+    def test_below_the_bindings_names_of_kinds_and_vendors_stand_in_their_places_alone(self):
+        for line in ['f(kind == std::string_view("cuda"));', 'f(kind == std::string{"cuda"});', 'constexpr const char *kName = "nvidia";',
+                     'f(strcasecmp(kind, "NVIDIA"));', 'f(std::equal_to<>{}(kind, "cuda"));', 'f(table.at("cuda"));']:
+            with self.subTest(line=line):
+                output = self.floors("core/select/x.cpp", "\n" + line + "\n")
+                self.assertIn("core/select/x.cpp:2 knows a kind's or a vendor's name", output)
+        self.assertEqual(self.floors("core/select/x.cpp", '// kind == "cuda"\nf("the NVIDIA driver"); f(kind == host);\n'), "")
+        self.assertEqual(self.floors("bindings/cli/src/x.cpp", 'yoke_disable("cuda");\n'), "")
+
+    def test_an_include_names_its_file(self):
+        output = self.floors("core/base/x.cpp", '#define UP "core/ops/b.h"\n#include UP\n')
+        self.assertIn("core/base/x.cpp:2 includes what a macro says", output)
 
     def test_no_text_of_a_message_decides(self):
         for line in ['if (problem.find("code ") != npos) f();', 'f(std::string_view(error.what()).rfind("YOKE", 0));',
                      'if (info.reason == why) f();', 'f(strstr(record.message, "gone"));', 'if (nvml_problem == "") f();',
                      'f(std::string_view(info.reason) == "x");', 'if ("gone" == card.reason) f();',
-                     'f(problem.substr(0, 3));', 'f(rejection.reason_text.starts_with("no"));', 'if (why != finding.evidence) f();']:
+                     'f(problem.substr(0, 3));', 'f(rejection.reason_text.starts_with("no"));', 'if (why != finding.evidence) f();',
+                     'f(std::string_view{message}.starts_with("code "));', 'f(std::regex_search(message, pattern));',
+                     'f(strcasestr(message, "gone"));', 'if (sscanf(message, "code %d", &code) == 1) f();', 'if (message[0] == 67) f();']:
             with self.subTest(line=line):
                 output = self.floors("core/select/x.cpp", "\n" + line + "\n")
                 self.assertIn("core/select/x.cpp:2 lets the text", output)
                 self.assertIn("1 broken", output)
-        good = 'if (why.reason == Reason::kGone) f(why.text);\nif (problem != nullptr) f(text.find(":"));\nlog(error.what());\n'
+        good = 'char message[80];\nmessage[0] = 0;\nif (*card.reason == 0) f();\nif (why.reason == Reason::kGone) f(why.text);\nif (problem != nullptr) f(text.find(":"));\nlog(error.what());\n'
         self.assertEqual(self.floors("core/select/x.cpp", good), "")
 
     def test_no_name_of_an_argument_decides(self):

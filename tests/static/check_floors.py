@@ -3,11 +3,12 @@
 A file may include what the first rule that matches its path allows, and files include one another in no circle. System
 headers are free, except that the core and the public headers name no engine of a backend.
 
-Outside the places named here nothing is compared with "cuda" or "nvidia": what a kind of device is like stands in
-core/backend/traits.cpp, what a vendor's cards are like in the vendor's file. And no message decides anything: what failed
-travels as a type. Backends tell a failure as text alone, so that core/base and core/ops, which hear it from them, are
-outside that rule. What an op's argument is called decides nothing either: what the core must know of it is its type or its
-role.
+Outside the places named here nothing below the bindings knows the names "cuda" and "nvidia", and no binding compares with
+them: what a kind of device is like stands in core/backend/traits.cpp, what a vendor's cards are like in the vendor's file,
+and the backend knows its own. Of the bindings, those files may ask that offer an interface which is CUDA's by name. And no
+message decides anything: what failed travels as a type. A backend tells a failure of a kernel as text alone, and those two
+files alone read it that hand it on. What an op's argument is called decides nothing either: what the core must know of it
+is its type or its role.
 """
 import pathlib
 import re
@@ -50,20 +51,25 @@ RULES = [
 # Where the include graph must have no circle, and where names and texts decide nothing.
 PARTS = re.compile(r"(core|kernels|capi|bindings/lua)/")
 NO_NAMES = re.compile(r"(core|kernels|capi)/")
-NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia(_card\.h|\.cpp)|core/doctor/")
-NO_TEXTS = re.compile(r"(core/(?!base/|ops/)|capi/)")
+NO_COMPARISONS = re.compile(r"(core|kernels|capi|bindings)/")
+NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia|core/doctor/|kernels/cuda/"
+                          r"|core/tensor/dlpack\.cpp"  # what DLPack calls its types of devices
+                          r"|bindings/python/src/(habits|dlpack|attributes)\.cpp")  # .cuda(), __dlpack__, __cuda_array_interface__
+# The `yoke` command lays texts out for people and prints one once that several share.
+NO_TEXTS = re.compile(r"(core|kernels|capi|bindings/(lua|python))/(?!base/error\.cpp|ops/names\.cpp)")
 NO_ARGUMENTS = re.compile(r"(core/(autograd|ops)|capi/src)/")
 
 NAME = r'"(?:cuda|nvidia)(?::[^"]*)?"'
 CALLS = r"\b(?:str\w*cmp|strstr|memcmp|compare|r?find|starts_with|ends_with|contains|count)\("
+LITERAL = re.compile(NAME, re.IGNORECASE)
 COMPARISON = re.compile(rf"[=!]=\s*{NAME}|{NAME}\s*[=!]=|{CALLS}[^;{{}}]*?{NAME}")
 # A variable or member that holds words for people, or a failure's what().
-TEXT = r"(?:what\(\)|\b(?:\w*_)?(?:message|reason|problem|evidence|remedy)(?:_text)?(?:\.c_str\(\)|\.text)?)\)?"
+TEXT = r"(?:what\(\)|\b(?:\w*_)?(?:message|reason|problem|evidence|remedy)(?:_text)?(?:\.c_str\(\)|\.text)?)[)}]?"
 # A reason may be a value of an enum, a problem a number: these are no texts.
-NO_TEXT = r"\s*(?:(?:\w+::)*k[A-Z]|nullptr|\d|std::errc|=)"
+NO_TEXT = r"\s*(?:(?:\w+::)*k[A-Z]|nullptr|\d|'|std::errc|=)"
 TEXT_DECIDES = re.compile(
     rf"{TEXT}\s*\.(?:r?find\w*|compare|starts_with|ends_with|contains|substr)\("
-    rf"|\b(?:str\w*cmp|strstr|memcmp)\([^;{{}}]*?{TEXT}"
+    rf"|\b(?:str\w*cmp|str(?:case)?str|memcmp|regex_\w+|v?sscanf)\([^;{{}}]*?{TEXT}|(?<!char ){TEXT}\[[^\]]*\](?!\s*(?:;|=[^=]))"
     rf"|{TEXT}\s*[=!]=(?!{NO_TEXT})|[=!]=\s*[\w:.>(-]*?{TEXT}(?![\w:(])")
 # The name of an argument, from its line in the op table.
 ARGUMENT = r"(?:\bargs\[[^\]]*\]|\bspec)(?:\.|->)name\b\)?"
@@ -118,6 +124,8 @@ def decisions(path, text):
     """What decides by a name or a text that must not, each with its line."""
     rules = []
     if NO_NAMES.match(path) and not NAMED_PLACES.match(path):
+        rules.append((LITERAL, "knows a kind's or a vendor's name; ask its traits, or the vendor"))
+    elif NO_COMPARISONS.match(path) and not NAMED_PLACES.match(path):
         rules.append((COMPARISON, "compares with a kind's or a vendor's name; ask its traits, or the vendor"))
     if NO_TEXTS.match(path):
         rules.append((TEXT_DECIDES, "lets the text of a message decide; give the failure a type"))
@@ -155,6 +163,8 @@ def main(root):
     for source in tree.files(root, tree.CODE):
         path, text = source.relative_to(root).as_posix(), source.read_text(encoding="utf-8")
         for number, line in enumerate(text.splitlines(), 1):
+            if re.match(r"\s*#\s*include\s+[A-Z_a-z]", line):
+                broken.append(f"{path}:{number} includes what a macro says; name the file")
             found = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
             if found:
                 looked_at += 1

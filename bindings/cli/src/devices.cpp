@@ -51,7 +51,7 @@ const char *state_of(const yoke_card_info &card)
     if (card.throttle &
         (YOKE_THROTTLE_HW_SLOWDOWN | YOKE_THROTTLE_HW_THERMAL | YOKE_THROTTLE_POWER_BRAKE))
         return "held back";
-    return card.visible < 0 && std::string_view(card.vendor) == "nvidia" ? "hidden" : "ok";
+    return card.visible < 0 ? "hidden" : "ok";  // one that no backend serves has a reason
 }
 
 Colour colour_of(std::string_view state)

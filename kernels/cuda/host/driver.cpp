@@ -44,14 +44,15 @@ bool give_up_on_error(Driver &driver, const char *call, CUresult error)
 
 // ---- Finding the library ----------------------------------------------------------------------
 
-bool no_library(Driver &driver, const char *problem)
+// `said`: by the dynamic loader, which has no number for what went wrong.
+bool no_library(Driver &driver, const char *said)
 {
-    const bool absent = strncmp(problem, "libcuda.so.1: cannot open", 25) == 0;
+    const bool absent = strncmp(said, "libcuda.so.1: cannot open", 25) == 0;
     if (!absent)
         return give_up(
             driver, YOKE_E_UNAVAILABLE, 0,
             "the NVIDIA driver's library cannot be loaded: %s; reinstall the driver, or correct YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
-            problem);
+            said);
     if (access("/proc/driver/nvidia/version", F_OK) == 0)
         return give_up(
             driver, YOKE_E_UNAVAILABLE, 0,
