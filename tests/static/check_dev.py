@@ -30,10 +30,13 @@ message(STATUS "found ${{found}}")
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
-def native_archs(compute_capabilities):
-    """What YOKE_CUDA_ARCHS=native means beside an nvidia-smi that prints these, or without one."""
+KNOWN = (75, 80, 86, 89, 90, 100, 103)  # to the nvcc of these tests
+
+
+def archs(asked, compute_capabilities=None, nvcc=True):
+    """(exit status, what CMake said) of YOKE_CUDA_ARCHS beside an nvidia-smi that prints these, or without one."""
     with tempfile.TemporaryDirectory() as folder:
-        tools = {"nvcc": "compute_75 compute_80 compute_86 compute_89 compute_90 compute_100"}
+        tools = {"nvcc": " ".join(f"compute_{arch}" for arch in KNOWN)} if nvcc else {}
         if compute_capabilities is not None:
             tools["nvidia-smi"] = compute_capabilities
         for name, said in tools.items():
@@ -42,14 +45,14 @@ def native_archs(compute_capabilities):
             tool.chmod(0o755)
         script = pathlib.Path(folder, "archs.cmake")
         script.write_text(f"""cmake_minimum_required(VERSION 3.25)
-set(YOKE_CUDA_ARCHS native CACHE STRING "")
+set(YOKE_CUDA_ARCHS "{asked}" CACHE STRING "")
 include({SOURCE}/cmake/YokeArchs.cmake)
 yoke_cuda_archs(found {folder}/nvcc)
-message(STATUS "${{found}}")
+message(STATUS "found ${{found}}")
 """)
         cmake = shutil.which("cmake")
         done = subprocess.run([cmake, "-P", script], capture_output=True, text=True, env=os.environ | {"PATH": folder})
-        return done.stdout.split()[-1]
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
 def engines(dnnl_major):
@@ -113,10 +116,31 @@ class Dev(unittest.TestCase):
             self.assertIn(reason, said)
 
     def test_the_cards_of_this_machine_are_asked_for_once_each(self):
-        self.assertEqual(native_archs("9.0\\n8.0\\n9.0\\n12.0\\n"), "80;90;120")
-        every_common_one = "75-real;80-real;86-real;89-real;90-real;100"
-        self.assertEqual(native_archs("No devices were found\\n"), every_common_one)
-        self.assertEqual(native_archs(None), every_common_one)
+        self.assertIn("found 80;90;100", archs("native", "9.0\\n8.0\\n9.0\\n10.0\\n")[1])
+        every_common_one = "found 75-real;80-real;86-real;89-real;90-real;100"
+        for said in ("No devices were found\\n", None):
+            self.assertTrue(archs("native", said)[1].endswith(every_common_one))
+
+    def test_architectures_are_read_as_cmake_reads_them(self):
+        self.assertIn("found 90-real", archs("90-real")[1])
+        self.assertIn("found 80-virtual;90a-real;100f", archs("80-virtual;90a-real;100f")[1])
+        self.assertIn("found 75-real;80-real;86-real;89-real;90-real;100-real;103", archs("all")[1])
+        self.assertIn("found 80-real;90-real;100", archs("all-major")[1])
+        self.assertIn("found 75-real;80-real;86-real;89-real;90-real;100-real;120", archs("all", nvcc=False)[1])
+        self.assertIn("found 42", archs("42", nvcc=False)[1])
+
+    def test_what_is_no_architecture_is_told_with_what_is(self):
+        for asked, told in {"hopper": "hopper", "80;90-rael": "90-rael", "9.0": "9.0", "80;native": "native", "0": "0",
+                            "sm_90": "sm_90"}.items():
+            status, said = archs(asked)
+            self.assertNotEqual(status, 0, asked)
+            self.assertIn(f'has "{told}"; each entry is a number like 86', said)
+        status, said = archs("70-real;90")
+        self.assertNotEqual(status, 0)
+        self.assertIn('has "70-real", for which this nvcc does not compile; it knows 75 80 86 89 90 100 103', said)
+        status, said = archs("")
+        self.assertNotEqual(status, 0)
+        self.assertIn("YOKE_CUDA_ARCHS is empty; each entry is", said)
 
     def test_a_onednn_of_another_release_is_told_by_its_number(self):
         status, said = engines(2)

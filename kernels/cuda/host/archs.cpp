@@ -1,7 +1,8 @@
 #include "kernels/cuda/host/archs.h"
 
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 
 namespace yoke::cuda {
 
@@ -13,26 +14,26 @@ struct Arch {
     bool machine_code, ptx;
 };
 
-// Reads one entry, of `length` characters.
-Arch read(const char *entry, size_t length)
+// Reads one entry. What is none has no code in it.
+Arch read(std::string_view entry)
 {
-    char *rest = nullptr;
-    const long number = strtol(entry, &rest, 10);
-    const char suffix = *rest == 'a' || *rest == 'f' ? *rest++ : '\0';
-    const char *end = entry + length;
-    const auto ends_with = [&](const char *kind) {
-        return static_cast<size_t>(end - rest) == strlen(kind) &&
-               !strncmp(rest, kind, strlen(kind));
-    };
-    return {static_cast<int>(number / 10), static_cast<int>(number % 10), suffix,
-            !ends_with("-virtual"), !ends_with("-real")};
+    int number = 0;
+    const auto [end, problem] = std::from_chars(entry.begin(), entry.end(), number);
+    if (problem != std::errc() || number < 10) return {};
+    entry.remove_prefix(static_cast<size_t>(end - entry.begin()));
+    const char suffix = entry.starts_with('a') || entry.starts_with('f') ? entry.front() : '\0';
+    if (suffix) entry.remove_prefix(1);
+    const bool both = entry.empty();
+    return {number / 10, number % 10, suffix, both || entry == "-real",
+            both || entry == "-virtual"};
 }
 
 bool serves(const Arch &arch, int major, int minor, bool driver_takes_ptx)
 {
-    if (arch.suffix == 'a') return arch.major == major && arch.minor == minor;
+    const bool takes = arch.machine_code || (arch.ptx && driver_takes_ptx);
+    if (arch.suffix == 'a') return takes && arch.major == major && arch.minor == minor;
     const bool same_family = arch.major == major && minor >= arch.minor;
-    if (arch.suffix == 'f') return same_family;
+    if (arch.suffix == 'f') return takes && same_family;
     const bool later = major > arch.major || same_family;
     return (arch.machine_code && same_family) || (arch.ptx && later && driver_takes_ptx);
 }
@@ -43,7 +44,7 @@ bool archs_serve(const char *list, int major, int minor, bool driver_takes_ptx)
 {
     while (*list) {
         const size_t length = strcspn(list, ",");
-        if (serves(read(list, length), major, minor, driver_takes_ptx)) return true;
+        if (serves(read({list, length}), major, minor, driver_takes_ptx)) return true;
         list += length;
         list += *list == ',';
     }

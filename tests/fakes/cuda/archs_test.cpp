@@ -32,6 +32,14 @@ TEST(Archs, CodeForOneArchitectureOrFamilyServesNoOther)
     EXPECT_FALSE(archs_serve("100f", 12, 0, true));
 }
 
+TEST(Archs, AWordServesNobody)
+{
+    for (const char *list : {"native", "all", "OFF", "", ",", "90-rael", "0", "9", "-real"})
+        EXPECT_FALSE(archs_serve(list, 9, 0, true)) << list;
+    EXPECT_TRUE(archs_serve("native,90-real", 9, 0, false));
+    EXPECT_FALSE(archs_serve("90a-virtual", 9, 0, false)) << "PTX needs a driver that compiles it";
+}
+
 TEST(Archs, AnyEntryOfTheListWillDo)
 {
     EXPECT_TRUE(archs_serve("75-real,80-real,120", 8, 6, false));
