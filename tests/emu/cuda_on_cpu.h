@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tests/emu/emu.h"
+#include "tests/emu/record.h"
 
 #define __launch_bounds__(...)
 #undef __restrict__

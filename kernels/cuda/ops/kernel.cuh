@@ -90,6 +90,11 @@ inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const 
 {
     const dim3 blocks((unsigned)grid.blocks, (unsigned)grid.rows), threads((unsigned)grid.threads);
 #if defined(YOKE_EMULATED)
+    if (emu::records()) {
+        emu::record(launch, kernels::op_name(launch->op), (const void *)kernel, blocks, threads,
+                    (size_t)grid.shared, emu::parameters<P...>(P(args)...));
+        return YOKE_OK;
+    }
     const cudaError_t error = emu::launch(kernels::op_name(launch->op), launch, blocks, threads,
                                           (size_t)grid.shared, [=] { kernel(P(args)...); });
 #else

@@ -22,9 +22,14 @@
 
 #include <driver_types.h>
 #include <stddef.h>
+#include <stdlib.h>
 
-/* Of every device, unless a scenario tells of more; and the most that is ever given of one. */
-#define FAKE_MEMORY ((size_t)1 << 30)
+/* Of every device, unless a scenario tells of more; and the most that is ever given of one: FAKE_CUDA_MEMORY, in MiB. */
+static inline size_t fake_memory(void)
+{
+    const char *const mebibytes = getenv("FAKE_CUDA_MEMORY");
+    return mebibytes ? (size_t)atol(mebibytes) << 20 : (size_t)1 << 30;
+}
 
 /* What a program must give back. */
 enum {

@@ -75,6 +75,6 @@ EXPORT int fake_machine_device(int ordinal, fake_device *out)
     out->bus = 0x65 + ordinal;
     const char *multiprocessors = getenv("FAKE_CUDA_MULTIPROCESSORS");
     out->multiprocessors = multiprocessors ? atoi(multiprocessors) : 132;
-    out->total = FAKE_MEMORY;
+    out->total = fake_memory();
     return sscanf(list, "%d.%d", &out->major, &out->minor) == 2 ? 0 : 1;
 }

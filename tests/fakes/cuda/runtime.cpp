@@ -26,10 +26,10 @@ size_t used_by(int device)
     return used;
 }
 
-// What is left of a device's memory. However much it tells of, the fake gives FAKE_MEMORY.
+// What is left of a device's memory. However much it tells of, the fake gives fake_memory().
 size_t left_of(int device)
 {
-    const size_t used = used_by(device), mine = FAKE_MEMORY - used;
+    const size_t used = used_by(device), mine = fake_memory() - used;
     if (device == kHost) return mine;
     const fake_device found = describe(device);
     return std::min(mine, found.total - std::min(found.total, found.used + used));

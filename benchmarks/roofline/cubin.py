@@ -1,0 +1,160 @@
+"""What a CUDA module holds for one architecture: its kernels' instructions and resources, by cuobjdump and nvdisasm.
+
+Both are part of the CUDA toolkit, and on PyPI (nvidia-cuda-cuobjdump, nvidia-cuda-nvdisasm).
+"""
+import dataclasses
+import functools
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sysconfig
+import tempfile
+
+
+class Missing(Exception):
+    """A tool that is not on this machine."""
+
+
+@functools.cache
+def tool(name):
+    """The path of a tool of the toolkit: on PATH, beside nvcc, or of NVIDIA's wheels in this Python."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    wheels = pathlib.Path(sysconfig.get_paths()["purelib"], "nvidia").glob("cu*/bin")
+    folders = [None, pathlib.Path(nvcc).parent, *sorted(wheels, reverse=True)]
+    for folder in folders:
+        found = shutil.which(name, path=folder and str(folder))
+        if found:
+            return found
+    raise Missing(f"{name} is not here; it is part of the CUDA toolkit, and of PyPI's nvidia-cuda-{name}")
+
+
+@dataclasses.dataclass
+class Instruction:
+    address: int
+    guard: str  # "P0", "!UP2"; "" where there is none
+    name: str  # "LDG.E.128"
+    operands: list
+
+    @functools.cached_property
+    def opcode(self):
+        return self.name.split(".", 1)[0]
+
+    @functools.cached_property
+    def modifiers(self):
+        return self.name.split(".")[1:]
+
+
+@dataclasses.dataclass
+class Kernel:
+    name: str
+    arch: int  # 90
+    registers: int = 0
+    stack: int = 0
+    shared: int = 0  # bytes of static arrays
+    most_threads: int = 1024
+    parameters_at: int = 0x210  # where constant bank 0 holds them
+    code: list = dataclasses.field(default_factory=list)
+    labels: dict = dataclasses.field(default_factory=dict)  # to an index of code
+    constants: dict = dataclasses.field(default_factory=dict)  # number of the bank to its bytes
+
+
+LINE = re.compile(r"\s+/\*([0-9a-f]+)\*/\s+(?:@(!?U?P[0-9T]) +)?([A-Z][\w.]*) *([^;(]*)")
+LABEL = re.compile(r"^([.$\w]+):\s*$")
+
+
+def split_operands(text):
+    """At the commas; "`(label)" is an operand."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def read_code(text, arch):
+    """{name: Kernel} of what nvdisasm prints."""
+    kernels, current, pending = {}, None, []
+    for line in text.splitlines():
+        if line.startswith("\t.section\t"):
+            section = re.search(r"\.text\.([\w$]+)", line)
+            current = kernels.setdefault(section[1], Kernel(section[1], arch)) if section else None
+            continue
+        if current is None:
+            continue
+        label = LABEL.match(line)
+        if label:
+            pending.append(label[1])
+            continue
+        target = re.search(r"`\(([^)]*)\)", line)
+        found = LINE.match(line.replace(target[0], target[1]) if target else line)
+        if found:
+            for name in pending:
+                current.labels[name] = len(current.code)
+            pending.clear()
+            current.code.append(Instruction(int(found[1], 16), found[2] or "", found[3], split_operands(found[4])))
+    return kernels
+
+
+def sections(data):
+    """{name: bytes} of an ELF file."""
+    at, size, count, names = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HHH", data, 58)
+    headers = [struct.unpack_from("<IIQQQQ", data, at + i * size) for i in range(count)]
+    text = headers[names][4]
+    result = {}
+    for header in headers:
+        end = data.index(b"\0", text + header[0])
+        result[data[text + header[0]:end].decode()] = data[header[4]:header[4] + header[5]] if header[1] != 8 else b""
+    return result
+
+
+PARAM_CBANK, MAX_THREADS = 0x0A, 0x05
+SIZED, HALF = 0x04, 0x03
+
+
+def attributes(data):
+    """(number, value) of a section .nv.info."""
+    at = 0
+    while at + 4 <= len(data):
+        form, number, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if form == SIZED:
+            yield number, data[at:at + value]
+            at += value
+        else:
+            yield number, value
+
+
+def read_tables(kernels, data):
+    """Adds what the sections say of each kernel: launch bounds, parameters, constant banks, static shared memory."""
+    for section, content in sections(data).items():
+        kind, _, name = section[1:].partition("._Z")
+        kernel = kernels.get("_Z" + name)
+        if not kernel:
+            continue
+        if kind == "nv.info":
+            for number, value in attributes(content):
+                if number == MAX_THREADS and len(value) >= 4:
+                    kernel.most_threads = struct.unpack_from("<I", value)[0]
+                elif number == PARAM_CBANK and len(value) >= 8:
+                    kernel.parameters_at = struct.unpack_from("<IH", value)[1]
+        elif kind.startswith("nv.constant"):
+            kernel.constants[int(kind[len("nv.constant"):])] = content
+
+
+USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)")
+
+
+def kernels_of(module, arch):
+    """{name: Kernel} of a shared library or object for one architecture."""
+    kernels = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(module).resolve()
+        subprocess.run([tool("cuobjdump"), "-xelf", f"sm_{arch}", path], cwd=folder, check=True, capture_output=True)
+        for cubin in sorted(pathlib.Path(folder).glob(f"*.sm_{arch}*.cubin")):
+            said = subprocess.run([tool("nvdisasm"), "-c", cubin], check=True, capture_output=True, text=True).stdout
+            found = read_code(said, arch)
+            read_tables(found, cubin.read_bytes())
+            usage = subprocess.run([tool("cuobjdump"), "-res-usage", cubin], check=True, capture_output=True, text=True)
+            for name, registers, stack, shared in USAGE.findall(usage.stdout + usage.stderr):
+                if name in found:
+                    found[name].registers, found[name].stack, found[name].shared = int(registers), int(stack), int(shared)
+            kernels |= found
+    return kernels

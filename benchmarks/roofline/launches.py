@@ -1,0 +1,80 @@
+"""Launches of the benchmark's cases, as the emulated device would have made them: `launches.py CASE` in that environment
+writes them where YOKE_EMU_RECORD says; `recorded` runs it for a card and reads them.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MARK = "erf"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@dataclasses.dataclass
+class Launch:
+    op: str
+    kernel: str  # the mangled name in a module for a card
+    blocks: list
+    threads: int
+    shared: int
+    parameters: bytes
+    operands: list  # (address, bytes, dtype)
+
+
+def symbols(module):
+    """{offset: mangled name} of a library's functions."""
+    said = subprocess.run(["nm", "--defined-only", module], capture_output=True, text=True, check=True).stdout
+    found = (line.split() for line in said.splitlines())
+    return {int(parts[0], 16): parts[2] for parts in found if len(parts) == 3 and parts[1] in "tTwW"}
+
+
+def as_compiled(name):
+    """The name that nvcc gives the kernel: of another inline namespace."""
+    return name.replace("8emulated", "4base").replace("_ZL", "_Z")
+
+
+def read(path, names):
+    launches = []
+    for line in pathlib.Path(path).read_text().splitlines():
+        one = json.loads(line)
+        launches.append(Launch(one["op"], as_compiled(names.get(one["kernel"], "")), one["blocks"], one["threads"], one["shared"],
+                               bytes.fromhex(one["parameters"]), one["operands"]))
+    return launches
+
+
+def recorded(build, case, multiprocessors):
+    """The launches of one repetition of a case on a card of so many multiprocessors."""
+    folder, driver = build / "tests/emu/lib", build / "tests/fakes/cuda/driver"
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        environment = os.environ | {"YOKE_EMU_RECORD": file.name, "LD_LIBRARY_PATH": f"{folder}:{driver}",
+                                    "YOKE_CUDA_LIB_PATH": str(driver), "FAKE_CUDA_MULTIPROCESSORS": str(multiprocessors), "FAKE_CUDA_MEMORY": "16384",
+                                    "PYTHONPATH": f"{build / 'python'}:{ROOT / 'examples'}:{ROOT / 'benchmarks'}"}
+        done = subprocess.run([sys.executable, __file__, case], env=environment, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{case}: {done.stderr[-600:]}")
+        names = symbols(folder / "libyoke_cuda.so")
+        launches = read(file.name, names)
+    ends = [i for i, one in enumerate(launches) if one.op == MARK]  # between what comes before and the case
+    if not ends:
+        raise RuntimeError(f"{case}: no launch of {MARK} among {sorted({one.op for one in launches})}")
+    return launches[ends[-1] + 1:]
+
+
+def main(case):
+    sys.argv = [sys.argv[0], "cuda:0"]
+    sys.path.insert(0, str(ROOT / "benchmarks/workers"))
+    import gpu_yoke
+    import yoke
+    name, *arguments = case.split()
+    with yoke.no_grad():
+        once = gpu_yoke.kernel(name, tuple(arguments))
+        kept = [once(0)]
+        yoke.erf(yoke.zeros(2))
+        kept.append(once(1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,43 @@
+"""How instructions say what they take and set."""
+import re
+
+from values import Operand, bits_of, bits_of_double
+
+LONG = (1 << 64) - 1
+
+
+def immediate(number):
+    return bits_of(number)
+
+
+def immediate_double(number):
+    return bits_of_double(number)
+
+
+def is_predicate(text):
+    return bool(re.fullmatch(r"!?U?P[0-9T]", text))
+
+
+def apart(instruction):
+    """(predicates that are set, register that is set, operands, predicates that are read)."""
+    operands = list(instruction.operands)
+    to = None
+    if operands and not is_predicate(operands[0]):
+        to = Operand(operands.pop(0))
+    written = []
+    while operands and is_predicate(operands[0]) and not operands[0].startswith("!"):
+        written.append(operands.pop(0))
+    read = []
+    while operands and is_predicate(operands[-1]):
+        read.insert(0, operands.pop())
+    return written, to, [Operand(text) for text in operands if not is_predicate(text)], read
+
+
+COMPARISONS = {"LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
+               "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b}
+
+
+def combine(thread, names, result, read):
+    """The result with what the predicate before it says: AND, OR or XOR."""
+    other = thread.predicate(read[0]) if read else True
+    return result and other if "AND" in names else result or other if "OR" in names else result != other

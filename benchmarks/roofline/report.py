@@ -1,0 +1,127 @@
+"""What the compiler made of the benchmark's kernels, and how near to a copy they can come: `report.py BUILD MODULE`.
+
+BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into that
+page; --check fails where a kernel has a stack frame, where nothing of it fits a multiprocessor, or where a prediction is below
+the target of ./dev gpu and KNOWN does not say why. --cards NAME,... takes other cards of the catalog.
+"""
+import argparse
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks")]
+import cards  # noqa: E402
+import cubin  # noqa: E402
+import launches  # noqa: E402
+import predict  # noqa: E402
+from bench import gpu_cases  # noqa: E402
+from excuses import KNOWN  # noqa: E402
+from thread import Lost  # noqa: E402
+
+CARDS = ("H200 SXM", "A100 SXM 80GB", "RTX 4090", "T4")
+BEGIN, END = "<!-- tables: ./dev cuda-report -->", "<!-- end of the tables -->"
+SMALL = 0.02  # of a case's time: launches that take less are left out of the table
+
+
+def element_bytes(case):
+    return 2 if "bf16" in case and "cast" not in case else 4
+
+
+class Report:
+    def __init__(self, build, module, names):
+        self.build, self.wrong, self.table = build, [], {}
+        catalog = cards.catalog()
+        self.cards = [catalog[name] for name in names]
+        self.kernels = {card.arch: cubin.kernels_of(module, card.arch) for card in self.cards}
+        for card in self.cards:
+            if not self.kernels[card.arch]:
+                self.wrong.append(f"{card.name}: the module has no machine code for sm_{card.arch}")
+        for case, blocks, target in gpu_cases.MEMORY:
+            for card in self.cards:
+                self.table[case, card.name] = self._row(case, card, blocks * gpu_cases.sizes(False).block, target)
+
+    def _row(self, case, card, moved, target):
+        found = []
+        for launch in launches.recorded(self.build, case, card.multiprocessors):
+            kernel = self.kernels[card.arch].get(launch.kernel)
+            if kernel is None:
+                self.wrong.append(f"{case}, {card.name}: the module has no kernel {launch.kernel}")
+                continue
+            try:
+                found.append(predict.predict(card, kernel, launch))
+            except Lost as lost:
+                self.wrong.append(f"{case}, {card.name}: {launch.kernel} cannot be followed: {lost}")
+        if not found:
+            return None, []
+        share = predict.share(card, found, moved)
+        whole = sum(one.seconds(card) for one in found)
+        found = [one for one in found if one.seconds(card) > SMALL * whole]
+        self._judge(case, card, share, found, target)
+        return share, found
+
+    def _judge(self, case, card, share, found, target):
+        where = f"{case}, {card.name}"
+        for one in found:
+            if one.kernel.stack and (case, "stack") not in KNOWN:
+                self.wrong.append(f"{where}: {one.launch.op} has a stack frame of {one.kernel.stack} bytes")
+            if one.resident == 0:
+                self.wrong.append(f"{where}: no block of {one.launch.op} fits a multiprocessor, for its {one.limit}")
+            if one.unknown:
+                self.wrong.append(f"{where}: {one.launch.op} has instructions that nobody described: {', '.join(one.unknown)}")
+        if target and share < target and (case, card.name) not in KNOWN:
+            self.wrong.append(f"{where}: {share:.2f} of a copy is predicted, of {target:.2f}")
+
+    def text(self):
+        head = "| Case | " + " | ".join(card.name for card in self.cards) + " | Target |"
+        lines = ["Predicted shares of a copy's speed; **bold**: below the target.", "", head, "|---" * (len(self.cards) + 2) + "|"]
+        for case, _, target in gpu_cases.MEMORY:
+            shares = []
+            for card in self.cards:
+                share = self.table[case, card.name][0]
+                text = "—" if share is None else f"{min(share, 1.0):.2f}"
+                shares.append(f"**{text}**" if target and share is not None and share < target else text)
+            lines.append(f"| {case} | " + " | ".join(shares) + f" | {target:.2f} |" if target else f"| {case} | " + " | ".join(shares) + " | told |")
+        first = self.cards[0]
+        lines += ["", f"The kernels, for {first.name} (sm_{first.arch}); blocks that a multiprocessor holds on each of the cards above.", "",
+                  "| Case | Op | Registers | Stack | Shared | Threads | Blocks held | Kept from more by | Instructions an element | Busiest "
+                  "| KiB in flight |", "|---" * 11 + "|"]
+        for case, _, _ in gpu_cases.MEMORY:
+            for i, one in enumerate(self.table[case, first.name][1]):
+                held = [str(self.table[case, card.name][1][i].resident) if i < len(self.table[case, card.name][1]) else "—" for card in self.cards]
+                elements = gpu_cases.sizes(False).block / element_bytes(case)
+                each = one.steps * one.launch.threads * one.launch.blocks[0] * one.launch.blocks[1] / elements
+                lines.append(f"| {case} | {one.launch.op.lstrip('_')} | {one.kernel.registers} | {one.kernel.stack} | "
+                             f"{one.kernel.shared + one.launch.shared} | {one.launch.threads} | {' '.join(held)} | {one.limit} | {each:.1f} | "
+                             f"{one.pipe} | {one.in_flight / 1024:.0f} |")
+        return "\n".join(lines)
+
+
+def write(path, text):
+    page = path.read_text(encoding="utf-8")
+    before, rest = page.split(BEGIN)
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("module", type=pathlib.Path)
+    parser.add_argument("--cards", default=",".join(CARDS))
+    parser.add_argument("--write", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        report = Report(arguments.build.resolve(), arguments.module, arguments.cards.split(","))
+    except cubin.Missing as missing:
+        print(missing)
+        return 1 if arguments.check else 0
+    print(report.text())
+    if arguments.write:
+        write(arguments.write, report.text())
+    for line in report.wrong:
+        print(line, file=sys.stderr)
+    return 1 if arguments.check and report.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
