@@ -102,8 +102,7 @@ def lop3(thread, instruction):
         if table >> k & 1:
             value |= (a if k & 4 else ~a) & (b if k & 2 else ~b) & (c if k & 1 else ~c)
     value &= WORD
-    if to is not None:
-        thread.set(to, value)
+    thread.set(to, value)
     for name in written:
         thread.set_predicate(name, value != 0)
 

@@ -20,11 +20,9 @@ def is_predicate(text):
 
 def apart(instruction):
     """(predicates that are set, register that is set, operands, predicates that are read)."""
-    operands = list(instruction.operands)
-    to = None
-    if operands and not is_predicate(operands[0]):
-        to = Operand(operands.pop(0))
-    written = []
+    operands, written = list(instruction.operands), []
+    first = next(k for k, text in enumerate(operands) if not is_predicate(text))  # a predicate may stand before it
+    to = Operand(operands.pop(first))
     while operands and is_predicate(operands[0]) and not operands[0].startswith("!"):
         written.append(operands.pop(0))
     read = []

@@ -1,0 +1,195 @@
+"""benchmarks/roofline: what it makes of machine code, and that it finds what it is to find."""
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import types
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks/roofline"))
+import cards  # noqa: E402
+import cubin  # noqa: E402
+import predict  # noqa: E402
+from thread import Lost, Thread  # noqa: E402
+
+NVCC = shutil.which(os.environ.get("CUDACXX", "nvcc")) or shutil.which("nvcc", path="/usr/local/cuda/bin")
+HEAD = "\t.section\t.text._Z1k,\"ax\"\n"
+
+
+class NoMemory:
+    def place(self, at):
+        return None
+
+    def read(self, at, size):
+        return 7
+
+
+def ran(code, parameters=b"", blocks=(4, 1), threads=256, block=0, arch=90):
+    """The thread after it has run `code`, a line an instruction, with labels."""
+    lines, at = [HEAD], 0
+    for line in code.strip().splitlines():
+        line = line.strip()
+        if line.endswith(":"):
+            lines.append(line + "\n")
+        else:
+            lines.append(f"        /*{at:04x}*/                   {line} ;\n")
+            at += 16
+    kernel = cubin.read_code("".join(lines), arch)["_Z1k"]
+    launch = types.SimpleNamespace(parameters=parameters, blocks=list(blocks), threads=threads, shared=0)
+    return Thread(kernel, launch, NoMemory(), block).run()
+
+
+def test_a_loop_has_as_many_turns_as_its_parameter_says():
+    thread = ran("""
+        MOV R0, RZ
+        .L_x_0:
+        IADD3 R0, R0, 0x1, RZ
+        LDG.E.128 R4, desc[UR4][R2.64]
+        FADD R8, R4, R5
+        ISETP.GE.AND P0, PT, R0, c[0x0][0x210], PT
+        @!P0 BRA `(.L_x_0)
+        STG.E [R2.64], R8
+        EXIT""", struct.pack("<i", 5))
+    assert thread.issued["LDG.E.128"] == 5 and thread.issued["STG.E"] == 1
+    assert thread.bytes == {None: 84} and thread.most_in_flight == 16
+
+
+@pytest.mark.parametrize("a, b", [(0, 1), (1, 0), (2**40, 2**40 + 1), (2**40 + 1, 2**40), (-1, 1), (5, 5), (-2**40, -2**40)])
+def test_comparisons_of_64_bits_take_both_words(a, b):
+    code = """
+        ISETP.GE.U32.AND P0, PT, R0, R2, PT
+        ISETP.GE.AND.EX P0, PT, R1, R3, PT, P0
+        EXIT"""
+    words = [value >> shift & 0xFFFFFFFF for value in (a, b) for shift in (0, 32)]
+    moves = "\n".join(f"MOV R{k}, {word:#x}" for k, word in enumerate(words))
+    assert ran(moves + code).predicates["P0"] == (a >= b)
+
+
+def test_sums_of_64_bits_carry():
+    thread = ran("""
+        MOV R0, 0xffffffff
+        IADD3 R4, P0, R0, 0x2, RZ
+        IADD3.X R5, RZ, RZ, RZ, P0, !PT
+        MOV R1, 0x3
+        IADD3 R6, P1, R1, -R1, RZ
+        IADD3.X R7, RZ, -0x1, RZ, P1, !PT
+        IMAD.WIDE.U32 R8, R0, R0, R4
+        LEA R10, P2, R0, R1, 0x4
+        LEA.HI.X R11, R0, RZ, RZ, 0x4, P2
+        EXIT""")
+    assert [thread.registers[k] for k in (4, 5, 6, 7)] == [1, 1, 0, 0]
+    assert thread.registers[8] | thread.registers[9] << 32 == 0xFFFFFFFF**2 + (1 << 32) + 1 & (1 << 64) - 1
+    assert thread.registers[10] | thread.registers[11] << 32 == (0xFFFFFFFF << 4) + 3
+
+
+def test_integers_are_divided_by_way_of_floats():
+    thread = ran("""
+        MOV R0, 0x64
+        I2F.U32.RP R1, R0
+        MUFU.RCP R2, R1
+        IADD3 R3, R2, 0xffffffe, RZ
+        F2I.FTZ.U32.TRUNC.NTZ R4, R3
+        SHF.R.U32.HI R5, RZ, 0x5, R0
+        LOP3.LUT P3, R6, R0, 0x7c, RZ, 0xc0, !PT
+        PRMT R7, R0, 0x5410, R4
+        EXIT""")
+    assert abs(thread.registers[4] - 2**32 / 100) < 100
+    assert thread.registers[5] == 3 and thread.registers[6] == 0x64 and thread.predicates["P3"]
+    assert thread.registers[7] == (thread.registers[4] & 0xFFFF) << 16 | 0x64
+
+
+def test_each_block_knows_its_number_and_calls_return():
+    thread = ran("""
+        S2R R0, SR_CTAID.X
+        MOV R20, 0x30
+        CALL.REL.NOINC `(.L_x_9)
+        EXIT
+        .L_x_9:
+        IADD3 R1, R0, c[0x0][0x0], RZ
+        RET.REL.NODEC R20 `(_Z1k)""", block=3)
+    assert thread.registers[1] == 3 + 256
+
+
+def test_what_is_unknown_is_told_and_what_has_no_end_too():
+    assert ran("FROBNICATE R1, R2\nEXIT").unknown == {"FROBNICATE": 1}
+    with pytest.raises(Lost, match="more than"):
+        ran(".L_x_0:\nBRA `(.L_x_0)")
+
+
+def test_cards_are_those_of_the_catalog():
+    found = cards.catalog()
+    assert found["H200 SXM"].multiprocessors == 132 and found["T4"].arch == 75
+    assert found["H200 SXM"].clock == pytest.approx(1.98e9, rel=0.01) and found["T4"].clock == pytest.approx(1.59e9, rel=0.01)
+
+
+def kernel(registers=32, shared=0):
+    return types.SimpleNamespace(registers=registers, shared=shared)
+
+
+def test_what_a_multiprocessor_holds_is_what_it_has_least_of():
+    each = cards.MULTIPROCESSORS
+    assert cards.resident(each[90], kernel(32), 256, 0) == (8, "threads")
+    assert cards.resident(each[90], kernel(64), 256, 0) == (4, "registers")
+    assert cards.resident(each[90], kernel(33), 256, 0) == (6, "registers")  # 40 a thread: pieces of 256 a warp
+    assert cards.resident(each[75], kernel(32), 256, 0) == (4, "threads")
+    assert cards.resident(each[89], kernel(32), 256, 0) == (6, "threads")
+    assert cards.resident(each[80], kernel(32), 128, 48 << 10) == (3, "shared memory")
+    assert cards.resident(each[90], kernel(255), 1024, 0) == (0, "registers")
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Kernels with a stack frame, with more registers than a block can have, and with neither."""
+    try:
+        cubin.tool("nvdisasm"), cubin.tool("cuobjdump")
+    except cubin.Missing as missing:
+        pytest.skip(str(missing))
+    if not NVCC:
+        pytest.skip("there is no nvcc")
+    folder = tmp_path_factory.mktemp("planted")
+    (folder / "planted.cu").write_text("""
+        __global__ void plain(float *x, int n)
+        {
+            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] += 1;
+        }
+        __global__ void framed(float *x, int n)
+        {
+            float own[32];
+            for (int i = 0; i < 32; i++) own[i] = 0;
+            for (int i = 0; i < n; i++) own[(int)x[i] & 31] += 1;
+            x[threadIdx.x] = own[threadIdx.x & 31];
+        }
+        __global__ void __launch_bounds__(256, 8) spilled(float *x)
+        {
+            float own[96];
+            #pragma unroll
+            for (int i = 0; i < 96; i++) own[i] = x[i * 256 + threadIdx.x];
+            __syncthreads();
+            #pragma unroll
+            for (int i = 0; i < 96; i++) x[i * 256 + threadIdx.x] = own[95 - i] * own[i];
+        }
+        """)
+    subprocess.run([NVCC, "-arch=sm_90", "-c", "planted.cu", "-o", "planted.o"], cwd=folder, check=True, capture_output=True)
+    return {name[len("_Z5"):].lstrip("0123456789").split("P")[0]: one for name, one in cubin.kernels_of(folder / "planted.o", 90).items()}
+
+
+def test_a_planted_stack_frame_and_a_planted_spill_are_found(planted):
+    assert planted["plain"].stack == 0
+    assert planted["framed"].stack >= 128
+    assert planted["spilled"].stack > 0 and planted["spilled"].most_threads == 256
+    assert any(one.opcode == "STL" for one in planted["spilled"].code)
+
+
+def test_a_launch_that_cannot_be_resident_is_found(planted):
+    card = cards.catalog()["H200 SXM"]
+    launch = types.SimpleNamespace(parameters=struct.pack("<Qi", 1 << 40, 1 << 20), blocks=[132 * 8, 1], threads=256,
+                                   shared=230 << 10, operands=[(1 << 40, 4 << 20, 2)], op="plain")
+    found = predict.predict(card, planted["plain"], launch)
+    assert (found.resident, found.limit) == (0, "shared memory")
+    launch.shared = 0
+    found = predict.predict(card, planted["plain"], launch)
+    assert found.resident == 8 and not found.unknown and found.in_flight > 0
