@@ -1,0 +1,70 @@
+# The parts of `./dev soak`, each a function; dev reads this file.
+# shellcheck shell=bash disable=SC2154
+
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile install cuda)
+soak_preset() {
+    part "build $1" build_preset "$1" || return
+    part "test $1" test_preset "$1"
+    summary "build/$1"
+}
+soak_release() { soak_preset release; }
+soak_asan() { soak_preset asan-wide; }
+soak_tsan() { soak_preset tsan; }
+soak_clang() {
+    install_packages clang libomp-dev
+    soak_preset clang
+}
+soak_lint() { # lengths of functions, and clang-tidy's short list
+    install_packages clang-tidy libomp-dev && $python -m pip install -q lizard && configure native &&
+        $python -B tests/static/lint.py build/native
+}
+soak_mutants() {
+    cmd_mutants --all && return
+    say "too many mutants survived: they lack a test, or a line in tests/emu/equivalent_mutants.txt"
+    return 1
+}
+soak_overruns() {
+    build_preset asan yoke _yoke yoke_lua && $python tests/overruns/overruns.py build/asan
+}
+# Random calls, random programs, forks and exits with their full counts; each goes on where another has found something.
+soak_hostile() {
+    build_preset release && build_preset asan random_calls || return 1
+    local status=0 jobs programs=tests/hostile/programs/random_programs.py
+    local released=build/release/tests/hostile sanitized=build/asan/tests/hostile
+    jobs=$(nproc)
+    part "10 million calls" build/release/env $released/random_calls --calls 10000000 --jobs "$jobs" || status=1
+    ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=128 YOKE_NO_CACHING=1 \
+        part "1 million calls, sanitized" build/asan/env $sanitized/random_calls --calls 1000000 --jobs "$jobs" --batch 10000 --patience 200 || status=1
+    part "calls in threads" build/release/env $released/random_calls --calls 200000 --threads 4 --seed 2 || status=1
+    part "calls on 64 KiB" build/release/env $released/random_calls --calls 500000 --stack 65536 --seed 3 || status=1
+    part "calls without new threads" build/release/env $released/random_calls --calls 500000 --no-new-threads --seed 4 || status=1
+    part "calls with little memory" build/release/env $released/random_calls --calls 500000 --memory 2 --seed 5 || status=1
+    YOKE_CHECKS=1 part "calls with freed handles" build/release/env $released/random_calls --calls 1000000 --freed --seed 6 --jobs "$jobs" || status=1
+    local language
+    for language in python lua; do
+        part "100,000 programs in $language" build/release/env $python $programs --programs 100000 --language $language --jobs "$jobs" || status=1
+    done
+    part "2,000 forks" build/release/env $released/amid --forks 2000 || status=1
+    part "2,000 exits" build/release/env $released/amid --exits 2000 || status=1
+    build/release/env $python -m pytest -q -p no:cacheprovider tests/python/test_threads.py -k forked || status=1
+    part "hosts that are short or end" ctest --test-dir build/release -L hostile -R '/(exits|exits_python|forks|allocations|allocations_python|allocations_lua|scopes|refused_threads|short_of_space|shared_objects.*)$' --output-on-failure || status=1
+    return $status
+}
+soak_install() { # as README has it: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is
+    install_packages luarocks && $python tests/install/install.py build/install
+}
+soak_cuda() { # the CUDA module as in packages: every architecture, without a warning, and what its kernels can reach
+    if command -v "${CUDACXX:-nvcc}" >/dev/null; then
+        roofline --check
+    else
+        say "no CUDA toolkit: no module to build"
+    fi
+}
+
+# What the compiler made of the benchmark's kernels, for every architecture of packages.
+roofline() {
+    build_preset release yoke _yoke emu_cuda_module &&
+        cmake -S . -B build/cards -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DYOKE_CUDA=ON -DYOKE_TESTS=OFF -DYOKE_PYTHON=OFF -DYOKE_WERROR=ON >&2 &&
+        ninja -C build/cards -j "$(nproc)" yoke_cuda >&2 &&
+        $python -B benchmarks/roofline/report.py build/release build/cards/lib/libyoke_cuda.so "$@"
+}
