@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/host/cublaslt.h"
 #include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/failures.h"
 
 namespace yoke::cuda {
 
@@ -129,8 +130,10 @@ yoke_status tell(const yoke_launch *launch, cublasStatus_t status, cudaError_t l
              static_cast<const Device *>(launch->device)->index, tried,
              g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
              g_library.call.cublasLtGetStatusString(status));
+    note_loss(*static_cast<const Device *>(launch->device), lost);
     if (!lost) return fail(status_of_cublas(status), status, "%s", text);
-    return fail(YOKE_E_DEVICE_LOST, lost, "%s; CUDA says %s (%d), %s%s", text,
+    return fail(YOKE_E_DEVICE_LOST, lost,
+                "%s; CUDA says %s (%d), %s, caused by earlier work on this device%s", text,
                 cudaGetErrorName(lost), static_cast<int>(lost), cudaGetErrorString(lost),
                 advice_for(lost));
 }
@@ -159,7 +162,7 @@ yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status,
 
 void cublaslt_log(const Device &device, cublasStatus_t status, const char *what)
 {
-    if (status == CUBLAS_STATUS_SUCCESS) return;
+    if (status == CUBLAS_STATUS_SUCCESS || is_lost(device)) return;
     char line[512];
     snprintf(line, sizeof line, "cuda:%d: %s failed with %s (%d), %s", device.index, what,
              g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),

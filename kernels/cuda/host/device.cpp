@@ -95,8 +95,10 @@ yoke_status device_open(int32_t index, void **device)
 // device then keeps all of that, which the next device_open finds in place.
 static bool give_back(Device &device)
 {
+    const bool was_lost = is_lost(device);
     const Scope scope(&device, "device_close");
     if (scope.status()) {
+        if (was_lost) return false;
         char text[128];
         snprintf(text, sizeof text,
                  "cuda:%d: device_close: cuCtxPushCurrent failed; the device stays open",

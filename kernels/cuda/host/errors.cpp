@@ -104,7 +104,7 @@ yoke_status status_of(int64_t error)
 const char *advice_for(int64_t error)
 {
     if (is_fatal(error))
-        return "; the device's context is lost for this process: start it anew, and look for an Xid in the kernel's log";
+        return "; the device's context is lost for this process: start it anew, with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the work at fault, and look for an Xid in the kernel's log";
     return "";
 }
 
@@ -149,13 +149,15 @@ Scope::~Scope()
     if (pushed_) log_failure(*device_, driver().call.cuCtxPopCurrent(&ours), "cuCtxPopCurrent");
 }
 
-static yoke_status tell(int32_t index, int64_t error, const char *name, const char *text,
+static yoke_status tell(const Device &device, int64_t error, const char *name, const char *text,
                         const char *what, va_list args)
 {
     char tried[256];
     vsnprintf(tried, sizeof tried, what, args);
-    return fail(status_of(error), error, "cuda:%d: %s failed with %s (%lld), %s%s", index, tried,
-                name, static_cast<long long>(error), text, advice_for(error));
+    note_loss(device, error);
+    const char *cause = is_fatal(error) ? ", caused by earlier work on this device" : "";
+    return fail(status_of(error), error, "cuda:%d: %s failed with %s (%lld), %s%s%s", device.index,
+                tried, name, static_cast<long long>(error), text, cause, advice_for(error));
 }
 
 yoke_status Scope::check(cudaError_t error, const char *what, ...) const
@@ -166,7 +168,7 @@ yoke_status Scope::check(cudaError_t error, const char *what, ...) const
     va_list args;
     va_start(args, what);
     const yoke_status status =
-        tell(device_->index, error, cudaGetErrorName(error), cudaGetErrorString(error), what, args);
+        tell(*device_, error, cudaGetErrorName(error), cudaGetErrorString(error), what, args);
     va_end(args);
     return status;
 }
@@ -180,7 +182,7 @@ yoke_status Scope::check(CUresult error, const char *what, ...) const
     driver().call.cuGetErrorString(error, &text);
     va_list args;
     va_start(args, what);
-    const yoke_status status = tell(device_->index, error, name ? name : "an unknown error",
+    const yoke_status status = tell(*device_, error, name ? name : "an unknown error",
                                     text ? text : "no text", what, args);
     va_end(args);
     return status;

@@ -1,5 +1,6 @@
 #include "kernels/cuda/host/failures.h"
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 
@@ -11,14 +12,44 @@ namespace yoke::cuda {
 yoke_status call_failed(const yoke_launch *launch, cudaError_t error, const char *what, ...)
 {
     cudaGetLastError();
+    const Device &device = *static_cast<const Device *>(launch->device);
     char tried[256];
     va_list args;
     va_start(args, what);
     vsnprintf(tried, sizeof tried, what, args);
     va_end(args);
+    if (status_of(error) == YOKE_E_DEVICE_LOST) return found_loss(launch, error, tried);
     return fail(status_of(error), error, "%s: cuda:%d: %s failed with %s (%d), %s",
-                op_name(launch->op), static_cast<const Device *>(launch->device)->index, tried,
-                cudaGetErrorName(error), static_cast<int>(error), cudaGetErrorString(error));
+                op_name(launch->op), device.index, tried, cudaGetErrorName(error),
+                static_cast<int>(error), cudaGetErrorString(error));
+}
+
+yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char *where)
+{
+    const Device &device = *static_cast<const Device *>(launch->device);
+    note_loss(device, error);
+    return fail(YOKE_E_DEVICE_LOST, error,
+                "%s: cuda:%d: found at %s, caused by earlier work on this device: %s (%d), %s%s",
+                op_name(launch->op), device.index, where, cudaGetErrorName(error),
+                static_cast<int>(error), cudaGetErrorString(error), advice_for(error));
+}
+
+static std::atomic<bool> g_lost[kMaxDevices];
+
+bool note_loss(const Device &device, int64_t error)
+{
+    return status_of(error) == YOKE_E_DEVICE_LOST && !g_lost[device.index].exchange(true);
+}
+
+bool is_lost(const Device &device)
+{
+    return g_lost[device.index].load(std::memory_order_relaxed);
+}
+
+// Whether a line is wanted of a failure of the device.
+static bool is_news(const Device &device, int64_t error)
+{
+    return note_loss(device, error) || !is_lost(device);
 }
 
 static void warn(const Device &device, int error, const char *what, const char *name,
@@ -35,6 +66,7 @@ void log_failure(const Device &device, cudaError_t error, const char *what)
     if (error == cudaSuccess) [[likely]]
         return;
     cudaGetLastError();
+    if (!is_news(device, error)) return;
     warn(device, error, what, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
@@ -42,6 +74,7 @@ void log_failure(const Device &device, CUresult error, const char *what)
 {
     if (error == CUDA_SUCCESS) [[likely]]
         return;
+    if (!is_news(device, error)) return;
     const char *name = nullptr, *text = nullptr;
     driver().call.cuGetErrorName(error, &name);
     driver().call.cuGetErrorString(error, &text);

@@ -15,7 +15,17 @@ namespace yoke::cuda {
 yoke_status call_failed(const yoke_launch *launch, cudaError_t error, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 
+// CUDA tells a kernel's failure at whatever call comes next, a launch among them: "softmax: cuda:0: found at softmax,
+// caused by earlier work on this device: …", for the errors that status_of counts as a lost device.
+yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char *where);
+
+// Notes the device as lost where that is what the error means. Whether it was not known before: what fails on a lost
+// device fails by the loss, which is told once.
+bool note_loss(const Device &device, int64_t error);
+bool is_lost(const Device &device);
+
 // One line of warning, unless it is a success: where something is given back, or where there is a way on without it.
+// Of a device that is known to be lost there is none: that was told when it was found.
 void log_failure(const Device &device, cudaError_t error, const char *what);
 void log_failure(const Device &device, CUresult error, const char *what);
 

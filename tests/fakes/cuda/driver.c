@@ -36,7 +36,6 @@ static struct {
 } calls[MAX_CALLS];
 static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int held[FAKE_KINDS];
-EXPORT fake_enqueue_fn fake_runtime_enqueue;
 
 /* How often a call was made, this time included. */
 static int count_call(const char *call)
@@ -104,6 +103,16 @@ EXPORT int fake_current_device(void)
     return depth ? stack[depth - 1]->device : -1;
 }
 
+EXPORT int fake_lose(int device, int error)
+{
+    static int lost[FAKE_MAX_DEVICES];
+    int known = 0;
+    if (device < 0) return 0;
+    __atomic_compare_exchange_n(&lost[device], &known, error, 0, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return known ? known : error;
+}
+
 /* Ends a call that is to fail, or that comes before cuInit. */
 #define ENTER(call)                                          \
     do {                                                     \
@@ -116,6 +125,14 @@ EXPORT int fake_current_device(void)
     do {                                               \
         ENTER(call);                                   \
         if (!depth) return CUDA_ERROR_INVALID_CONTEXT; \
+    } while (0)
+
+/* And for those that a lost device fails. */
+#define ENTER_ALIVE(call)                                      \
+    do {                                                       \
+        ENTER(call);                                           \
+        const int lost_ = fake_lose(fake_current_device(), 0); \
+        if (lost_) return (CUresult)lost_;                     \
     } while (0)
 
 /* ---- Starting, and the devices ----------------------------------------------------------------------------------- */
@@ -277,7 +294,7 @@ static int find_map(CUdeviceptr place)
 EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
                                               CUmemAllocationGranularity_flags option)
 {
-    ENTER("cuMemGetAllocationGranularity");
+    ENTER_ALIVE("cuMemGetAllocationGranularity");
     (void)option;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     *bytes = GRANULARITY;
@@ -293,7 +310,7 @@ static void *reserve(void *place, size_t bytes)
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t alignment,
                                     CUdeviceptr hint, unsigned long long flags)
 {
-    ENTER("cuMemAddressReserve");
+    ENTER_ALIVE("cuMemAddressReserve");
     (void)hint;
     if (alignment || flags || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
     void *start = reserve(NULL, bytes);
@@ -305,7 +322,7 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t ali
 
 EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
 {
-    ENTER("cuMemAddressFree");
+    ENTER_ALIVE("cuMemAddressFree");
     if (munmap((void *)place, bytes)) return CUDA_ERROR_INVALID_VALUE;
     fake_hold(FAKE_RANGES, -1);
     return CUDA_SUCCESS;
@@ -314,7 +331,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *chunk, size_t bytes,
                             const CUmemAllocationProp *prop, unsigned long long flags)
 {
-    ENTER("cuMemCreate");
+    ENTER_ALIVE("cuMemCreate");
     if (flags || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || bytes % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
     const int file = memfd_create("a chunk of a fake GPU", MFD_CLOEXEC);
@@ -326,7 +343,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *chunk, size_t bytes,
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle chunk)
 {
-    ENTER("cuMemRelease");
+    ENTER_ALIVE("cuMemRelease");
     if (close((int)chunk)) return CUDA_ERROR_INVALID_VALUE;
     fake_hold(FAKE_CHUNKS, -1);
     return CUDA_SUCCESS;
@@ -335,7 +352,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle chunk)
 EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
                          CUmemGenericAllocationHandle chunk, unsigned long long flags)
 {
-    ENTER("cuMemMap");
+    ENTER_ALIVE("cuMemMap");
     if (flags || offset || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&mutex);
@@ -354,7 +371,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
 {
-    ENTER("cuMemUnmap");
+    ENTER_ALIVE("cuMemUnmap");
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&mutex);
     const int map = find_map(place);
@@ -370,7 +387,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
 EXPORT CUresult cuMemSetAccess(CUdeviceptr place, size_t bytes, const CUmemAccessDesc *access,
                                size_t count)
 {
-    ENTER("cuMemSetAccess");
+    ENTER_ALIVE("cuMemSetAccess");
     if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
         return CUDA_ERROR_INVALID_VALUE;
     return mprotect((void *)place, bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE

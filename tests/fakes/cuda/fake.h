@@ -8,6 +8,10 @@
  *   FAKE_CUDA_DEVICES   compute capabilities, one for each device: "9.0,7.5"; default one of 9.0, "" for none
  *   FAKE_CUDA_FAIL      calls that fail and with which number: "cuInit=803,cudaMalloc=2"; "cudaMalloc@3=2" fails the
  *                       third one alone, counted from the start or from fake_reset()
+ *   FAKE_CUDA_WORK_FAIL  the error with which the next work that is done ends, as a kernel does that meets a wrong
+ *                       address: 700. Its device is lost then, as by all errors that CUDA calls sticky: every call that
+ *                       needs its context gives that error until the process ends, and no work is done any more. What
+ *                       FAKE_CUDA_FAIL asks for is of that one call
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
  *   FAKE_CUBLASLT_ALGORITHMS  how many it finds for a product at most, default 10
  *   FAKE_CUBLASLT_UNFIT how many of those, the best ones, come with a state that tells them unusable, default 0
@@ -63,6 +67,8 @@ int fake_held(int kind);
 /* "cuInit=1,cudaMalloc=3": the calls since the start or fake_reset(), in the order of the first of each. */
 const char *fake_calls(void);
 void fake_reset(void);
+/* Loses a device to an error, unless that is 0 or it is lost already; what it was lost to, or 0. */
+int fake_lose(int device, int error);
 /* The device whose context is current, or -1. */
 int fake_current_device(void);
 

@@ -69,7 +69,7 @@ struct State {
     std::set<cudaEvent_t> events;
     std::map<int, CUstream_st> defaults;  // by device
     std::vector<WorkRef> waiting;         // in the order in which it came
-    std::map<int, int> errors;            // of work, by device, until a call tells it
+    std::map<int, int> errors;  // of libraries' launches, by device, until a call tells it
     std::set<std::pair<int, int>> peers;  // (device, another whose memory it may reach)
     uint64_t random = 0;
 
@@ -98,6 +98,8 @@ fake_device describe(int device);
 void hold(int kind, int change);
 // The failure that a test asked of this call, or 0.
 int fault_of(const char *call);
+// Loses a device to an error, or asks with 0: what it is lost to.
+int lose(int device, int error);
 // Why a call that needs a context ends at once, or 0.
 int refuse(const char *call);
 // A line on stderr about what CUDA would punish later.
@@ -115,7 +117,7 @@ void complain(const char *call, const char *what);
 void finish(const WorkRef &target);
 // Whether it is done; if not, time passes.
 bool look_at(const WorkRef &target);
-// The failure of a device's work, once.
+// By what a device is lost, at every call; or what a library's launch met, once.
 cudaError_t take_error(int device);
 
 CUstream_st &default_stream(int device);

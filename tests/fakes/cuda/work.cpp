@@ -27,9 +27,12 @@ cudaError_t end(int error)
     return static_cast<cudaError_t>(error);
 }
 
+// What lost the device stays.
 cudaError_t last_error()
 {
-    return std::exchange(t_last_error, cudaSuccess);
+    const cudaError_t last = std::exchange(t_last_error, cudaSuccess);
+    const int lost = lose(current_device(), 0);
+    return lost ? static_cast<cudaError_t>(lost) : last;
 }
 
 // What the fake driver offers to the other fakes. As the true runtime does, this asks the library that is loaded.
@@ -69,6 +72,12 @@ void hold(int kind, int change)
     tell(kind, change);
 }
 
+int lose(int device, int error)
+{
+    static const auto tell = driver<decltype(&fake_lose)>("fake_lose");
+    return tell ? tell(device, error) : 0;
+}
+
 int fault_of(const char *call)
 {
     static const auto ask = driver<decltype(&fake_fault)>("fake_fault");
@@ -77,8 +86,9 @@ int fault_of(const char *call)
 
 int refuse(const char *call)
 {
-    const int fault = fault_of(call);
-    return fault ? fault : current_device() < 0 ? cudaErrorDeviceUninitialized : 0;
+    if (const int fault = fault_of(call)) return fault;
+    const int device = current_device();
+    return device < 0 ? cudaErrorDeviceUninitialized : lose(device, 0);
 }
 
 void complain(const char *call, const char *what)
@@ -107,12 +117,18 @@ static void tell_time(timespec &now)
            static_cast<long>(microseconds % 1000000 * 1000)};
 }
 
+// Of a kernel and a copy every error is fatal; on a device that is lost nothing is done.
+static void do_work(const Work &work)
+{
+    if (!work.run || lose(work.device, 0)) return;
+    const char *asked = getenv("FAKE_CUDA_WORK_FAIL");
+    lose(work.device, asked ? atoi(asked) : work.run());
+}
+
 static void run(const WorkRef &work)
 {
-    State &all = state();
-    std::erase(all.waiting, work);
-    const int error = work->run ? work->run() : 0;
-    if (error) all.errors.emplace(work->device, error);
+    std::erase(state().waiting, work);
+    do_work(*work);
     work->done = true;
     tell_time(work->time);
     work->run = nullptr;
@@ -164,6 +180,7 @@ bool look_at(const WorkRef &target)
 cudaError_t take_error(int device)
 {
     State &all = state();
+    if (const int lost = lose(device, 0)) return end(lost);
     const auto found = all.errors.find(device);
     if (found == all.errors.end()) return cudaSuccess;
     const int error = found->second;
@@ -261,6 +278,7 @@ static int start(const char *call, cudaStream_t stream, int (*work)(void *), voi
     const std::lock_guard lock(state().mutex);
     CUstream_st *const on = find_stream(stream);
     if (const cudaError_t problem = problem_of(on)) return problem;
+    if (const cudaError_t pending = take_error(on->device)) return pending;
     enqueue(
         *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
     return cudaSuccess;
