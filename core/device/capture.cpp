@@ -1,6 +1,7 @@
 #include "core/device/capture.h"
 
 #include "core/base/log.h"
+#include "core/device/late.h"
 #include "core/device/stream_table.h"
 
 namespace yoke {
@@ -20,7 +21,7 @@ CaptureStream::CaptureStream(Device &device) : device_(device)
 CaptureStream::~CaptureStream()
 {
     const yoke_status status = device_.backend->stream_destroy(device_.handle, native_);
-    if (status != YOKE_OK)
+    if (status != YOKE_OK && !tell_loss(device_, status, "stream_destroy"))
         log(LogLevel::kWarn, "%s: the stream of a capture stays: stream_destroy failed with %s",
             device_.name.c_str(), status_name(status));
     device_.captures.fetch_sub(1);

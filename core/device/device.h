@@ -34,6 +34,8 @@ struct yoke_device final : yoke::RefCounted {
     // Graphs of it that are being captured, by all threads, and waits for the whole of it: see core/device/capture.h.
     std::atomic<int32_t> captures{0}, whole_waits{0};
 
+    mutable std::atomic<bool> loss_told{false};  // the log has it that the device is lost
+
     const char *kind() const noexcept { return backend->kind; }
 
 protected:

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace yoke {
@@ -25,10 +26,31 @@ Kept &kept = immortal<Kept>();
 
 }  // namespace
 
+static void log_loss(const Device &device, const char *text) noexcept
+{
+    if (device.loss_told.exchange(true)) return;
+    log(LogLevel::kWarn, "%s: found while giving memory and handles back: %s", device.name.c_str(),
+        text);
+}
+
+bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept
+{
+    if (status != YOKE_E_DEVICE_LOST) return false;
+    try {
+        log_loss(device, take_backend_error(status, call).c_str());
+    } catch (const std::bad_alloc &) {
+        log_loss(device, status_name(status));
+    }
+    return true;
+}
+
 void keep_late_failure(const Device &device, yoke_status status, const std::string &text) noexcept
 {
-    log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
-        text.c_str());
+    if (status == YOKE_E_DEVICE_LOST)
+        log_loss(device, text.c_str());
+    else
+        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
+            text.c_str());
     try {
         const std::lock_guard lock(kept.mutex);
         if (kept.failures.emplace(&device, Failure{status, text}).second) kept.count.fetch_add(1);

@@ -8,7 +8,11 @@
 
 namespace yoke {
 
-// Logs it as a warning, and keeps the first until it is told.
+// Of a device that is lost nothing can be waited for or given back, and every attempt fails alike: a line of warning
+// for the first, and none for the others. True if that is what the status of the call says: no more need be said.
+bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept;
+
+// Logs it as a warning (once, where the device is lost), and keeps the first until it is told.
 void keep_late_failure(const Device &device, yoke_status status, const std::string &text) noexcept;
 
 // Raises what was kept of this device, once.

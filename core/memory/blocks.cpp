@@ -109,7 +109,7 @@ void DeviceMemory::release(void *block, uint64_t size) noexcept
 {
     unpoison(device_, block, size);
     const yoke_status status = device_.backend->free(device_.handle, block, size);
-    if (status != YOKE_OK)
+    if (status != YOKE_OK && !tell_loss(device_, status, "free"))
         log(LogLevel::kError, "%s: a block of %llu bytes could not be given back: %s",
             device_.name.c_str(), static_cast<unsigned long long>(size), status_name(status));
     reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);

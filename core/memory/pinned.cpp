@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
+#include "core/device/late.h"
 #include "core/memory/blocks.h"
 #include "core/memory/memory.h"
 #include "core/select/select.h"
@@ -65,7 +66,8 @@ void give_back(PinnedBlock *block) noexcept
         const yoke_backend &backend = *device.backend;
         for (const Ref<Fence> &fence : block->fences)
             static_cast<void>(backend.event_synchronize(fence->device.handle, fence->event));
-        if (backend.host_free(device.handle, block->data, block->capacity) != YOKE_OK)
+        const yoke_status status = backend.host_free(device.handle, block->data, block->capacity);
+        if (status != YOKE_OK && !tell_loss(device, status, "host_free"))
             log(LogLevel::kError, "%s: %llu bytes of pinned memory could not be given back",
                 device.name.c_str(), static_cast<unsigned long long>(block->capacity));
     }
