@@ -10,6 +10,7 @@
 #include "kernels/cuda/host/cublaslt.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/failures.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -77,6 +78,7 @@ yoke_status make(const yoke_launch *launch, CublasLt **out)
     if (!made)
         return fail(YOKE_E_OOM, 0, "%s: no host memory for cuBLASLt's plans", op_name(launch->op));
     made->call = &g_library.call;
+    const Relaxed relaxed;  // for it allocates
     const yoke_status status =
         cublaslt_check(launch, made->call->cublasLtCreate(&made->handle), "cublasLtCreate");
     if (status)
@@ -108,6 +110,7 @@ yoke_status status_of_cublas(cublasStatus_t error)
 cudaError_t ask_context(cudaStream_t stream)
 {
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    const Relaxed relaxed;
     cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
     if (!error && capturing == cudaStreamCaptureStatusNone) error = cudaStreamQuery(stream);
     cudaGetLastError();  // "not ready" among others, which no later launch is to be blamed for

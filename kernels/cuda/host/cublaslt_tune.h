@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/cuda/host/cublaslt_library.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -51,6 +52,7 @@ private:
     bool start();
     float stop();  // waits
 
+    const Relaxed relaxed_;  // for it waits
     const Device &device_;
     cudaStream_t stream_;
     cudaEvent_t first_ = nullptr, last_ = nullptr;

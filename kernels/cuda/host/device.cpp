@@ -10,6 +10,7 @@
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/fault.h"
 #include "kernels/cuda/host/peers.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -56,7 +57,7 @@ static void release(const Device &device)
 
 static yoke_status make_fault_in(Device &device, CUcontext context)
 {
-    const Scope scope(device, context, "device_open");
+    const RelaxedScope scope(device, context, "device_open");
     return scope.status() ? scope.status() : make_fault(scope);
 }
 
@@ -96,7 +97,7 @@ yoke_status device_open(int32_t index, void **device)
 static bool give_back(Device &device)
 {
     const bool was_lost = is_lost(device);
-    const Scope scope(&device, "device_close");
+    const RelaxedScope scope(&device, "device_close");
     if (scope.status()) {
         if (was_lost) return false;
         char text[128];
@@ -169,7 +170,7 @@ yoke_status device_info(void *device, yoke_backend_device_info *info)
 
 yoke_status device_synchronize(void *device)
 {
-    const Scope scope(device, "device_synchronize");
+    const RelaxedScope scope(device, "device_synchronize");
     if (scope.status()) return scope.status();
     const yoke_status status = scope.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     return status ? status : take_fault(scope);
@@ -177,7 +178,7 @@ yoke_status device_synchronize(void *device)
 
 yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    const Scope scope(device, "mem_info");
+    const RelaxedScope scope(device, "mem_info");
     if (scope.status()) return scope.status();
     size_t free_now = 0, total = 0;
     if (const yoke_status status = scope.check(cudaMemGetInfo(&free_now, &total), "cudaMemGetInfo"))

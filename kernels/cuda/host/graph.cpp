@@ -1,6 +1,7 @@
 // CUDA graphs: what a stream is given between begin and end, as one thing to launch.
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -28,7 +29,7 @@ static void drop(const Scope &scope, cudaGraph_t captured)
 // and a stream that is being captured serves for nothing else.
 static void abandon(void *device, void *stream)
 {
-    const Scope scope(device, "graph_end");
+    const RelaxedScope scope(device, "graph_end");
     if (scope.status()) return;
     cudaGraph_t captured = nullptr;
     const cudaError_t error = cudaStreamEndCapture(native_stream(stream), &captured);
@@ -38,7 +39,7 @@ static void abandon(void *device, void *stream)
 
 yoke_status graph_end(void *device, void *stream, void **graph)
 {
-    const Scope scope(device, "graph_end");
+    const RelaxedScope scope(device, "graph_end");
     if (scope.status()) {
         abandon(device, stream);
         return scope.status();
@@ -66,7 +67,7 @@ yoke_status graph_launch(void *device, void *graph, void *stream)
 
 yoke_status graph_destroy(void *device, void *graph)
 {
-    const Scope scope(device, "graph_destroy");
+    const RelaxedScope scope(device, "graph_destroy");
     if (scope.status()) return scope.status();
     return scope.check(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)),
                        "cudaGraphExecDestroy");

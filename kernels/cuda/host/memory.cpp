@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "kernels/cuda/host/entries.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -18,7 +19,7 @@ static yoke_status check_size(const Scope &scope, uint64_t bytes, uint64_t all, 
 
 yoke_status alloc(void *device, uint64_t bytes, void **pointer)
 {
-    const Scope scope(device, "alloc");
+    const RelaxedScope scope(device, "alloc");
     if (scope.status()) return scope.status();
     if (const yoke_status status = check_size(scope, bytes, scope.device().total_memory, "device"))
         return status;
@@ -33,7 +34,7 @@ yoke_status alloc(void *device, uint64_t bytes, void **pointer)
 
 yoke_status free_block(void *device, void *pointer, uint64_t bytes)
 {
-    const Scope scope(device, "free");
+    const RelaxedScope scope(device, "free");
     if (scope.status()) return scope.status();
     return scope.check(cudaFree(pointer), "cudaFree of %llu bytes",
                        static_cast<unsigned long long>(bytes));
@@ -41,7 +42,7 @@ yoke_status free_block(void *device, void *pointer, uint64_t bytes)
 
 yoke_status host_alloc(void *device, uint64_t bytes, void **pointer)
 {
-    const Scope scope(device, "host_alloc");
+    const RelaxedScope scope(device, "host_alloc");
     if (scope.status()) return scope.status();
     const auto all = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                      static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -58,7 +59,7 @@ yoke_status host_alloc(void *device, uint64_t bytes, void **pointer)
 
 yoke_status host_free(void *device, void *pointer, uint64_t bytes)
 {
-    const Scope scope(device, "host_free");
+    const RelaxedScope scope(device, "host_free");
     if (scope.status()) return scope.status();
     return scope.check(cudaFreeHost(pointer), "cudaFreeHost of %llu bytes",
                        static_cast<unsigned long long>(bytes));

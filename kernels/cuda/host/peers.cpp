@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/failures.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -38,6 +39,7 @@ void enable(const Device &device, int peer)
     if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, device.number, peer))
         return log_failure(device, error, "cudaDeviceCanAccessPeer");
     if (!can) return;
+    const Relaxed relaxed;
     const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled)
         cudaGetLastError();  // by another library in this process

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/fault.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -18,7 +19,7 @@ static cudaEvent_t native_event(void *event)
 
 yoke_status stream_create(void *device, int32_t priority, void **stream)
 {
-    const Scope scope(device, "stream_create");
+    const RelaxedScope scope(device, "stream_create");
     if (scope.status()) return scope.status();
     int least = 0, greatest = 0;  // CUDA's greatest priority has the lowest number
     if (const yoke_status status = scope.check(cudaDeviceGetStreamPriorityRange(&least, &greatest),
@@ -36,7 +37,7 @@ yoke_status stream_create(void *device, int32_t priority, void **stream)
 
 yoke_status stream_destroy(void *device, void *stream)
 {
-    const Scope scope(device, "stream_destroy");
+    const RelaxedScope scope(device, "stream_destroy");
     if (scope.status()) return scope.status();
     if (!stream) return scope.refuse(YOKE_E_VALUE, "the default stream cannot be destroyed");
     return scope.check(cudaStreamDestroy(native_stream(stream)), "cudaStreamDestroy");
@@ -44,7 +45,7 @@ yoke_status stream_destroy(void *device, void *stream)
 
 yoke_status stream_synchronize(void *device, void *stream)
 {
-    const Scope scope(device, "stream_synchronize");
+    const RelaxedScope scope(device, "stream_synchronize");
     if (scope.status()) return scope.status();
     const yoke_status status =
         scope.check(cudaStreamSynchronize(native_stream(stream)), "cudaStreamSynchronize");
@@ -66,14 +67,14 @@ static yoke_status answer(const Scope &scope, cudaError_t said, const char *call
 
 yoke_status stream_query(void *device, void *stream, int32_t *idle)
 {
-    const Scope scope(device, "stream_query");
+    const RelaxedScope scope(device, "stream_query");
     if (scope.status()) return scope.status();
     return answer(scope, cudaStreamQuery(native_stream(stream)), "cudaStreamQuery", idle);
 }
 
 yoke_status event_create(void *device, uint32_t flags, void **event)
 {
-    const Scope scope(device, "event_create");
+    const RelaxedScope scope(device, "event_create");
     if (scope.status()) return scope.status();
     const unsigned timing = flags & YOKE_EVENT_TIMING ? cudaEventDefault : cudaEventDisableTiming;
     cudaEvent_t made = nullptr;
@@ -86,7 +87,7 @@ yoke_status event_create(void *device, uint32_t flags, void **event)
 
 yoke_status event_destroy(void *device, void *event)
 {
-    const Scope scope(device, "event_destroy");
+    const RelaxedScope scope(device, "event_destroy");
     if (scope.status()) return scope.status();
     return scope.check(cudaEventDestroy(native_event(event)), "cudaEventDestroy");
 }
@@ -110,14 +111,14 @@ yoke_status event_wait(void *device, void *event, void *stream)
 
 yoke_status event_query(void *device, void *event, int32_t *reached)
 {
-    const Scope scope(device, "event_query");
+    const RelaxedScope scope(device, "event_query");
     if (scope.status()) return scope.status();
     return answer(scope, cudaEventQuery(native_event(event)), "cudaEventQuery", reached);
 }
 
 yoke_status event_synchronize(void *device, void *event)
 {
-    const Scope scope(device, "event_synchronize");
+    const RelaxedScope scope(device, "event_synchronize");
     if (scope.status()) return scope.status();
     const yoke_status status =
         scope.check(cudaEventSynchronize(native_event(event)), "cudaEventSynchronize");
@@ -126,7 +127,7 @@ yoke_status event_synchronize(void *device, void *event)
 
 yoke_status event_elapsed(void *device, void *start, void *end, double *seconds)
 {
-    const Scope scope(device, "event_elapsed");
+    const RelaxedScope scope(device, "event_elapsed");
     if (scope.status()) return scope.status();
     float milliseconds = 0;
     const cudaError_t said =

@@ -6,6 +6,7 @@
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -75,14 +76,14 @@ yoke_status check_size(const Scope &scope, uint64_t bytes, const char *call)
 
 yoke_status vmm_granularity(void *device, uint64_t *bytes)
 {
-    const Scope scope(device, "vmm_granularity");
+    const RelaxedScope scope(device, "vmm_granularity");
     if (scope.status()) return scope.status();
     return granularity(scope, bytes);
 }
 
 yoke_status vmm_reserve(void *device, uint64_t bytes, void **address)
 {
-    const Scope scope(device, "vmm_reserve");
+    const RelaxedScope scope(device, "vmm_reserve");
     if (const yoke_status status = check_size(scope, bytes, "vmm_reserve")) return status;
     CUdeviceptr start = 0;
     if (const yoke_status status =
@@ -95,7 +96,7 @@ yoke_status vmm_reserve(void *device, uint64_t bytes, void **address)
 
 yoke_status vmm_release(void *device, void *address, uint64_t bytes)
 {
-    const Scope scope(device, "vmm_release");
+    const RelaxedScope scope(device, "vmm_release");
     if (const yoke_status status = check_size(scope, bytes, "vmm_release")) return status;
     const auto start = reinterpret_cast<CUdeviceptr>(address);
     const std::lock_guard<std::mutex> lock(g_mutex);
@@ -108,7 +109,7 @@ yoke_status vmm_release(void *device, void *address, uint64_t bytes)
 
 yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
 {
-    const Scope scope(device, "vmm_create");
+    const RelaxedScope scope(device, "vmm_create");
     if (const yoke_status status = check_size(scope, bytes, "vmm_create")) return status;
     Chunk *made = new (std::nothrow) Chunk{0, bytes, 0, nullptr};
     if (!made) return scope.refuse(YOKE_E_OOM, "no host memory for a chunk's record");
@@ -128,7 +129,7 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
 
 yoke_status vmm_destroy(void *device, uint64_t id)
 {
-    const Scope scope(device, "vmm_destroy");
+    const RelaxedScope scope(device, "vmm_destroy");
     if (scope.status()) return scope.status();
     const std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_chunk(id);
@@ -162,7 +163,7 @@ static yoke_status check_map(const Scope &scope, const Chunk *chunk, CUdeviceptr
 
 yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
 {
-    const Scope scope(device, "vmm_map");
+    const RelaxedScope scope(device, "vmm_map");
     if (const yoke_status status = check_size(scope, bytes, "vmm_map")) return status;
     const DriverCalls &call = driver().call;
     const auto start = reinterpret_cast<CUdeviceptr>(address);
@@ -188,7 +189,7 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
 
 yoke_status vmm_unmap(void *device, void *address, uint64_t bytes)
 {
-    const Scope scope(device, "vmm_unmap");
+    const RelaxedScope scope(device, "vmm_unmap");
     if (const yoke_status status = check_size(scope, bytes, "vmm_unmap")) return status;
     const auto start = reinterpret_cast<CUdeviceptr>(address);
     const std::lock_guard<std::mutex> lock(g_mutex);

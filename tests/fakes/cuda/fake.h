@@ -12,6 +12,8 @@
  *                       address: 700. Its device is lost then, as by all errors that CUDA calls sticky: every call that
  *                       needs its context gives that error until the process ends, and no work is done any more. What
  *                       FAKE_CUDA_FAIL asks for is of that one call
+ *   FAKE_CUDA_CAPTURE_MODE  global or thread: captures begin in that mode whatever is asked, as those of another
+ *                       library in the process
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
  *   FAKE_CUBLASLT_ALGORITHMS  how many it finds for a product at most, default 10
  *   FAKE_CUBLASLT_UNFIT how many of those, the best ones, come with a state that tells them unusable, default 0

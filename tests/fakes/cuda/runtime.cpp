@@ -140,7 +140,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
 
 cudaError_t cudaDeviceSynchronize()
 {
-    ENTER();
+    ENTER_UNSAFE();
     const int device = current_device();
     if (spoil_captures_of(device)) return end(cudaErrorStreamCaptureUnsupported);
     for (;;) {
@@ -161,7 +161,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
-    ENTER();
+    ENTER_UNSAFE();
     const int device = current_device();
     if (flags) return end(cudaErrorInvalidValue);
     if (!can_reach(device, peer)) return end(cudaErrorInvalidDevice);
@@ -182,26 +182,26 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 
 cudaError_t cudaMalloc(void **place, size_t bytes)
 {
-    ENTER();
+    ENTER_UNSAFE();
     return take(place, bytes, current_device());
 }
 
 // The true one waits for the device; the backend's contract promises that nothing is left to wait for.
 cudaError_t cudaFree(void *place)
 {
-    ENTER();
+    ENTER_UNSAFE();
     return give("cudaFree", place, false);
 }
 
 cudaError_t cudaHostAlloc(void **place, size_t bytes, unsigned flags)
 {
-    ENTER();
+    ENTER_UNSAFE();
     return flags == cudaHostAllocPortable ? take(place, bytes, kHost) : end(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaFreeHost(void *place)
 {
-    ENTER();
+    ENTER_UNSAFE();
     return give("cudaFreeHost", place, true);
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct CUgraph_st {
     std::vector<std::function<int()>> work;
     std::vector<const void *> uses;
     bool spoiled = false;  // its capture, by a call that a capture forbids
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    std::thread::id thread{};  // that began it
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
@@ -111,6 +114,11 @@ void complain(const char *call, const char *what);
     } while (0);                                               \
     const std::lock_guard lock(state().mutex)
 
+// The same for calls that CUDA calls potentially unsafe.
+#define ENTER_UNSAFE() \
+    ENTER();           \
+    if (const cudaError_t why = break_captures()) return end(why)
+
 // ---- with the mutex held --------------------------------------------------------------------------------------------
 
 // Does work until `target` is done; null is done.
@@ -128,6 +136,10 @@ cudaError_t problem_of(const CUstream_st *stream);
 // A call that may not be made while `capture` goes on, or of what it has taken down: it fails with `error`, and so does
 // all that the capture is given from then on, its end too.
 cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error);
+// An unsafe call of this thread costs the captures that forbid it: those of this thread that are not relaxed, and those
+// of any in the global mode; unless the thread is relaxed itself, or sees to captures of its own alone.
+cudaError_t break_captures();
+cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode);
 // What a capturing stream is given is taken down instead.
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
                 const std::vector<const void *> &uses = {}, const WorkRef &after = nullptr);

@@ -1,4 +1,7 @@
 // The fake runtime's streams, events and graphs. See fake.h.
+#include <cstdlib>
+#include <cstring>
+
 #include "tests/fakes/cuda/runtime.h"
 
 using namespace yoke::fake;
@@ -39,7 +42,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    ENTER();
+    ENTER_UNSAFE();
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
     if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureUnsupported);
@@ -49,7 +52,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    ENTER();
+    ENTER_UNSAFE();
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
     if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureUnsupported);
@@ -111,7 +114,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    ENTER();
+    ENTER_UNSAFE();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
     if (event->capture) return spoil(event->capture, cudaErrorCapturedEvent);
     return look_at(event->recorded) ? take_error(event->device) : end(cudaErrorNotReady);
@@ -119,7 +122,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    ENTER();
+    ENTER_UNSAFE();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
     if (event->capture) return spoil(event->capture, cudaErrorCapturedEvent);
     finish(event->recorded);
@@ -153,7 +156,24 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+// Of the thread alone: it needs no context, and is no call that could fail.
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
+{
+    *mode = exchange_mode(*mode);
+    return cudaSuccess;
+}
+
+// As asked, or as another library in the process would.
+static cudaStreamCaptureMode mode_of(cudaStreamCaptureMode asked)
+{
+    const char *setting = getenv("FAKE_CUDA_CAPTURE_MODE");
+    return !setting                     ? asked
+           : !strcmp(setting, "global") ? cudaStreamCaptureModeGlobal
+           : !strcmp(setting, "thread") ? cudaStreamCaptureModeThreadLocal
+                                        : cudaStreamCaptureModeRelaxed;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
     ENTER();
     CUstream_st *const on = find_stream(stream);
@@ -161,6 +181,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
     if (on == &default_stream(on->device)) return end(cudaErrorStreamCaptureUnsupported);
     if (on->capture) return end(cudaErrorIllegalState);
     on->capture = std::make_shared<CUgraph_st>();
+    on->capture->mode = mode_of(mode);
+    on->capture->thread = std::this_thread::get_id();
     return cudaSuccess;
 }
 
@@ -172,6 +194,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     const CUstream_st *const on = find_stream(stream);
     if (!on || !on->capture) return end(cudaErrorIllegalState);
     const auto captured = on->capture;
+    if (captured->mode != cudaStreamCaptureModeRelaxed &&
+        captured->thread != std::this_thread::get_id())
+        return end(cudaErrorStreamCaptureWrongThread);
     for (const cudaStream_t other : state().streams)
         if (other->capture == captured) other->capture = nullptr;
     for (const cudaEvent_t event : state().events)

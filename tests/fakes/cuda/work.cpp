@@ -215,6 +215,28 @@ cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error)
     return end(error);
 }
 
+static thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
+
+cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode)
+{
+    return std::exchange(t_mode, mode);
+}
+
+cudaError_t break_captures()
+{
+    bool any = false;
+    if (t_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+    for (const cudaStream_t stream : state().streams) {
+        CUgraph_st *capture = stream->capture.get();
+        if (!capture || capture->mode == cudaStreamCaptureModeRelaxed) continue;
+        const bool mine = capture->thread == std::this_thread::get_id(),
+                   global = capture->mode == cudaStreamCaptureModeGlobal &&
+                            t_mode == cudaStreamCaptureModeGlobal;
+        if (mine || global) any = capture->spoiled = true;
+    }
+    return any ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
                 const std::vector<const void *> &uses, const WorkRef &after)
 {

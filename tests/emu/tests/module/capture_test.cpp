@@ -1,4 +1,6 @@
 // What CUDA forbids while a stream is captured costs the capture: the fakes hold the module, and the core, to that.
+#include <thread>
+
 #include "module.h"
 #include "tests/backend/launch.h"
 #include "tests/core/fresh_process.h"
@@ -82,6 +84,69 @@ TEST(Captures, AreNotLostByAWaitForAnotherStream)
         EXPECT_EQ(capture.end(&graph), YOKE_OK) << failure().message;
         EXPECT_NE(graph, nullptr);
     });
+}
+
+// ---- of another library in the process ------------------------------------------------------------------------------
+
+namespace {
+
+// Every entry that does what such a capture forbids, or has it done: the first product among them.
+void do_all_that_is_unsafe(Capture &c, void *other, void *event)
+{
+    void *more = nullptr, *pinned = nullptr, *made = nullptr, *range = nullptr;
+    uint64_t free_bytes = 0, total = 0, page = 0;
+    int32_t yes = 0;
+    const auto &m = c.module;
+    EXPECT_EQ(m->alloc(c.device, 64, &more), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->free(c.device, more, 64), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->host_alloc(c.device, 64, &pinned), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->host_free(c.device, pinned, 64), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->mem_info(c.device, &free_bytes, &total), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->stream_query(c.device, other, &yes), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->stream_synchronize(c.device, other), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->event_record(c.device, event, other), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->event_query(c.device, event, &yes), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->event_synchronize(c.device, event), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->stream_create(c.device, 0, &made), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->stream_destroy(c.device, made), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->vmm_granularity(c.device, &page), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->vmm_reserve(c.device, page, &range), YOKE_OK) << failure().message;
+    EXPECT_EQ(m->vmm_release(c.device, range, page), YOKE_OK) << failure().message;
+    auto *x = static_cast<float *>(c.block);
+    EXPECT_EQ(Record(YOKE_OP_MATMUL, c.device, other)
+                  .in(x, {2, 2})
+                  .in(x + 4, {2, 2})
+                  .out(x + 8, {2, 2})
+                  .run(*Module::table()),
+              YOKE_OK)
+        << failure().message;
+    EXPECT_EQ(m->stream_synchronize(c.device, other), YOKE_OK) << failure().message;
+}
+
+}  // namespace
+
+TEST(Captures, OfOthersAreNotLostByAnyCallFromAnyThread)
+{
+    for (const char *mode : {"global", "thread"})
+        for (const char *tuning : {"0", "1"})
+            for (const bool same_thread : {true, false})
+                EXPECT_TRUE(passes_in_child([&] {
+                    setenv("FAKE_CUDA_CAPTURE_MODE", mode, 1);
+                    setenv("YOKE_CUBLASLT_AUTOTUNE", tuning, 1);
+                    const Module module;
+                    void *device = Module::open(), *other = nullptr, *event = nullptr;
+                    EXPECT_EQ(module->stream_create(device, 0, &other), YOKE_OK);
+                    EXPECT_EQ(module->event_create(device, 0, &event), YOKE_OK);
+                    Capture capture;  // which stands for one of PyTorch's
+                    const auto all = [&] { do_all_that_is_unsafe(capture, other, event); };
+                    if (same_thread)
+                        all();
+                    else
+                        std::thread(all).join();
+                    void *graph = nullptr;
+                    EXPECT_EQ(capture.end(&graph), YOKE_OK) << failure().message;
+                })) << mode
+                    << " " << same_thread;
 }
 
 }  // namespace yoke::test
