@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cuda/host/cublaslt_library.h"
+#include "kernels/cuda/host/cublaslt_request.h"
 #include "kernels/cuda/host/cublaslt_tune.h"
 
 namespace yoke::cuda {
@@ -13,99 +14,9 @@ namespace {
 
 constexpr uint64_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
 
-// ---- the product in cuBLASLt's terms --------------------------------------------------------------------------------
-
-Matrix transpose(const Matrix &x)
-{
-    return {x.data, x.batch_stride, x.column_stride, x.row_stride};
-}
-
-// Strides of a matrix in which an axis of length 1 has no say.
-Matrix settle(Matrix x, int64_t rows, int64_t columns)
-{
-    if (columns == 1 && x.row_stride == 1 && rows > 1) {
-        x.column_stride = rows;  // column-major, so that the leading dimension is no 1
-    } else {
-        if (columns == 1) x.column_stride = 1;
-        if (rows == 1) x.row_stride = x.column_stride == 1 ? columns : 1;
-    }
-    return x;
-}
-
-bool is_row_major(const Matrix &x, int64_t columns)
-{
-    return x.column_stride == 1 && x.row_stride >= columns;
-}
-
-int8_t alignment_of(const void *pointer)
-{
-    const int zeros = __builtin_ctzll(reinterpret_cast<uintptr_t>(pointer) | 256);
-    return static_cast<int8_t>(zeros);
-}
-
-// Row-major m x n is column-major n x m: what cuBLASLt is asked for is the transpose, with a and b exchanged.
-struct Request {
-    PlanKey key = {};
-    const void *a, *b, *bias;  // cuBLASLt's A is the product's b
-    void *d, *before;
-
-    Request(const yoke_launch *launch, const Gemm &gemm);
-
-private:
-    void place(int i, const Matrix &matrix, int64_t rows, int64_t columns, int64_t batch);
-};
-
-// Operand i: read column-major, a row-major matrix is its own transpose, which is what is wanted.
-void Request::place(int i, const Matrix &given, int64_t rows, int64_t columns, int64_t batch)
-{
-    const Matrix x = settle(given, rows, columns);
-    const bool row_major = is_row_major(x, columns);
-    key.leading[i] = row_major ? x.row_stride : x.column_stride;
-    key.step[i] = batch > 1 ? x.batch_stride : 0;
-    key.transposed[i] = !row_major;
-}
-
-cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
-{
-    int epilogue = gemm.activation == Activation::kRelu       ? CUBLASLT_EPILOGUE_RELU
-                   : gemm.activation == Activation::kGeluTanh ? CUBLASLT_EPILOGUE_GELU
-                                                              : 0;
-    if (gemm.product.bias) epilogue |= CUBLASLT_EPILOGUE_BIAS;
-    if (gemm.before) epilogue |= CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU;
-    return static_cast<cublasLtEpilogue_t>(epilogue ? epilogue : CUBLASLT_EPILOGUE_DEFAULT);
-}
-
-Request::Request(const yoke_launch *launch, const Gemm &gemm)
-    : bias(gemm.product.bias), before(gemm.before)
-{
-    Product p = gemm.product;
-    const bool plain = !bias && !before && gemm.activation == Activation::kNone;
-    // A result that is column-major, as one column is, needs no exchange; but bias runs along rows.
-    if (plain && p.c.row_stride == 1 && (p.n == 1 || !is_row_major(p.c, p.n))) {
-        std::swap(p.m, p.n);
-        std::swap(p.a, p.b);
-        p.a = transpose(p.a);
-        p.b = transpose(p.b);
-        p.c = transpose(p.c);
-    }
-    a = p.b.data;
-    b = p.a.data;
-    d = p.c.data;
-    key.rows = p.n;
-    key.columns = p.m;
-    key.inner = p.k;
-    key.batch = p.batch;
-    place(0, p.b, p.k, p.n, p.batch);
-    place(1, p.a, p.m, p.k, p.batch);
-    key.leading[2] = p.m == 1 ? p.n : p.c.row_stride;
-    key.step[2] = p.batch > 1 ? p.c.batch_stride : 0;
-    key.dtype = p.dtype;
-    key.epilogue = epilogue_of(gemm);
-    key.tf32 = p.dtype == YOKE_F32 && launch->flags & YOKE_LAUNCH_TF32;
-    const void *const pointers[] = {a, b, d, bias, before};
-    for (int i = 0; i < 5; ++i)
-        key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);
-}
+// Its kernels have a batch along z of their grid, of which CUDA allows 65,535 blocks. Larger batches go in parts of a
+// length that leaves every operand as aligned as it was.
+constexpr int64_t kMostBatches = 65535, kPart = 32768;
 
 // cuBLASLt applies an activation to sums that are not rounded yet, approximates gelu's tanh and does not say what relu
 // makes of NaN. So what it would save, a pass over the result, is for those who ask for it.
@@ -350,13 +261,7 @@ yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &re
 
 }  // namespace
 
-bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns)
-{
-    const Matrix x = settle(matrix, rows, columns);
-    return x.batch_stride >= 0 && (is_row_major(x, columns) || is_row_major(transpose(x), rows));
-}
-
-yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done)
+static yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bool *done)
 {
     CublasLt *lt = nullptr;
     *done = false;
@@ -383,6 +288,19 @@ yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool 
                           static_cast<long long>(p.batch), static_cast<long long>(p.m),
                           static_cast<long long>(p.k), static_cast<long long>(p.k),
                           static_cast<long long>(p.n));
+}
+
+yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done)
+{
+    const int64_t batch = gemm.product.batch;
+    if (batch <= kMostBatches) [[likely]]
+        return multiply_part(launch, gemm, done);
+    *done = true;
+    for (int64_t first = 0; first < batch && *done; first += kPart) {
+        const Gemm part = part_of(gemm, first, std::min(kPart, batch - first));
+        if (const yoke_status status = multiply_part(launch, part, done)) return status;
+    }
+    return YOKE_OK;
 }
 
 }  // namespace yoke::cuda

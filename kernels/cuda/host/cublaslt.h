@@ -23,7 +23,8 @@ struct Gemm {
     void *before = nullptr;  // where the activation's argument is kept; strides are those of c
 };
 
-// *done is false, with YOKE_OK and nothing written, where cuBLASLt has no algorithm that does all of it at once.
+// *done is false, with YOKE_OK and nothing written but parts of the result, where cuBLASLt has no algorithm that does
+// all of it at once. Batches of any number are taken.
 // Strides are such as cublaslt_takes; c is row-major where there is more to do than the product.
 yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done);
 

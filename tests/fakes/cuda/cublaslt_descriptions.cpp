@@ -77,6 +77,7 @@ cublasStatus_t read_problem(Problem &p, cublasLtMatmulDesc_t product, cublasLtMa
     for (int i = 0; i < 4; ++i) {
         if (const cublasStatus_t status = check_layout(*layouts[i], names[i])) return status;
         if (layouts[i]->batch != p.d.batch) return refuse("batches of several lengths");
+        if (layouts[i]->batch > 65535) return refuse("more batches than a grid has blocks along z");
     }
     const bool ta = p.product.transposed[0] == CUBLAS_OP_T,
                tb = p.product.transposed[1] == CUBLAS_OP_T;

@@ -30,6 +30,40 @@ TEST(CublasLt, AHandleLivesFromADevicesFirstProductUntilItCloses)
     });
 }
 
+TEST(CublasLt, ABatchBeyondWhatAGridHoldsIsComputedInParts)
+{
+    const auto multiply = [](size_t batch, bool shared_right) {
+        Products products;
+        std::vector<double> x(2 * batch), y(shared_right ? 2 : 2 * batch), out(batch, -1);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 1013);
+        for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<double>(i % 7 + 1);
+        const auto length = static_cast<int64_t>(batch);
+        Record record(YOKE_OP_MATMUL, products.device);
+        record.in(x.data(), {length, 1, 2});
+        if (shared_right)
+            record.in(y.data(), {1, 2, 1});
+        else
+            record.in(y.data(), {length, 2, 1});
+        record.out(out.data(), {length, 1, 1});
+        ASSERT_EQ(products.finish(record), YOKE_OK) << take_backend_error(YOKE_E_INTERNAL, "call");
+        for (size_t i = 0; i < batch; ++i) {
+            const size_t at = shared_right ? 0 : 2 * i;
+            ASSERT_EQ(out[i], x[2 * i] * y[at] + x[2 * i + 1] * y[at + 1]) << i;
+        }
+    };
+    for (const bool shared_right : {false, true}) {
+        in_fresh_process([&] {
+            multiply(65535, shared_right);
+            EXPECT_EQ(products_in(CUBLAS_COMPUTE_64F), 1) << "what fits is one product";
+        });
+        in_fresh_process([&] {
+            multiply(65536 + 32768 + 1, shared_right);
+            EXPECT_EQ(products_in(CUBLAS_COMPUTE_64F), shared_right ? 1 : 4)
+                << "over a shared matrix it is one product of many rows";
+        });
+    }
+}
+
 TEST(CublasLt, AProductIsRoundedToTf32OnlyWhereItsLaunchAllowsIt)
 {
     in_fresh_process([] {

@@ -1,0 +1,116 @@
+#include "kernels/cuda/host/cublaslt_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/common/operand.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+Matrix transpose(const Matrix &x)
+{
+    return {x.data, x.batch_stride, x.column_stride, x.row_stride};
+}
+
+// Strides of a matrix in which an axis of length 1 has no say.
+Matrix settle(Matrix x, int64_t rows, int64_t columns)
+{
+    if (columns == 1 && x.row_stride == 1 && rows > 1) {
+        x.column_stride = rows;  // column-major, so that the leading dimension is no 1
+    } else {
+        if (columns == 1) x.column_stride = 1;
+        if (rows == 1) x.row_stride = x.column_stride == 1 ? columns : 1;
+    }
+    return x;
+}
+
+bool is_row_major(const Matrix &x, int64_t columns)
+{
+    return x.column_stride == 1 && x.row_stride >= columns;
+}
+
+int8_t alignment_of(const void *pointer)
+{
+    const int zeros = __builtin_ctzll(reinterpret_cast<uintptr_t>(pointer) | 256);
+    return static_cast<int8_t>(zeros);
+}
+
+cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
+{
+    int epilogue = gemm.activation == Activation::kRelu       ? CUBLASLT_EPILOGUE_RELU
+                   : gemm.activation == Activation::kGeluTanh ? CUBLASLT_EPILOGUE_GELU
+                                                              : 0;
+    if (gemm.product.bias) epilogue |= CUBLASLT_EPILOGUE_BIAS;
+    if (gemm.before) epilogue |= CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU;
+    return static_cast<cublasLtEpilogue_t>(epilogue ? epilogue : CUBLASLT_EPILOGUE_DEFAULT);
+}
+
+}  // namespace
+
+// Operand i: read column-major, a row-major matrix is its own transpose, which is what is wanted.
+void Request::place(int i, const Matrix &given, int64_t rows, int64_t columns, int64_t batch)
+{
+    const Matrix x = settle(given, rows, columns);
+    const bool row_major = is_row_major(x, columns);
+    key.leading[i] = row_major ? x.row_stride : x.column_stride;
+    key.step[i] = batch > 1 ? x.batch_stride : 0;
+    key.transposed[i] = !row_major;
+}
+
+Request::Request(const yoke_launch *launch, const Gemm &gemm)
+    : bias(gemm.product.bias), before(gemm.before)
+{
+    Product p = gemm.product;
+    const bool plain = !bias && !before && gemm.activation == Activation::kNone;
+    // A result that is column-major, as one column is, needs no exchange; but bias runs along rows.
+    if (plain && p.c.row_stride == 1 && (p.n == 1 || !is_row_major(p.c, p.n))) {
+        std::swap(p.m, p.n);
+        std::swap(p.a, p.b);
+        p.a = transpose(p.a);
+        p.b = transpose(p.b);
+        p.c = transpose(p.c);
+    }
+    a = p.b.data;
+    b = p.a.data;
+    d = p.c.data;
+    key.rows = p.n;
+    key.columns = p.m;
+    key.inner = p.k;
+    key.batch = p.batch;
+    place(0, p.b, p.k, p.n, p.batch);
+    place(1, p.a, p.m, p.k, p.batch);
+    key.leading[2] = p.m == 1 ? p.n : p.c.row_stride;
+    key.step[2] = p.batch > 1 ? p.c.batch_stride : 0;
+    key.dtype = p.dtype;
+    key.epilogue = epilogue_of(gemm);
+    key.tf32 = p.dtype == YOKE_F32 && launch->flags & YOKE_LAUNCH_TF32;
+    const void *const pointers[] = {a, b, d, bias, before};
+    for (int i = 0; i < 5; ++i)
+        key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);
+}
+
+Gemm part_of(const Gemm &gemm, int64_t first, int64_t count)
+{
+    Gemm part = gemm;
+    const int64_t each = first * kernels::dtype_size(gemm.product.dtype);
+    const auto move = [each](void *&data, int64_t stride) {
+        if (data) data = static_cast<char *>(data) + each * stride;
+    };
+    Product &p = part.product;
+    p.batch = count;
+    move(p.a.data, p.a.batch_stride);
+    move(p.b.data, p.b.batch_stride);
+    move(p.c.data, p.c.batch_stride);
+    move(part.before, p.c.batch_stride);
+    return part;
+}
+
+bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns)
+{
+    const Matrix x = settle(matrix, rows, columns);
+    return x.batch_stride >= 0 && (is_row_major(x, columns) || is_row_major(transpose(x), rows));
+}
+
+}  // namespace yoke::cuda

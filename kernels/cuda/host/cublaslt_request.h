@@ -1,0 +1,24 @@
+// A product in cuBLASLt's terms.
+#pragma once
+
+#include "kernels/cuda/host/cublaslt.h"
+#include "kernels/cuda/host/cublaslt_plans.h"
+
+namespace yoke::cuda {
+
+// Row-major m x n is column-major n x m: what cuBLASLt is asked for is the transpose, with a and b exchanged.
+struct Request {
+    PlanKey key = {};
+    const void *a, *b, *bias;  // cuBLASLt's A is the product's b
+    void *d, *before;
+
+    Request(const yoke_launch *launch, const Gemm &gemm);
+
+private:
+    void place(int i, const Matrix &matrix, int64_t rows, int64_t columns, int64_t batch);
+};
+
+// The batches from `first` on, `count` of them.
+Gemm part_of(const Gemm &gemm, int64_t first, int64_t count);
+
+}  // namespace yoke::cuda
