@@ -1,4 +1,4 @@
-// Matrix products through cuBLASLt, which is found at a device's first product and never unloaded.
+// Matrix products through cuBLASLt, which is found at a device's first product or capture and never unloaded.
 //
 // Contract
 //  * Computes f64 in f64, f32 in f32 (in TF32 where the launch's flags allow it), f16 and bf16 in f32.
@@ -31,6 +31,10 @@ yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool 
 // Whether a matrix of a batch is one that cuBLASLt reads: one axis dense, the other at least as far apart as the dense
 // one is long, batches one behind the other or all in one place.
 bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns);
+
+// Makes the device's handle before a stream is captured: making one may wait for the device, which no capture outlives.
+// YOKE_OK too where the library is missing, which is for a product to tell.
+yoke_status cublaslt_prepare(Device &device);
 
 // Gives the device's handle back; its next product makes another. When the device closes.
 void cublaslt_close(const Device &device);

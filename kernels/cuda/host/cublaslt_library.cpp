@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/backend/ops.inc"
 #include "kernels/cuda/host/cublaslt.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/failures.h"
@@ -54,11 +55,16 @@ void open_library()
         find_library(kLibrary, g_host->config("YOKE_CUDA_LIB_PATH"), tried) != nullptr;
 }
 
-yoke_status need_library(const yoke_launch *launch)
+bool find_once()
 {
     static std::once_flag once;
     std::call_once(once, open_library);
-    if (g_library.is_open) return YOKE_OK;
+    return g_library.is_open;
+}
+
+yoke_status need_library(const yoke_launch *launch)
+{
+    if (find_once()) return YOKE_OK;
     char message[4096];
     snprintf(
         message, sizeof message,
@@ -186,6 +192,16 @@ yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out)
     const yoke_status status = make(launch, out);
     if (!status) mine.store(*out, std::memory_order_release);
     return status;
+}
+
+yoke_status cublaslt_prepare(Device &device)
+{
+    if (!find_once()) return YOKE_OK;
+    yoke_launch product{};
+    product.op = YOKE_OP_MATMUL;
+    product.device = &device;
+    CublasLt *made = nullptr;
+    return cublaslt_of(&product, &made);
 }
 
 void cublaslt_close(const Device &device)

@@ -13,6 +13,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT fake_enqueue_fn fake_runtime_enqueue;
+EXPORT int (*fake_runtime_wait)(void);
 
 #define MAX_DEPTH 16
 #define MAX_MAPS 64

@@ -79,6 +79,8 @@ int fake_current_device(void);
 typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void *),
                                        void (*)(void *), void *, const void *, size_t);
 extern fake_enqueue_fn fake_runtime_enqueue;
+/* What a library does that waits for the current device: captures on it are lost, and then it gives an error. */
+extern int (*fake_runtime_wait)(void);
 
 /* ---- The fake runtime's, linked into the module ------------------------------------------------------------------ */
 

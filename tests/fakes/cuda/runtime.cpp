@@ -80,17 +80,6 @@ bool can_reach(int device, int peer)
     return device != peer && !(setting && *setting == '0');
 }
 
-// To wait for a device is to wait for all its streams, those too that are being captured. Whether there are any.
-bool spoil_captures_of(int device)
-{
-    bool any = false;
-    for (const cudaStream_t stream : state().streams) {
-        if (stream->device != device || !stream->capture) continue;
-        any = stream->capture->spoiled = true;
-    }
-    return any;
-}
-
 }  // namespace
 
 extern "C" {

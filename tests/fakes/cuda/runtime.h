@@ -136,6 +136,8 @@ cudaError_t problem_of(const CUstream_st *stream);
 // A call that may not be made while `capture` goes on, or of what it has taken down: it fails with `error`, and so does
 // all that the capture is given from then on, its end too.
 cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error);
+// To wait for a device is to wait for all its streams, those too that are being captured. Whether there are any.
+bool spoil_captures_of(int device);
 // An unsafe call of this thread costs the captures that forbid it: those of this thread that are not relaxed, and those
 // of any in the global mode; unless the thread is relaxed itself, or sees to captures of its own alone.
 cudaError_t break_captures();

@@ -47,12 +47,16 @@ static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, in
                                        void (*drop)(void *), void *context, const void *words,
                                        size_t bytes);
 
-// The first call leaves enqueue_for_library() with the driver, for fakes that are not linked with this runtime.
+static int wait_for_library();
+
+// The first call leaves enqueue_for_library() and wait_for_library() with the driver, for fakes that are not linked
+// with this runtime.
 int current_device()
 {
     static const auto ask = [] {
         if (const auto place = driver<fake_enqueue_fn *>("fake_runtime_enqueue"))
             *place = enqueue_for_library;
+        if (const auto place = driver<int (**)()>("fake_runtime_wait")) *place = wait_for_library;
         return driver<decltype(&fake_current_device)>("fake_current_device");
     }();
     return ask ? ask() : -1;
@@ -304,6 +308,22 @@ static int start(const char *call, cudaStream_t stream, int (*work)(void *), voi
     enqueue(
         *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
     return cudaSuccess;
+}
+
+bool spoil_captures_of(int device)
+{
+    bool any = false;
+    for (const cudaStream_t stream : state().streams) {
+        if (stream->device != device || !stream->capture) continue;
+        any = stream->capture->spoiled = true;
+    }
+    return any;
+}
+
+static int wait_for_library()
+{
+    const std::lock_guard lock(state().mutex);
+    return spoil_captures_of(current_device()) ? cudaErrorStreamCaptureUnsupported : 0;
 }
 
 static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, int (*work)(void *),

@@ -86,6 +86,54 @@ TEST(Captures, AreNotLostByAWaitForAnotherStream)
     });
 }
 
+// ---- the first product of all ---------------------------------------------------------------------------------------
+
+namespace {
+
+yoke_status multiply(Capture &c)
+{
+    auto *x = static_cast<float *>(c.block);
+    return Record(YOKE_OP_MATMUL, c.device, c.stream)
+        .in(x, {2, 2})
+        .in(x, {2, 2})
+        .out(x + 4, {2, 2})
+        .run(*Module::table());
+}
+
+}  // namespace
+
+TEST(Captures, MayHoldTheFirstProductOfAProcess)
+{
+    for (const char *tuning : {"0", "1"})
+        EXPECT_TRUE(passes_in_child([&] {
+            setenv("YOKE_CUBLASLT_AUTOTUNE", tuning, 1);
+            Capture capture;
+            void *graph = nullptr;
+            Module::keep_scratch();
+            EXPECT_EQ(multiply(capture), YOKE_OK) << failure().message;
+            EXPECT_EQ(capture.end(&graph), YOKE_OK) << failure().message;
+            const auto &m = capture.module;
+            EXPECT_EQ(m->graph_launch(capture.device, graph, capture.stream), YOKE_OK);
+            EXPECT_EQ(m->stream_synchronize(capture.device, capture.stream), YOKE_OK);
+            const auto *x =
+                static_cast<float *>(capture.block);  // that the capture fills with bytes of 1
+            EXPECT_GT(x[0], 0);
+            EXPECT_EQ(x[4], 2 * x[0] * x[0]);
+        })) << tuning;
+}
+
+TEST(Captures, NeedNoLibraryWhereTheyHoldNoProduct)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUBLASLT_VERSION", "10000", 1);  // of no use to the module
+        Capture capture;
+        void *graph = nullptr;
+        EXPECT_EQ(capture.add(), YOKE_OK);
+        EXPECT_EQ(capture.end(&graph), YOKE_OK) << failure().message;
+        EXPECT_EQ(Module::calls().count("cublasLtCreate"), 0u);
+    });
+}
+
 // ---- of another library in the process ------------------------------------------------------------------------------
 
 namespace {
