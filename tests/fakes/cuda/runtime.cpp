@@ -18,18 +18,33 @@ bool is_in_use(const void *block)
     return false;
 }
 
+// Of a device in pages of 2 MiB, which small blocks share and larger ones have to themselves.
+constexpr size_t kPage = (size_t)2 << 20, kShares = (size_t)1 << 20, kUnit = 512;
+
+size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
 size_t used_by(int device)
 {
-    size_t used = 0;
-    for (const auto &[place, block] : state().blocks)
-        if (block.device == device) used += block.bytes;
-    return used;
+    size_t used = 0, shared = 0;
+    for (const auto &[place, block] : state().blocks) {
+        if (block.device != device) continue;
+        if (device == kHost)
+            used += block.bytes;
+        else if (block.bytes > kShares)
+            used += round_up(block.bytes, kPage);
+        else
+            shared += round_up(block.bytes, kUnit);
+    }
+    return used + round_up(shared, kPage);
 }
 
 // What is left of a device's memory. However much it tells of, the fake gives fake_memory().
 size_t left_of(int device)
 {
-    const size_t used = used_by(device), mine = fake_memory() - used;
+    const size_t used = used_by(device), mine = fake_memory() - std::min(fake_memory(), used);
     if (device == kHost) return mine;
     const fake_device found = describe(device);
     return std::min(mine, found.total - std::min(found.total, found.used + used));
@@ -37,7 +52,8 @@ size_t left_of(int device)
 
 cudaError_t take(void **place, size_t bytes, int device)
 {
-    if (!bytes || bytes > left_of(device)) return end(cudaErrorMemoryAllocation);
+    const size_t wanted = device != kHost && bytes > kShares ? round_up(bytes, kPage) : bytes;
+    if (!bytes || wanted < bytes || wanted > left_of(device)) return end(cudaErrorMemoryAllocation);
     // Of the very size, so that AddressSanitizer sees the first byte behind it touched.
     void *block = nullptr;
     if (posix_memalign(&block, 256, bytes)) return end(cudaErrorMemoryAllocation);

@@ -31,6 +31,9 @@ struct Work {
 };
 using WorkRef = std::shared_ptr<Work>;
 
+// How far streams of a capture have come, as far as one of them, or an event, knows.
+using Reached = std::map<const CUstream_st *, uint64_t>;
+
 // What a capture takes down, in an order in which it may be done.
 struct CUgraph_st {
     std::vector<std::function<int()>> work;
@@ -38,6 +41,7 @@ struct CUgraph_st {
     bool spoiled = false;  // its capture, by a call that a capture forbids
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     std::thread::id thread{};  // that began it
+    const CUstream_st *origin = nullptr;
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
@@ -47,12 +51,14 @@ struct CUstream_st {
     bool blocking;  // ordered with the default stream, which is called the legacy one
     WorkRef last;
     std::shared_ptr<CUgraph_st> capture;
+    Reached reached;  // of its capture
 };
 struct CUevent_st {
     int device;
     bool timed;
     WorkRef recorded;
     std::shared_ptr<CUgraph_st> capture;
+    Reached reached;  // of its capture
 };
 
 namespace yoke::fake {
@@ -141,6 +147,10 @@ bool spoil_captures_of(int device);
 // An unsafe call of this thread costs the captures that forbid it: those of this thread that are not relaxed, and those
 // of any in the global mode; unless the thread is relaxed itself, or sees to captures of its own alone.
 cudaError_t break_captures();
+// A stream becomes part of a capture, or waits for what of it an event knows.
+void join(CUstream_st &stream, const std::shared_ptr<CUgraph_st> &capture, const Reached &reached);
+// Whether the stream in which a capture began knows all that the others came to.
+bool is_joined(const std::shared_ptr<CUgraph_st> &capture);
 cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode);
 // What a capturing stream is given is taken down instead.
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,

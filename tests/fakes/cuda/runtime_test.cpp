@@ -146,4 +146,121 @@ TEST(CaptureModes, OnlyARelaxedCaptureEndsInAnotherThread)
     });
 }
 
+// ---- forks ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A capture that a second stream has joined by an event.
+struct Fork : Capture {
+    cudaStream_t second = stream();
+    cudaEvent_t there = event(), back = event();
+    char *x = nullptr;
+
+    Fork()
+    {
+        x = block();
+        EXPECT_EQ(cudaMemsetAsync(x, 1, 8, captured), cudaSuccess);
+        EXPECT_EQ(cudaEventRecord(there, captured), cudaSuccess);
+        EXPECT_EQ(cudaStreamWaitEvent(second, there, 0), cudaSuccess);
+    }
+    void work() { EXPECT_EQ(cudaMemsetAsync(x, 2, 8, second), cudaSuccess); }
+    void join()
+    {
+        EXPECT_EQ(cudaEventRecord(back, second), cudaSuccess);
+        EXPECT_EQ(cudaStreamWaitEvent(captured, back, 0), cudaSuccess);
+    }
+};
+
+}  // namespace
+
+TEST(Forks, MustBeJoinedBeforeTheirCaptureEnds)
+{
+    in_fresh_process([] {
+        Fork fork;
+        EXPECT_EQ(fork.end(), cudaErrorStreamCaptureUnjoined) << "without work of its own, too";
+        EXPECT_EQ(fork.graph, nullptr);
+    });
+    in_fresh_process([] {
+        Fork fork;
+        fork.work();
+        fork.join();
+        EXPECT_EQ(fork.end(), cudaSuccess);
+    });
+    in_fresh_process([] {
+        Fork fork;
+        fork.join();
+        fork.work();
+        EXPECT_EQ(fork.end(), cudaErrorStreamCaptureUnjoined) << "after the join there was more";
+        fork.work();
+        EXPECT_EQ(cudaStreamSynchronize(fork.second), cudaSuccess) << "the stream serves again";
+    });
+}
+
+TEST(Forks, MayBeJoinedByWayOfAnother)
+{
+    in_fresh_process([] {
+        Fork fork;
+        const cudaStream_t third = fork.stream();
+        const cudaEvent_t event = fork.event();
+        fork.work();
+        EXPECT_EQ(cudaEventRecord(event, fork.second), cudaSuccess);
+        EXPECT_EQ(cudaStreamWaitEvent(third, event, 0), cudaSuccess);
+        EXPECT_EQ(cudaEventRecord(fork.back, third), cudaSuccess);
+        EXPECT_EQ(cudaStreamWaitEvent(fork.captured, fork.back, 0), cudaSuccess);
+        EXPECT_EQ(fork.end(), cudaSuccess);
+    });
+}
+
+TEST(Forks, EndNoCaptureThatBeganElsewhere)
+{
+    in_fresh_process([] {
+        Fork fork;
+        EXPECT_EQ(cudaStreamEndCapture(fork.second, &fork.graph), cudaErrorStreamCaptureUnmatched);
+        fork.join();
+        EXPECT_EQ(fork.end(), cudaSuccess);
+    });
+}
+
+TEST(Forks, AnEventOfOutsideIsNoWayIntoACaptureEvenWhenItIsReached)
+{
+    in_fresh_process([] {
+        Device device;
+        const cudaStream_t outside = device.stream();
+        const cudaEvent_t event = device.event();
+        EXPECT_EQ(cudaEventRecord(event, outside), cudaSuccess);
+        EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+        EXPECT_EQ(cudaStreamWaitEvent(device.stream(), event, 0), cudaSuccess);
+        Capture capture;
+        EXPECT_EQ(cudaStreamWaitEvent(capture.captured, event, 0), cudaErrorStreamCaptureIsolation);
+        EXPECT_EQ(capture.end(), cudaErrorStreamCaptureInvalidated);
+    });
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+TEST(Pages, AreWhatAllocationsAreChargedIn)
+{
+    in_fresh_process([] {
+        Device device;
+        constexpr size_t kPage = size_t{2} << 20;
+        const auto free_now = [] {
+            size_t left = 0, total = 0;
+            EXPECT_EQ(cudaMemGetInfo(&left, &total), cudaSuccess);
+            return left;
+        };
+        const size_t all = free_now();
+        void *first = device.block(64);
+        EXPECT_EQ(free_now(), all - kPage) << "a block takes a page";
+        device.block(1000);
+        EXPECT_EQ(free_now(), all - kPage) << "small ones share it";
+        void *large = device.block(kPage + 1);
+        EXPECT_EQ(free_now(), all - 3 * kPage) << "large ones have their own";
+        EXPECT_EQ(cudaFree(large), cudaSuccess);
+        EXPECT_EQ(cudaFree(first), cudaSuccess);
+        EXPECT_EQ(free_now(), all - kPage);
+        void *rest = nullptr;
+        EXPECT_EQ(cudaMalloc(&rest, all - kPage + 1), cudaErrorMemoryAllocation);
+    });
+}
+
 }  // namespace yoke::test

@@ -23,7 +23,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     ENTER();
     if (flags > cudaStreamNonBlocking || priority > 0 || priority < -5)
         return end(cudaErrorInvalidValue);
-    *stream = new CUstream_st{current_device(), flags != cudaStreamNonBlocking, {}, {}};
+    *stream = new CUstream_st{current_device(), flags != cudaStreamNonBlocking, {}, {}, {}};
     state().streams.insert(*stream);
     hold(FAKE_STREAMS, 1);
     return cudaSuccess;
@@ -66,7 +66,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     ENTER();
-    *event = new CUevent_st{current_device(), !(flags & cudaEventDisableTiming), {}, {}};
+    *event = new CUevent_st{current_device(), !(flags & cudaEventDisableTiming), {}, {}, {}};
     state().events.insert(*event);
     hold(FAKE_EVENTS, 1);
     return cudaSuccess;
@@ -89,6 +89,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     if (!state().events.count(event) || event->device != on->device)
         return end(cudaErrorInvalidResourceHandle);
     event->capture = on->capture;
+    event->reached = on->reached;
     event->recorded = on->capture ? nullptr : enqueue(*on, nullptr);
     return cudaSuccess;
 }
@@ -103,11 +104,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (event->capture) {
         if (on->capture && on->capture != event->capture)
             return spoil(on->capture, cudaErrorStreamCaptureMerge);
-        on->capture = event->capture;
+        join(*on, event->capture, event->reached);
         return cudaSuccess;
     }
-    if (!event->recorded || event->recorded->done) return cudaSuccess;
+    if (!event->recorded) return cudaSuccess;
+    // Whether it is reached or not: what a graph holds may wait for nothing outside of it.
     if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureIsolation);
+    if (event->recorded->done) return cudaSuccess;
     enqueue(*on, nullptr, {}, event->recorded);
     return cudaSuccess;
 }
@@ -183,6 +186,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     on->capture = std::make_shared<CUgraph_st>();
     on->capture->mode = mode_of(mode);
     on->capture->thread = std::this_thread::get_id();
+    on->capture->origin = on;
+    on->reached.clear();
     return cudaSuccess;
 }
 
@@ -197,6 +202,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     if (captured->mode != cudaStreamCaptureModeRelaxed &&
         captured->thread != std::this_thread::get_id())
         return end(cudaErrorStreamCaptureWrongThread);
+    if (captured->origin != on) return end(cudaErrorStreamCaptureUnmatched);
+    const bool joined = is_joined(captured);
     for (const cudaStream_t other : state().streams)
         if (other->capture == captured) other->capture = nullptr;
     for (const cudaEvent_t event : state().events)
@@ -204,6 +211,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     *graph = nullptr;
     if (fault) return end(fault);
     if (captured->spoiled) return end(cudaErrorStreamCaptureInvalidated);
+    if (!joined) return end(cudaErrorStreamCaptureUnjoined);
     *graph = new CUgraph_st(*captured);
     hold(FAKE_GRAPHS, 1);
     return cudaSuccess;

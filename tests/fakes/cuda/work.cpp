@@ -219,6 +219,23 @@ cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error)
     return end(error);
 }
 
+void join(CUstream_st &stream, const std::shared_ptr<CUgraph_st> &capture, const Reached &reached)
+{
+    if (stream.capture != capture) stream.reached.clear();
+    stream.capture = capture;
+    for (const auto &[other, position] : reached)
+        stream.reached[other] = std::max(stream.reached[other], position);
+    ++stream.reached[&stream];
+}
+
+bool is_joined(const std::shared_ptr<CUgraph_st> &capture)
+{
+    Reached known = capture->origin->reached;
+    return std::all_of(state().streams.begin(), state().streams.end(), [&](cudaStream_t stream) {
+        return stream->capture != capture || known[stream] >= stream->reached[stream];
+    });
+}
+
 static thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
 
 cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode)
@@ -247,6 +264,7 @@ WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
     State &all = state();
     const auto made = std::make_shared<Work>();
     if (stream.capture) {
+        ++stream.reached[&stream];
         if (work) stream.capture->work.push_back(std::move(work));
         stream.capture->uses.insert(stream.capture->uses.end(), uses.begin(), uses.end());
         return made;
