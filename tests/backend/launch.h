@@ -63,6 +63,12 @@ public:
         return add(data, dtype_of<T>(), std::move(shape), std::move(strides),
                    YOKE_OPERAND_READ | YOKE_OPERAND_WRITE);
     }
+    // The operand that was added last has a dtype that no type of C++ stands for.
+    Record &as(yoke_dtype dtype)
+    {
+        operands_.back().dtype = dtype;
+        return *this;
+    }
     Record &absent()
     {
         operands_.push_back({});

@@ -7,6 +7,7 @@
 #include "kernels/cuda/host/cublaslt_library.h"
 #include "kernels/cuda/host/cublaslt_request.h"
 #include "kernels/cuda/host/cublaslt_tune.h"
+#include "kernels/cuda/host/driver.h"
 
 namespace yoke::cuda {
 
@@ -239,6 +240,22 @@ bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
     return true;
 }
 
+// Why there is no algorithm, where it is the card: those before 8.0 have no products of bfloat16.
+yoke_status check_card(const yoke_launch *launch, const PlanKey &key)
+{
+    const Device &device = *static_cast<const Device *>(launch->device);
+    const auto ask = driver().call.cuDeviceGetAttribute;
+    int major = 0, minor = 0;
+    if (key.dtype != YOKE_BF16 ||
+        ask(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device.number) ||
+        ask(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device.number) || major >= 8)
+        return YOKE_OK;
+    return fail(
+        YOKE_E_UNSUPPORTED, 0,
+        "%s: cuda:%d has compute capability %d.%d, for which cuBLASLt has no products of bfloat16; use float16 or float32",
+        op_name(launch->op), device.index, major, minor);
+}
+
 yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &request, Plan &plan)
 {
     Steps steps(launch, lt);
@@ -248,7 +265,8 @@ yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &re
     const bool tuning = is_tuning(launch);
     if (steps.status() || (tuning && recall(launch, lt, plan))) return steps.status();
     const int count = ask(steps, lt, plan, tuning ? kTuned : 1, results);
-    if (steps.status() || count == 0) return steps.status();
+    if (steps.status()) return steps.status();
+    if (count == 0) return check_card(launch, plan.key);
     bool tuned = tuning;
     if (tuning && count > 1)
         if (const yoke_status status = try_all(launch, lt, request, plan, count, results, &tuned))

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tests/fakes/cuda/cublaslt_fake.h"
+#include "tests/fakes/cuda/machine.h"
 
 namespace yoke::fake {
 namespace {
@@ -42,6 +43,13 @@ cublasStatus_t refuse(const char *format, ...)
     fputc('\n', stderr);
     va_end(args);
     return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+int major_of_device()
+{
+    static const auto ask = driver_symbol<decltype(&fake_machine_device)>("fake_machine_device");
+    fake_device found{};
+    return ask && !ask(current_device(), &found) ? found.major : 0;
 }
 
 int fault_of(const char *call)

@@ -19,6 +19,7 @@ cublasStatus_t check_types(const Problem &p)
 {
     const cudaDataType_t type = p.d.type;
     const bool is_double = type == CUDA_R_64F;
+    if (type == CUDA_R_16BF && major_of_device() < 8) return CUBLAS_STATUS_NOT_SUPPORTED;
     const bool computes = is_double ? p.product.compute == CUBLAS_COMPUTE_64F
                           : p.product.compute == CUBLAS_COMPUTE_32F_FAST_TF32
                               ? type == CUDA_R_32F

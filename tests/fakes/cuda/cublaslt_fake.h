@@ -51,6 +51,9 @@ __attribute__((format(printf, 1, 2))) cublasStatus_t refuse(const char *format, 
 // Asks the fake driver, which counts the calls of all fakes.
 int fault_of(const char *call);
 
+// Of the compute capability of the device that is current.
+int major_of_device();
+
 #define FAULT()                                                 \
     do {                                                        \
         const int fault_ = fault_of(__func__);                  \

@@ -64,6 +64,28 @@ TEST(CublasLt, ABatchBeyondWhatAGridHoldsIsComputedInParts)
     }
 }
 
+TEST(CublasLt, ACardWithoutProductsOfBfloat16SaysSo)
+{
+    for (const char *capability : {"7.5", "8.0"})
+        in_fresh_process([&] {
+            setenv("FAKE_CUDA_DEVICES", capability, 1);
+            Products products;
+            alignas(256) std::array<uint16_t, 4> x = {0x3f80, 0, 0, 0x3f80}, out = {};
+            Record record(YOKE_OP_MATMUL, products.device);
+            for (int operand = 0; operand < 2; ++operand)
+                record.in(reinterpret_cast<uint8_t *>(x.data()), {2, 2}).as(YOKE_BF16);
+            record.out(reinterpret_cast<uint8_t *>(out.data()), {2, 2}).as(YOKE_BF16);
+            const yoke_status status = products.finish(record);
+            if (capability[0] == '8') {
+                EXPECT_EQ(status, YOKE_OK);
+                EXPECT_EQ(out, x);
+            } else {
+                expect_failure(YOKE_E_UNSUPPORTED, status,
+                               {"cuda:0", "7.5", "bfloat16", "float16 or float32"});
+            }
+        });
+}
+
 TEST(CublasLt, AProductIsRoundedToTf32OnlyWhereItsLaunchAllowsIt)
 {
     in_fresh_process([] {
