@@ -1,6 +1,7 @@
 // A block of threads while it runs, as the files of the emulation share it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <utility>
@@ -24,6 +25,8 @@ struct Meeting {
     char value[8] = {};
 };
 
+using Clock = std::array<unsigned, kWarp>;
+
 struct WarpLane {
     Thread thread;
     Fiber *fiber = nullptr;
@@ -32,16 +35,23 @@ struct WarpLane {
     const char *barrier = nullptr;
     Meeting brought;
     unsigned votes = 0;
+    Clock
+        known{};  // up to which barrier of its warp's lanes, its own among them, all that they did is ordered before it
 };
 
-// Who touched an element of shared memory since the block's last barrier: who wrote it last, which warps have read it,
-// and of the last of these the warp lanes, since that warp's own last barrier. With these every conflict of a read or
-// write is seen: conflicts of two warps by the warps, of one warp by its warp lanes.
+// Who touched an element of shared memory since the block's last barrier: of one kind of access which warps, and of the
+// last of these the warp lanes, each with its own time. With these every conflict is seen: conflicts of two warps by
+// the warps, of one warp by its warp lanes.
+struct Visitors {
+    unsigned warps = 0, warp_lanes = 0;
+    int warp = -1;
+    Clock times;  // of those in warp_lanes
+};
 struct Touches {
     unsigned block_time = ~0u;
-    int writer = -1, reader = -1;
-    unsigned writer_time = 0, reader_time = 0;  // of the warp
-    unsigned reading_warps = 0, reading_warp_lanes = 0;
+    int writer = -1;  // the last one: an earlier one was ordered before it
+    unsigned writer_time = 0;
+    Visitors readers, adders;
 };
 
 struct Array {
@@ -57,7 +67,6 @@ struct Block {
     std::vector<WarpLane> warp_lanes;
     std::vector<size_t>
         pass;  // warp lanes of the warp that runs now and have not begun, the next one last
-    std::vector<unsigned> warp_times;
     std::vector<std::vector<Meeting>>
         meetings;  // of each warp, by warp lane: what was brought to the last one
     std::map<const void *, Array> arrays;

@@ -103,6 +103,23 @@ void resume(Block &block, WarpLane &warp_lane)
         g_spare.emplace_back(std::exchange(g_warp_lane->fiber, nullptr));
 }
 
+// The warp lanes of a mask have met at a barrier: what each of them knew is known to all of them, and to no other.
+void order(Block &block, size_t first, size_t last, unsigned mask)
+{
+    Clock all{};
+    const auto each = [&](const auto &visit) {
+        for (size_t k = first; k < last; k++)
+            if (mask >> (k - first) & 1) visit(block.warp_lanes[k].known, k - first);
+    };
+    each([&](const Clock &known, size_t) {
+        for (size_t i = 0; i < known.size(); i++) all[i] = std::max(all[i], known[i]);
+    });
+    each([&](Clock &known, size_t me) {
+        known = all;
+        known[me]++;
+    });
+}
+
 // Frees the warp lanes of a warp whose meeting is complete: all that the mask names are there, for the same purpose.
 bool complete_meeting(Block &block, size_t warp)
 {
@@ -130,7 +147,7 @@ bool complete_meeting(Block &block, size_t warp)
             other.votes = votes;
             block.meetings[warp][k - first] = other.brought;
         }
-        block.warp_times[warp] += warp_lane.brought.purpose == Purpose::kBarrier;
+        if (warp_lane.brought.purpose == Purpose::kBarrier) order(block, first, last, mask);
         any = true;
     }
     return any;
@@ -194,7 +211,7 @@ bool run_warp(Block &block, size_t warp, bool &left)
 
 void run_block(Block &block)
 {
-    std::vector<size_t> warps(block.warp_times.size());
+    std::vector<size_t> warps(block.meetings.size());
     std::iota(warps.begin(), warps.end(), size_t{0});
     for (;;) {
         bool ran = false, left = false;
@@ -223,14 +240,16 @@ void prepare(Block &block, uint3 index, dim3 grid, dim3 size)
     const size_t count = (size_t)size.x * size.y * size.z;
     block.grid = {index, size, grid};
     block.warp_lanes.assign(count, WarpLane());
-    block.warp_times.assign((count + kWarp - 1) / kWarp, 0);
-    block.meetings.resize(block.warp_times.size(), std::vector<Meeting>(kWarp));
+    block.meetings.resize((count + kWarp - 1) / kWarp, std::vector<Meeting>(kWarp));
     block.arrays.clear();
     block.time = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        block.warp_lanes[i].known = {};
+        block.warp_lanes[i].known[i % kWarp] = 1;
         block.warp_lanes[i].thread = {{(unsigned)(i % size.x), (unsigned)(i / size.x % size.y),
                                        (unsigned)(i / size.x / size.y)},
                                       (int)i};
+    }
 }
 
 }  // namespace

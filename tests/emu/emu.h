@@ -2,10 +2,11 @@
 //
 // What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
 // or that they reach in different places; a shuffle whose mask names warp lanes that do not come; two threads at the
-// same element of shared memory, one of them writing, with no barrier between (a shuffle is none); an index beyond a
-// shared array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an operand.
-// The launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before
-// each block. Reads beyond global memory are AddressSanitizer's to find.
+// same element of shared memory, one of them writing, with no barrier between (a shuffle is none; one of some warp
+// lanes orders those alone); more shared memory, arrays and the launch's together, than a block may have; an index
+// beyond a shared array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an
+// operand. The launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN
+// before each block. Reads beyond global memory are AddressSanitizer's to find.
 //
 // Warps of a block and warp lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to
 // work in one order is found out.
@@ -120,7 +121,8 @@ struct SharedArray {
     struct Array *array;  // with who touched each element, and when
 };
 SharedArray shared_array(const char *place, const void *tag, size_t size, size_t count);
-void note_access(const char *place, const SharedArray &array, size_t element, bool writes);
+enum class Access { kRead, kWrite, kAdd };  // adding as atomicAdd does, for which threads may meet
+void note_access(const char *place, const SharedArray &array, size_t element, Access access);
 
 // An array of shared memory that notes who touches what.
 template <class T>
@@ -136,14 +138,14 @@ public:
         Element(const Shared &array, size_t i) : array_(array), i_(i) {}
         operator T() const
         {
-            note_access(array_.name_, array_.array_, i_, false);
+            note_access(array_.name_, array_.array_, i_, Access::kRead);
             T value;
             memcpy(&value, array_.array_.data + i_ * sizeof(T), sizeof(T));
             return value;
         }
         Element &operator=(T value)
         {
-            note_access(array_.name_, array_.array_, i_, true);
+            note_access(array_.name_, array_.array_, i_, Access::kWrite);
             memcpy(array_.array_.data + i_ * sizeof(T), &value, sizeof(T));
             return *this;
         }
@@ -163,11 +165,12 @@ public:
         return Element(*this, (size_t)i);
     }
 
-    // As atomicAdd does: threads may meet there.
+    // As atomicAdd does: threads may meet there, but none that reads or writes.
     T add(int64_t i, T x) const
     {
         if (i < 0 || (size_t)i >= array_.count)
             report(name_, "index %lld of an array of %zu", (long long)i, array_.count);
+        note_access(name_, array_, (size_t)i, Access::kAdd);
         T old;
         memcpy(&old, array_.data + (size_t)i * sizeof(T), sizeof(T));
         const T sum = (T)(old + x);
