@@ -30,8 +30,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Of every device, unless a scenario tells of more; and the most that is ever given of one: FAKE_CUDA_MEMORY, in MiB.
- * */
+/* Of every device, unless a scenario tells of more, and the most that is given of one: FAKE_CUDA_MEMORY, in MiB. */
 static inline size_t fake_memory(void)
 {
     const char *const mebibytes = getenv("FAKE_CUDA_MEMORY");
