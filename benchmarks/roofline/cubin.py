@@ -4,6 +4,7 @@ Both are part of the CUDA toolkit, and on PyPI (nvidia-cuda-cuobjdump, nvidia-cu
 """
 import dataclasses
 import functools
+import os
 import pathlib
 import re
 import shutil
@@ -28,6 +29,13 @@ def tool(name):
         if found:
             return found
     raise Missing(f"{name} is not here; it is part of the CUDA toolkit, and of PyPI's nvidia-cuda-{name}")
+
+
+def run(*command, **options):
+    """A program that is not ours, and so takes no sanitizer with it; its output."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, **options)
+    return done.stdout + done.stderr
 
 
 @dataclasses.dataclass
@@ -147,13 +155,11 @@ def kernels_of(module, arch):
     kernels = {}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(module).resolve()
-        subprocess.run([tool("cuobjdump"), "-xelf", f"sm_{arch}", path], cwd=folder, check=True, capture_output=True)
+        run(tool("cuobjdump"), "-xelf", f"sm_{arch}", path, cwd=folder)
         for cubin in sorted(pathlib.Path(folder).glob(f"*.sm_{arch}*.cubin")):
-            said = subprocess.run([tool("nvdisasm"), "-c", cubin], check=True, capture_output=True, text=True).stdout
-            found = read_code(said, arch)
+            found = read_code(run(tool("nvdisasm"), "-c", cubin), arch)
             read_tables(found, cubin.read_bytes())
-            usage = subprocess.run([tool("cuobjdump"), "-res-usage", cubin], check=True, capture_output=True, text=True)
-            for name, registers, stack, shared in USAGE.findall(usage.stdout + usage.stderr):
+            for name, registers, stack, shared in USAGE.findall(run(tool("cuobjdump"), "-res-usage", cubin)):
                 if name in found:
                     found[name].registers, found[name].stack, found[name].shared = int(registers), int(stack), int(shared)
             kernels |= found

@@ -131,16 +131,17 @@ def check_new(dtype, before):
 
 def promote(a, b, dtypes):
     """The dtype of the result of two."""
-    if a.order != b.order:
-        return max(a, b, key=lambda d: d.order)
-    if a is b:
-        return a
-    above = sorted({d.order for d in dtypes if HEIGHT[d.kind] == HEIGHT[a.kind] and d.rank > a.rank})
+    lower, higher = sorted((a, b), key=lambda d: d.order)
+    loses_sign = (lower.kind, higher.kind) == ("signed", "unsigned")  # no unsigned dtype has place for negative numbers
+    if a is b or a.order != b.order and not loses_sign:
+        return higher
+    above = sorted({d.order for d in dtypes if HEIGHT[d.kind] == HEIGHT[a.kind] and d.rank > higher.rank})
     for order in above:
         alone = [d for d in dtypes if d.order == order and not d.stored]
         if len(alone) == 1:
             return alone[0]
-    raise TableError(f"'{a.name}' and '{b.name}' have one rank, and no rank above it has one computed dtype alone that both could become")
+    why = "have one rank" if a.order == b.order else f"become no '{higher.name}', which has no negative numbers"
+    raise TableError(f"'{a.name}' and '{b.name}' {why}, and no rank above has one computed dtype alone that both could become")
 
 
 def parse(text, path):

@@ -1,4 +1,6 @@
 """core/base/dtypes.def: a line that breaks the rules is refused by file and line, and nothing is written."""
+import re
+
 import pytest
 from test_generator import contents, generate, tree  # noqa: F401: a fixture
 
@@ -60,3 +62,28 @@ def test_a_new_dtype_reaches_c_python_and_lua(tree):  # noqa: F811
                        "kernels/common/dtypes.inc": "CASE(YOKE_F8_E3M4, f8_e3m4)"}.items():
         assert text in (tree / path).read_text(), path
     assert f"#define YOKE_DTYPE_COUNT {COUNT + 2} " in (tree / "capi/include/yoke/dtypes.h").read_text()
+
+
+def promotion(tree):  # noqa: F811
+    """{(name, name): name} of the table that C reads."""
+    text = (tree / "core/base/dtypes.inc").read_text()
+    names = re.findall(r'\{"(\w+)", "\w*", "\w*"', text)  # by number, "none" first, which has no row
+    rows = re.findall(r"\{([\d, ]+)\}", text.split("#define YOKE_DTYPE_PROMOTION")[1])
+    return {(a, b): names[int(one)] for a, row in zip(names[1:], rows, strict=True)
+            for b, one in zip(names, row.split(","), strict=True)}
+
+
+def test_an_unsigned_dtype_takes_no_signed_one(tree):  # noqa: F811
+    add(tree, "12 U16 | uint16 u16 | unsigned 16 | stored uint16_t, in uint16_t | 16 | - | u2 | UInt | U16 | - | 0 to 65535")
+    assert generate(tree).returncode == 0
+    found = promotion(tree)
+    for other, wanted in {"int8": "int32", "uint8": "uint16", "bool": "uint16", "int32": "int32", "int64": "int64", "float16": "float16"}.items():
+        assert found["uint16", other] == found[other, "uint16"] == wanted, other
+    assert found["int8", "uint8"] == "int32" and found["int8", "int32"] == "int32"
+
+
+def test_an_unsigned_dtype_that_nothing_above_takes_with_signed_ones_is_refused(tree):  # noqa: F811
+    number = add(tree, "12 U32 | uint32 u32 | unsigned 32 | stored uint32_t, in uint32_t | 65 | - | u4 | UInt | U32 | - | 0 to 2^32 - 1")
+    done = generate(tree)
+    assert done.returncode == 1
+    assert f"core/base/dtypes.def:{number}: " in done.stderr and "become no 'uint32', which has no negative numbers" in done.stderr
