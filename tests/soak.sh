@@ -63,6 +63,7 @@ soak_cuda() { # the CUDA module as in packages: every architecture, without a wa
 
 # What the compiler made of the benchmark's kernels, for every architecture of packages.
 roofline() {
+    setup_machine_code
     build_preset release yoke _yoke emu_cuda_module &&
         cmake -S . -B build/cards -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DYOKE_CUDA=ON -DYOKE_TESTS=OFF -DYOKE_PYTHON=OFF -DYOKE_WERROR=ON >&2 &&
         ninja -C build/cards -j "$(nproc)" yoke_cuda >&2 &&

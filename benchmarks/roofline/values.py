@@ -10,11 +10,16 @@ def float_of(bits):
     return struct.unpack("<f", struct.pack("<I", bits & WORD))[0]
 
 
-def bits_of(value):
+def narrowed(value, form):
+    """The bytes of a float of struct's form "f" or "e"; what is beyond it is infinite."""
     try:
-        return struct.unpack("<I", struct.pack("<f", value))[0]
+        return struct.pack("<" + form, value)
     except OverflowError:
-        return 0x7F800000 if value > 0 else 0xFF800000
+        return struct.pack("<" + form, math.copysign(math.inf, value))
+
+
+def bits_of(value):
+    return int.from_bytes(narrowed(value, "f"), "little")
 
 
 def double_of(bits):
@@ -30,10 +35,7 @@ def half_of(bits):
 
 
 def bits_of_half(value):
-    try:
-        return struct.unpack("<H", struct.pack("<e", value))[0]
-    except OverflowError:
-        return 0x7C00 if value > 0 else 0xFC00
+    return int.from_bytes(narrowed(value, "e"), "little")
 
 
 def bfloat_of(bits):

@@ -3,6 +3,7 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/machine/files.h"
+#include "core/machine/proc.h"
 #include "core/machine/snapshot.h"
 #include "core/machine/sysfs.h"
 
@@ -63,14 +64,7 @@ Card sample_cpu()
     put(info.vendor, maker == "GenuineIntel" ? "intel" : maker == "AuthenticAMD" ? "amd" : maker);
     info.present = 1;
     info.is_egpu = 0;
-    const std::string memory = root.text("/proc/meminfo");
-    const int64_t total = atoll(field_of(memory, "MemTotal").c_str()) * 1024;
-    const int64_t free = atoll(field_of(memory, "MemAvailable").c_str()) * 1024;
-    if (total > 0) {
-        info.memory_total = total;
-        info.memory_free = free;
-        info.memory_used = total - free;
-    }
+    put_host_memory(root, info);
     info.utilization = take_utilization(root.text("/proc/stat", 512));
     // "0-1" is two nodes: the processors have no one node then.
     const std::string nodes = root.text("/sys/devices/system/node/online", 64);

@@ -1,6 +1,7 @@
 #include "core/machine/nvidia_module.h"
 
 #include "core/machine/nvidia_card.h"
+#include "core/machine/proc.h"
 #include "core/machine/sysfs.h"
 
 #include <algorithm>
@@ -101,15 +102,7 @@ void add_integrated_card(const Root &root, Machine &machine)
         info.cc_major = known.major;
         info.cc_minor = known.minor;
     }
-    // It has the processor's memory.
-    const std::string memory = root.text("/proc/meminfo");
-    const int64_t total = atoll(field_of(memory, "MemTotal").c_str()) * 1024;
-    const int64_t free = atoll(field_of(memory, "MemAvailable").c_str()) * 1024;
-    if (total > 0) {
-        info.memory_total = total;
-        info.memory_free = free;
-        info.memory_used = total - free;
-    }
+    put_host_memory(root, info);  // which is the processor's
     machine.cards.push_back(card);
 }
 

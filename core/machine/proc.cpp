@@ -133,6 +133,17 @@ void sum_processes(Card &card)
 
 }  // namespace
 
+void put_host_memory(const Root &root, yoke_card_info &info)
+{
+    const std::string memory = root.text("/proc/meminfo");
+    const int64_t total = atoll(field_of(memory, "MemTotal").c_str()) * 1024;
+    const int64_t free = atoll(field_of(memory, "MemAvailable").c_str()) * 1024;
+    if (total <= 0) return;
+    info.memory_total = total;
+    info.memory_free = free;
+    info.memory_used = total - free;
+}
+
 void read_place(const Root &root, Machine &machine)
 {
     machine.container = engine_of(root);

@@ -11,6 +11,9 @@ namespace yoke {
 // Of the place: the container's engine and the virtual machine's maker.
 void read_place(const Root &root, Machine &machine);
 
+// The host's memory, as that of a card.
+void put_host_memory(const Root &root, yoke_card_info &info);
+
 // Whose processes they are: names, users, containers; who cannot be seen from here, and how much memory that leaves.
 void read_processes(const Root &root, Machine &machine);
 

@@ -10,7 +10,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "add_op"))
 import reuse  # noqa: E402
-from steps import Steps, copy_tree, run, use  # noqa: E402
+from steps import Steps, copy_tree, run, use_everywhere  # noqa: E402
 
 MOST_FILES = 6  # written by hand for a dtype that is stored
 
@@ -34,10 +34,8 @@ def main(source, finished, work, lua, python, driver=""):
     if len(edited) > MOST_FILES:
         sys.exit(f"{len(edited)} files were written by hand: {sorted(edited)}; {MOST_FILES} are the most")
     reuse.build(source, finished, tree, folder, edited, bool(driver), options=["-O0", "-g0"])
-    use(HERE, tree, folder, lua, python, YOKE_DEVICE="cpu")
-    if driver:
-        use(HERE, tree, folder, lua, python, YOKE_DEVICE="cuda", YOKE_CUDA_LIB_PATH=driver, LD_LIBRARY_PATH=driver)
-    print(f"two dtypes, by {len(edited)} file, were used from C, Python and Lua on {'cpu and cuda, emulated' if driver else 'cpu'}")
+    where = use_everywhere(HERE, tree, folder, lua, python, driver)
+    print(f"two dtypes, by {len(edited)} file, were used from C, Python and Lua on {where}")
 
 
 if __name__ == "__main__":

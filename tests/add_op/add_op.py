@@ -11,7 +11,7 @@ import shutil
 import sys
 
 import reuse
-from steps import Steps, copy_tree, run, use
+from steps import Steps, copy_tree, run, use, use_everywhere
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -45,10 +45,8 @@ def main(source, finished, work, cmake, compiler, lua, python, driver=""):
         build_all(tree, work / "whole", cmake, compiler)
         use(HERE, tree, work / "whole", lua, python, YOKE_DEVICE="cpu")
     reuse.build(source, finished, tree, folder, edited, bool(driver))
-    use(HERE, tree, folder, lua, python, YOKE_DEVICE="cpu")
-    if driver:
-        use(HERE, tree, folder, lua, python, YOKE_DEVICE="cuda", YOKE_CUDA_LIB_PATH=driver, LD_LIBRARY_PATH=driver)
-    print(f"the new op was called from C, Python and Lua on {'cpu and cuda, emulated' if driver else 'cpu'}")
+    where = use_everywhere(HERE, tree, folder, lua, python, driver)
+    print(f"the new op was called from C, Python and Lua on {where}")
 
 
 if __name__ == "__main__":

@@ -52,3 +52,12 @@ def use(programs, tree, folder, lua, python, **variables):
     run([program], env=clean)
     run([folder / "env", python, "-B", programs / "use.py"], env=clean)
     run([folder / "env", lua, programs / "use.lua"], env=clean)
+
+
+def use_everywhere(programs, tree, folder, lua, python, driver):
+    """On the CPU and, where `driver` is the fake CUDA driver's folder, on the emulated device; says where."""
+    use(programs, tree, folder, lua, python, YOKE_DEVICE="cpu")
+    if not driver:
+        return "cpu"
+    use(programs, tree, folder, lua, python, YOKE_DEVICE="cuda", YOKE_CUDA_LIB_PATH=driver, LD_LIBRARY_PATH=driver)
+    return "cpu and cuda, emulated"
