@@ -1,6 +1,7 @@
 """What multiprocessors and cards can do, for predictions.
 
-Sources: the CUDA C++ Programming Guide, "Arithmetic Instructions" (results a clock and multiprocessor) and "Technical
+After the CUDA C++ Programming Guide, "Arithmetic Instructions" (results a clock and multiprocessor, the lower figure where in
+doubt; not yet compared line by line) and "Technical
 Specifications per Compute Capability"; cards as in core/machine/catalog.def. The clock is what the card's float32 rate
 says. What no document says is assumed, and stands here once: LATENCY, COPY, ISSUED.
 """
