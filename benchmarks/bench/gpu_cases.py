@@ -8,7 +8,7 @@ Cases of workers, "NAME ARGUMENTS": "add DTYPE", "gelu DTYPE", "cast DTYPE" (fro
 
 import types
 
-ELEMENTWISE, FORWARD, BACKWARD, ADAMW, NORM = 0.90, 0.85, 0.70, 0.80, 0.85  # least part of the copy's speed
+ELEMENTWISE, FORWARD, BACKWARD, ADAMW, NORM, LOSS = 0.90, 0.85, 0.70, 0.80, 0.85, 0.75  # least part of the copy's speed
 GEMM, ATTENTION = 0.98, 0.97  # least part of cuBLASLt's and cuDNN's speed
 CALL_C, CALL_PYTHON, REPLAY = 1.0e-6, 1.3e-6, 10e-6  # most seconds: the first two beyond a bare launch
 COMPILED, MFU = 1.0, 0.50
@@ -21,7 +21,8 @@ MEMORY = [
     ("cast bf16", 1.5, ELEMENTWISE), ("softmax f32", 2, FORWARD), ("softmax bf16", 2, FORWARD),
     ("softmax f32 backward", 3, BACKWARD), ("softmax bf16 backward", 3, BACKWARD), ("layer_norm f32", 2, FORWARD),
     ("layer_norm bf16", 2, FORWARD), ("layer_norm f32 backward", 3, BACKWARD), ("layer_norm bf16 backward", 3, BACKWARD),
-    ("cross_entropy f32", 1, None), ("cross_entropy f32 backward", 2, None), ("adamw f32", 7, ADAMW),
+    ("cross_entropy f32", 1, LOSS), ("cross_entropy bf16", 1, LOSS), ("cross_entropy f32 backward", 2, LOSS),
+    ("cross_entropy bf16 backward", 2, LOSS), ("adamw f32", 7, ADAMW),
     ("grad_norm f32", 1, NORM),
 ]
 GEMMS = [(dtype, size) for size in (1024, 2048, 4096, 8192) for dtype in ("f32", "tf32", "f16", "bf16")]

@@ -84,7 +84,7 @@ struct GeluTanhTail {
         T size = magnitude_at_most(x, std::is_same_v<T, float> ? (T)10.75 : (T)40);
         T slope = (T)-1.5957691216057308 + (T)(-1.5957691216057308 * 0.044715) * (size * size);
         T e = exp_small(size * slope);
-        T body_ = (T)1 / ((T)1 + e);
+        T body_ = reciprocal_within((T)1 + e);
         return {size, body_, e * body_};
     }
 };
@@ -121,7 +121,7 @@ YOKE_HD Sigmoids<T> sigmoids(T x)
 {
     bool positive = x > (T)0;
     T e = kernels::exp_not_large(select(positive, -x, x));
-    T large = (T)1 / ((T)1 + e), small = e * large;
+    T large = reciprocal_within((T)1 + e), small = e * large;
     return {select(positive, large, small), select(positive, small, large)};
 }
 

@@ -70,7 +70,11 @@ struct Larger {
     template <class C>
     YOKE_HD C operator()(C a, C b) const
     {
+#if defined(__CUDA_ARCH__)
+        return ::fmax(b, a);  // an instruction, which leaves NaN out as well
+#else
         return select(b > a, b, a);
+#endif
     }
 };
 

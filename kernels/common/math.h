@@ -84,6 +84,22 @@ YOKE_HD float ceil(float x)
     return with_sign_of(select(nearest < x, nearest + 1.0f, nearest), x);  // -0.5 gives -0
 }
 
+// 1 / x, where neither is near the ends of what a float holds: on a device a division looks at those
+// first. Within a unit in the last place.
+YOKE_HD float reciprocal_within(float x)
+{
+#if defined(__CUDA_ARCH__)
+    float y = __fdividef(1.0f, x);
+    return __builtin_fmaf(y, __builtin_fmaf(-x, y, 1.0f), y);
+#else
+    return 1.0f / x;
+#endif
+}
+YOKE_HD double reciprocal_within(double x)
+{
+    return 1 / x;
+}
+
 // ---- exp ----------------------------------------------------------------------------------------
 
 // x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves the nearest integer in the low bits,
@@ -250,7 +266,7 @@ YOKE_HD float exp_minus_square(float t, float weight)
 // 2^-28.7.
 YOKE_HD float erfc_scaled(float t)
 {
-    float inverse = 1.0f / (t + 3.0f);
+    float inverse = reciprocal_within(t + 3.0f);
     float u = (t - 3.0f) * inverse;
     float p = -0x1.547e5p-12f;
     p = p * u - 0x1.f9687ep-12f;

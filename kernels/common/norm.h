@@ -100,10 +100,15 @@ struct Moments {
     YOKE_HD C variance() const { return squares / count; }
 };
 
-// 1 / sqrt(x + eps) in two correctly rounded steps.
+// 1 / sqrt(x + eps) in two correctly rounded steps; on a device, where each of them takes ten
+// instructions, within 2 units in the last place.
 YOKE_HD float inverse_root(float x, float eps)
 {
+#if defined(__CUDA_ARCH__)
+    return ::rsqrtf(x + eps);
+#else
     return 1.0f / __builtin_sqrtf(x + eps);
+#endif
 }
 YOKE_HD double inverse_root(double x, double eps)
 {

@@ -43,7 +43,7 @@ YOKE_HD NormalTail<float> normal_tail(float t)
     // -2 times what exp is reduced to: doubled constants cost nothing, halving the square would.
     float r = ((square + n * 0x1.62e4p+0f) + n * 0x1.7f7d1cp-19f) + square_rest(t, square);
     float bell = exp_reduced(r, 1.0f, -0.5f) * power_of_small(shifted);  // 2^64 too large
-    float u = 1.0f - 6.0f * (1.0f / (t + 3.0f)), u2 = u * u;
+    float u = 1.0f - 6.0f * reciprocal_within(t + 3.0f), u2 = u * u;
     float even = 0x1.bdf476p-15f * kSmallUnit, odd = 0x1.e267p-14f * kSmallUnit;
     even = even * u2 - 0x1.637b16p-12f * kSmallUnit;
     odd = odd * u2 - 0x1.01c35ap-10f * kSmallUnit;

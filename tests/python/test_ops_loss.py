@@ -43,6 +43,36 @@ def test_the_loss_of_few_classes_or_thousands_is_numpys_and_so_is_its_gradient(c
     np.testing.assert_allclose(to_numpy(logs.grad), -hits, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [yoke.bfloat16, yoke.float16])
+@pytest.mark.parametrize("classes", [5, 333, 5003])
+def test_rows_of_halves_that_begin_off_every_boundary(classes, dtype):
+    rng = np.random.default_rng(classes)
+    logits = (to_yoke(rng.standard_normal((9, classes)) * 3)).to(dtype).requires_grad_(True)
+    x, target = to_numpy(logits.detach().to(yoke.float64)), rng.integers(0, classes, 9)
+    target[4] = -100
+    losses = yoke.cross_entropy(logits, to_yoke(target), "none", label_smoothing=0.125)
+    step = 2.0**-8 if dtype is yoke.bfloat16 else 2.0**-11
+    np.testing.assert_allclose(to_numpy(losses.to(yoke.float64)), np_cross_entropy(x, target, "none", label_smoothing=0.125), rtol=1.5 * step)
+    losses.sum().backward()
+    hits = np.arange(classes) == target[:, None]
+    want = (target >= 0)[:, None] * (np.exp(np_log_softmax(x)) - 0.875 * hits - 0.125 / classes)
+    got = to_numpy(logits.grad.to(yoke.float64))
+    np.testing.assert_allclose(got, want, rtol=1.5 * step, atol=2e-7)
+    assert not got[4].any()
+
+
+@pytest.mark.parametrize("rows", [8192, 8193, 20_001])
+def test_losses_of_many_rows_add_up_in_parts(rows):
+    rng = np.random.default_rng(rows)
+    x, target = rng.standard_normal((rows, 3)).astype(np.float32), rng.integers(0, 3, rows)
+    target[rng.integers(0, rows, 100)] = -100
+    for reduction in ("mean", "sum"):
+        got = yoke.cross_entropy(to_yoke(x), to_yoke(target), reduction).item()
+        np.testing.assert_allclose(got, np_cross_entropy(x.astype(np.float64), target, reduction), rtol=1e-5)
+        logs = to_yoke(np_log_softmax(x).astype(np.float32))
+        np.testing.assert_allclose(yoke.nll_loss(logs, to_yoke(target), reduction).item(), got, rtol=1e-5)
+
+
 def test_large_logits_have_finite_losses():
     x = to_yoke(np.array([1000.0, -1000.0, 1000.0, -1000.0], np.float32), requires_grad=True)
     loss = yoke.binary_cross_entropy_with_logits(x, yoke.tensor([1.0, 0.0, 0.0, 1.0]), reduction="none")

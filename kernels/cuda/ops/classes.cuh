@@ -1,4 +1,4 @@
-// What losses of classes share: the targets, the logits and their gradients as rows, and the sum of the rows' losses.
+// What losses of classes share: the targets, and logits and their gradients as rows; loss_sum.cuh adds losses up.
 //
 // A target that is no class is reported, and its row adds nothing.
 #pragma once
@@ -63,91 +63,83 @@ inline yoke_status check_target(const yoke_launch *launch, const yoke_operand &t
     return bad_dtype(launch, "target", target.dtype);
 }
 
-inline bool is_packed(const yoke_operand &x)
-{
-    const int64_t size = dtype_size(x.dtype);
-    return x.strides[1] == 1 && x.shape[1] * size % 16 == 0 && x.strides[0] * size % 16 == 0 &&
-           is_aligned(x.data, 16);
-}
+// ---- logits and their gradients ----------------------------------------------------------------------------------
 
-// ---- the sum of rows' losses --------------------------------------------------------------------------------------
-
-// The losses (those of rows that count; null where nobody adds them up) to one number, and how many rows count. One
-// block.
+// Rows of one value for each class.
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
-    finish_loss(const compute_type<T> *losses, Targets targets, bool mean, T *loss,
-                compute_type<T> *used)
-{
-    using C = compute_type<T>;
-    C sum = (C)0;
-    int64_t count = 0;
-    for (int64_t row = threadIdx.x; row < targets.count; row += blockDim.x) {
-        count += targets.at(row) != targets.ignored;
-        if (losses) sum += losses[row];
-    }
-    count = reduce_block(count, (int64_t)0, [](int64_t a, int64_t b) { return a + b; });
-    sum = reduce_block(sum, (C)0, [](C a, C b) { return a + b; });
-    if (threadIdx.x > 0) return;
-    *used = (C)count;
-    if (losses) *loss = store<T>(mean ? sum / (C)count : sum);
-}
+struct ClassRows {
+    static constexpr int V = kPackLength<T>;
+    T *data;
+    int64_t row_step, step, count;  // elements
 
-template <class T>
-inline yoke_status start_finish(const yoke_launch *launch, const Call &call,
-                                const compute_type<T> *losses, const yoke_operand &loss,
-                                const yoke_operand &used)
-{
-    return start(launch, finish_loss<T>, {1, block_size(kMostThreads)}, losses, call.targets,
-                 call.reduction.mean, data_of<T>(loss), data_of<compute_type<T>>(used));
-}
-
-// Where a row's loss goes: to scratch, as it was computed, or to the result.
-template <class T>
-struct LossPlace {
-    compute_type<T> *losses;
-    T *out;
-
-    __device__ void put(int64_t row, compute_type<T> loss) const
+    explicit ClassRows(const yoke_operand &x)
+        : data(data_of<T>(x)), row_step(x.strides[0]), step(x.strides[1]), count(x.shape[1])
     {
-        if (losses)
-            losses[row] = loss;
-        else
-            out[row] = store<T>(loss);
+    }
+    __device__ T *row(int64_t i) const { return data + i * row_step; }
+    // Elements from the last boundary of 16 bytes to a row: packs begin there, so that all but a row's ends are whole.
+    __device__ int skew(int64_t i) const
+    {
+        return step == 1 ? (int)((uintptr_t)row(i) / sizeof(T) % V) : 0;
+    }
+    __device__ compute_type<T> at(int64_t i, int64_t index) const
+    {
+        return widen<T>(row(i)[index * step]);
     }
 };
 
-// ---- logits and gradients ----------------------------------------------------------------------------------------
-
-// The logits as the kernels read them.
+// A row in packs of V elements, of which one begins at -skew. What a pack has beyond the row's ends is `beyond` when it
+// is loaded, and is not stored.
 template <class T>
-struct Logits {
-    const T *data;
-    int64_t row_step, step, count;  // elements
-    bool packed;
+struct ClassRow {
+    static constexpr int V = kPackLength<T>;
+    using Raw = WordPack<T, V>;  // of one access: loads come first, so that none waits for another
+    T *data;
+    int64_t step, count;
+    bool aligned;
 
-    explicit Logits(const yoke_operand &x)
-        : data(data_of<const T>(x)),
-          row_step(x.strides[0]),
-          step(x.strides[1]),
-          count(x.shape[1]),
-          packed(is_packed(x))
+    __device__ ClassRow(const ClassRows<T> &rows, int64_t row, int skew)
+        : data(rows.row(row)),
+          step(rows.step),
+          count(rows.count),
+          aligned(rows.step == 1 && rows.skew(row) == skew)
     {
     }
-    // N logits of a row from class i on; -infinity behind the end.
-    template <int N>
-    __device__ void load(int64_t row, int64_t i, compute_type<T> (&to)[N]) const
+    __device__ bool has(int64_t i) const { return i >= 0 && i < count; }
+    __device__ bool is_whole(int64_t i) const { return aligned && i >= 0 && i + V <= count; }
+
+    __device__ Raw load(int64_t i, compute_type<T> beyond) const
     {
-        const T *from = data + row * row_step;
-        if (packed && i < count) return unpack<T, N>(load_pack<N>(from + i), to);
+        if (is_whole(i)) return load_pack<kWords<T, V>>(as_words<T, V>(data + i));
+        T each[V];
         YOKE_UNROLL
-        for (int k = 0; k < N; k++)
-            to[k] = i + k < count ? widen<T>(from[(i + k) * step])
-                                  : -(compute_type<T>)kernels::kInfinity;
+        for (int k = 0; k < V; k++)
+            each[k] = has(i + k) ? data[(i + k) * step] : convert<T>(beyond);
+        Raw raw;
+        memcpy(&raw, each, sizeof raw);
+        return raw;
     }
-    __device__ compute_type<T> at(int64_t row, int64_t i) const
+    __device__ static void unpack(const Raw &raw, compute_type<T> (&to)[V])
     {
-        return widen<T>(data[row * row_step + i * step]);
+        if constexpr (is_half<T>) {
+            YOKE_UNROLL
+            for (int k = 0; k < V; k += 2) widen_pair<T>(raw.at[k / 2], to + k);
+        } else {
+            memcpy(to, &raw, sizeof raw);
+        }
+    }
+    __device__ void put(int64_t i, const compute_type<T> (&x)[V]) const
+    {
+        T each[V];
+        narrow_all<T>(x, each);
+        if (is_whole(i)) {
+            Raw raw;
+            memcpy(&raw, each, sizeof raw);
+            return store_pack<kWords<T, V>>(as_words<T, V>(data + i), raw);
+        }
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++)
+            if (has(i + k)) data[(i + k) * step] = each[k];
     }
 };
 
@@ -167,32 +159,6 @@ struct Upstream {
     __device__ compute_type<T> at(int64_t row) const
     {
         return widen<T>(grad[row * step]) / (divisor ? *divisor : (compute_type<T>)1);
-    }
-};
-
-template <class T>
-struct Gradients {
-    T *data;
-    int64_t row_step, step, count;
-    bool packed;
-
-    explicit Gradients(const yoke_operand &dx)
-        : data(data_of<T>(dx)),
-          row_step(dx.strides[0]),
-          step(dx.strides[1]),
-          count(dx.shape[1]),
-          packed(is_packed(dx))
-    {
-    }
-    template <int N>
-    __device__ void put(int64_t row, int64_t i, const compute_type<T> (&x)[N]) const
-    {
-        T *to = data + row * row_step;
-        const Pack<T, N> pack = pack_of<T, N>(x);
-        if (packed) return store_pack<N>(to + i, pack);
-        YOKE_UNROLL
-        for (int k = 0; k < N; k++)
-            if (i + k < count) to[(i + k) * step] = pack.at[k];
     }
 };
 

@@ -132,6 +132,12 @@ template <class T>
 using FormatOf = std::conditional_t<std::is_same_v<T, double>, Doubles,
                                     std::conditional_t<is_float<T>, Floats, Integers>>;
 
+// The format of T and of what is as wide.
+template <class T>
+using FormatOfStored =
+    std::conditional_t<is_half<T>, Halves,
+                       std::conditional_t<std::is_same_v<T, float>, Singles, FormatOf<T>>>;
+
 // The dtype by which a format knows elements of another: words are told apart by their size alone.
 template <class Format>
 inline int as_format(yoke_dtype dtype)
@@ -187,6 +193,26 @@ inline constexpr int kAtOnce = std::is_same_v<C, double> ? 2 : 8;
 template <class T, int N>
 inline constexpr int kHalfPack = std::clamp(N / 2, 1, 16 / (int)sizeof(T));
 
+// N elements of T as what one access moves: words, where they are whole ones. Halves that an access brings in pieces
+// are put together again, an instruction for each.
+template <class T, int N>
+using WordOf = std::conditional_t<sizeof(T) * N % 4 == 0, unsigned, T>;
+template <class T, int N>
+inline constexpr int kWords = N *(int)sizeof(T) / (int)sizeof(WordOf<T, N>);
+template <class T, int N>
+using WordPack = Pack<WordOf<T, N>, kWords<T, N>>;
+
+template <class T, int N>
+__device__ inline const WordOf<T, N> *as_words(const T *place)
+{
+    return reinterpret_cast<const WordOf<T, N> *>(place);
+}
+template <class T, int N>
+__device__ inline WordOf<T, N> *as_words(T *place)
+{
+    return reinterpret_cast<WordOf<T, N> *>(place);
+}
+
 // What the address of n elements to be loaded at once is a multiple of.
 inline int64_t pack_bytes(int64_t n, int64_t size)
 {
@@ -218,10 +244,27 @@ struct Stored {
     __device__ void unpack(int dtype, C (&to)[N]) const
     {
         Format::with(dtype, [&]<class T>() {
+            if constexpr (is_half<T> && std::is_same_v<C, float> && N % 2 == 0) {
+                YOKE_UNROLL
+                for (int k = 0; k < N; k += 2) widen_pair<T>(words[k / 2], to + k);
+            } else {
+                T stored[N];
+                memcpy(stored, words, sizeof stored);
+                YOKE_UNROLL
+                for (int k = 0; k < N; k++) to[k] = value_as<C>(stored[k]);
+            }
+        });
+    }
+
+    // All N the same.
+    template <class C>
+    __device__ void fill(int dtype, C value)
+    {
+        Format::with(dtype, [&]<class T>() {
             T stored[N];
-            memcpy(stored, words, sizeof stored);
             YOKE_UNROLL
-            for (int k = 0; k < N; k++) to[k] = value_as<C>(stored[k]);
+            for (int k = 0; k < N; k++) stored[k] = convert<T>(value);
+            memcpy(words, stored, sizeof stored);
         });
     }
 
@@ -237,13 +280,14 @@ private:
         }
         if constexpr (sizeof(T) * N <= 16)
             if (apart == N / 2) {
-                const Pack<T, N> pack = load_pack<N>(from);
+                const WordPack<T, N> pack = load_pack<kWords<T, N>>(as_words<T, N>(from));
                 memcpy(words, &pack, sizeof pack);
                 return;
             }
         YOKE_UNROLL
         for (int k = 0; k < N; k += W) {
-            const Pack<T, W> pack = load_pack<W>(from + (k < N / 2 ? k : k - N / 2 + apart));
+            const WordPack<T, W> pack =
+                load_pack<kWords<T, W>>(as_words<T, W>(from + (k < N / 2 ? k : k - N / 2 + apart)));
             memcpy(reinterpret_cast<char *>(words) + k * sizeof(T), &pack, sizeof pack);
         }
     }
@@ -255,15 +299,15 @@ __device__ inline void put_packs(T *to, int64_t apart, const T (&from)[N])
     constexpr int W = kHalfPack<T, N>;
     if constexpr (sizeof(T) * N <= 16)
         if (apart == N / 2) {
-            Pack<T, N> pack;
+            WordPack<T, N> pack;
             memcpy(&pack, from, sizeof pack);
-            return store_pack<N>(to, pack);
+            return store_pack<kWords<T, N>>(as_words<T, N>(to), pack);
         }
     YOKE_UNROLL
     for (int k = 0; k < N; k += W) {
-        Pack<T, W> pack;
+        WordPack<T, W> pack;
         memcpy(&pack, from + k, sizeof pack);
-        store_pack<W>(to + (k < N / 2 ? k : k - N / 2 + apart), pack);
+        store_pack<kWords<T, W>>(as_words<T, W>(to + (k < N / 2 ? k : k - N / 2 + apart)), pack);
     }
 }
 

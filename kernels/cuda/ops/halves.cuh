@@ -49,14 +49,26 @@ __device__ inline void narrow_pair(const compute_type<T> *from, T *to)
             asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[1]), "f"(from[0]));
         else
             asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[1]), "f"(from[0]));
-        to[0].bits = (uint16_t)pair;
-        to[1].bits = (uint16_t)(pair >> 16);
+        memcpy(to, &pair, sizeof pair);
     } else {
         to[0] = store<T>(from[0]);
         to[1] = store<T>(from[1]);
     }
 }
 #endif
+
+// The two of a word.
+template <class T>
+__device__ inline void widen_pair(unsigned word, float *to)
+{
+    if constexpr (std::is_same_v<T, bf16>) {
+        to[0] = kernels::bit_cast<float>(word << 16);
+        to[1] = kernels::bit_cast<float>(word & 0xffff0000u);
+    } else {
+        to[0] = widen<T>(T{(uint16_t)word});
+        to[1] = widen<T>(T{(uint16_t)(word >> 16)});
+    }
+}
 
 // Stored values in the computing type.
 template <class T, int N>

@@ -116,9 +116,15 @@ inline int block_size(int usual)
 #endif
 }
 
+// Blocks of a multiprocessor in a grid whose threads take several items in turn. It holds 2 to 8 at once, as registers
+// leave room for: of several times as many the last few leave it idle for no more than a moment, while a second wave of
+// one or two would double the time of the first. No more than these, for what a thread prepares is then of use for
+// several items.
+constexpr int64_t kGridBlocks = 32;
+
 // As many blocks as keep the device busy, at most one for each `per_block` of the n items; at least one.
 inline int64_t blocks_for(const yoke_launch *launch, int64_t n, int64_t per_block,
-                          int64_t per_multiprocessor = 8)
+                          int64_t per_multiprocessor = kGridBlocks)
 {
     const int64_t most = multiprocessors(launch) * per_multiprocessor,
                   wanted = divide_up(n, per_block);
@@ -146,6 +152,18 @@ __device__ inline T shuffle_down(T value, int distance)
     unsigned words[sizeof(T) / 4];
     memcpy(words, &value, sizeof(T));
     for (unsigned &word : words) word = __shfl_down_sync(kWholeWarp, word, (unsigned)distance);
+    memcpy(&value, words, sizeof(T));
+    return value;
+}
+
+// The value that warp lane 0 has.
+template <class T>
+__device__ inline T from_first(T value)
+{
+    static_assert(sizeof(T) % 4 == 0 && std::is_trivially_copyable_v<T>, "made of words");
+    unsigned words[sizeof(T) / 4];
+    memcpy(words, &value, sizeof(T));
+    for (unsigned &word : words) word = __shfl_sync(kWholeWarp, word, 0);
     memcpy(&value, words, sizeof(T));
     return value;
 }
@@ -181,9 +199,10 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
     __syncthreads();  // of what an earlier call may still be reading
     if (place_in_warp() == 0) partial[warp_of_thread()] = value;
     __syncthreads();
-    T total = first;
-    for (int warp = 0; warp < warps; warp++) total = combine(total, (T)partial[warp]);
-    return total;
+    // Each warp for itself: one that is last to read would be one more barrier.
+    value = first;
+    if (place_in_warp() < warps) value = partial[place_in_warp()];
+    return from_first(reduce_warp(value, combine));
 }
 
 // Adds to an element of shared memory, where several threads may; gives what was there. Of integers alone.

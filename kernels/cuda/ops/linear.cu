@@ -1,6 +1,7 @@
 // linear, alone and with an activation. cuBLASLt adds the bias to sums that are still in registers; an activation is
 // one pass over the result, so that it has the bits of the op alone (but see fuses() in cublaslt.cpp).
 #include "kernels/common/activation.h"
+#include "kernels/cuda/ops/gelu.cuh"
 #include "kernels/cuda/ops/gemm.cuh"
 
 YOKE_CUDA_BEGIN
@@ -19,9 +20,9 @@ __device__ inline T activate(T x, Activation activation)
         case Activation::kRelu:
             return store<T>(kernels::Relu()(load<T>(x)));
         case Activation::kGelu:
-            return store<T>(kernels::Gelu()(load<T>(x)));
+            return store<T>(GeluOf<FormatOfStored<T>>()(load<T>(x)));
         case Activation::kGeluTanh:
-            return store<T>(kernels::GeluTanh()(load<T>(x)));
+            return store<T>(GeluTanhOf<FormatOfStored<T>>()(load<T>(x)));
         case Activation::kSilu:
             return store<T>(kernels::Silu()(load<T>(x)));
         default:

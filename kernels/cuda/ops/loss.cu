@@ -1,70 +1,97 @@
 // Cross entropy of logits and class indices, and its gradient: one pass over the logits each, none over a softmax that
 // would have to be stored.
-#include "kernels/cuda/ops/classes.cuh"
+#include "kernels/cuda/ops/approximate.cuh"
+#include "kernels/cuda/ops/loss_sum.cuh"
 
 YOKE_CUDA_BEGIN
 
+using kernels::Larger;
 using kernels::SoftmaxState;
 
-// The state of a row, and the sum of its logits for label smoothing.
-template <class C>
+// What a thread has seen of a row, and the sum of its logits for label smoothing.
+template <class T>
 struct LogitState {
-    SoftmaxState<C> softmax;
-    C sum;
+    using C = compute_type<T>;
+    SoftmaxState<C> softmax{-(C)kernels::kInfinity, (C)0};
+    C sum = 0;
 
-    __device__ static LogitState init() { return {SoftmaxState<C>::init(), (C)0}; }
-    __device__ static LogitState combine(const LogitState &a, const LogitState &b)
-    {
-        return {SoftmaxState<C>::combine(a.softmax, b.softmax), a.sum + b.sum};
-    }
-    // n values in the array, of which `count` are the row's.
+    // N more values: one rescaling for all.
     template <int N>
-    __device__ void push(const C (&x)[N], int count, bool sums)
+    __device__ void push(const C (&x)[N])
     {
         SoftmaxState<C> next{softmax.max, (C)0};
         YOKE_UNROLL
-        for (int k = 0; k < N; k++) next.max = kernels::Larger()(next.max, x[k]);
+        for (int k = 0; k < N; k++) next.max = Larger()(next.max, x[k]);
         const C shift = next.shift();
         YOKE_UNROLL
-        for (int k = 0; k < N; k++) next.sum += kernels::exp_not_large(x[k] - shift);
+        for (int k = 0; k < N; k++) next.sum += exp_as_stored<FormatOfStored<T>>(x[k] - shift);
         next.sum += softmax.sum * kernels::exp_not_large(softmax.max - shift);
         softmax = next;
-        if (sums)
-            for (int k = 0; k < N; k++) sum += k < count ? x[k] : (C)0;
+    }
+    // What all threads of a group have seen; for the first of them.
+    __device__ void join(int group, bool sums)
+    {
+        const C own = softmax.max;
+        softmax.max = reduce_group(own, group, -(C)kernels::kInfinity, Larger());
+        const C rescaled = softmax.sum * kernels::exp_not_large(own - softmax.shift());
+        softmax.sum = sum_group(rescaled, group);
+        if (sums) sum = sum_group(sum, group);
     }
 };
 
-// A group's threads go over their row pack by pack, four at a time.
+// A group's threads go over their row, four packs at a time.
+template <class T>
+__device__ inline LogitState<T> state_of_row(const ClassRows<T> &x, int64_t row,
+                                             const Member &member, bool sums)
+{
+    using C = compute_type<T>;
+    constexpr int V = kPackLength<T>, kPacks = 4;
+    constexpr C kBeyond = -(C)kernels::kInfinity;
+    const int64_t apart = (int64_t)member.group * V;
+    const int skew = x.skew(row);
+    const ClassRow<T> from(x, row, skew);
+    LogitState<T> state;
+    for (int64_t i = member.in_group * V - skew; i < x.count; i += apart * kPacks) {
+        typename ClassRow<T>::Raw raw[kPacks];
+        YOKE_UNROLL
+        for (int p = 0; p < kPacks; p++) raw[p] = from.load(i + p * apart, kBeyond);
+        C logits[kPacks * V];
+        YOKE_UNROLL
+        for (int p = 0; p < kPacks; p++) {
+            C pack[V];
+            ClassRow<T>::unpack(raw[p], pack);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) {
+                logits[p * V + k] = pack[k];
+                if (sums && from.has(i + p * apart + k)) state.sum += pack[k];
+            }
+        }
+        state.push(logits);
+    }
+    return state;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kMostThreads)
-    row_losses(Logits<T> x, Targets targets, compute_type<T> smoothing, LossPlace<T> to,
+    row_losses(ClassRows<T> x, Targets targets, compute_type<T> smoothing, LossPlace<T> to,
                compute_type<T> *lse, int group)
 {
     using C = compute_type<T>;
-    using State = LogitState<C>;
-    constexpr int V = kPackLength<T>, kPacks = sizeof(T) == 2 ? 2 : 4;
-    const int in_group = (int)threadIdx.x % group;
-    const int64_t rows_a_block = blockDim.x / group, chunk = (int64_t)group * V;
-    for (int64_t first = blockIdx.x * rows_a_block; first < targets.count;
-         first += gridDim.x * rows_a_block) {
-        const int64_t row = first + threadIdx.x / group;
-        State state = State::init();
-        for (int64_t i = in_group * V; row < targets.count && i < x.count; i += chunk * kPacks) {
-            C logits[kPacks][V];
-            YOKE_UNROLL
-            for (int p = 0; p < kPacks; p++) x.load(row, i + p * chunk, logits[p]);
-            YOKE_UNROLL
-            for (int p = 0; p < kPacks; p++)
-                state.push(logits[p], (int)max(0, min(V, x.count - i - p * chunk)), smoothing != 0);
-        }
-        state = reduce_group(state, group, State::init(), State::combine);
-        if (in_group > 0 || row >= targets.count) continue;
+    const Member member(group);
+    const bool smooths = smoothing != 0;
+    for (int64_t first = blockIdx.x * member.groups(); first < targets.count;
+         first += gridDim.x * member.groups()) {
+        const int64_t row = first + member.number();
+        LogitState<T> state;
+        if (row < targets.count) state = state_of_row(x, row, member, smooths);
+        state.join(group, smooths);
+        if (member.in_group > 0 || row >= targets.count) continue;
         const SoftmaxState<C> softmax = state.softmax;
         lse[row] = softmax.max + kernels::log(softmax.sum);
         const int64_t index = targets.class_of(row, true);
         C loss = (C)0;
         if (index >= 0) loss = softmax.cross_entropy(x.at(row, index));
-        if (index >= 0 && smoothing != 0) {
+        if (index >= 0 && smooths) {
             const C uniform = softmax.cross_entropy(state.sum / (C)x.count);
             loss += smoothing * (uniform - loss);
         }
@@ -78,19 +105,16 @@ static yoke_status total_loss(const yoke_launch *launch, const Call &call)
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const Targets &targets = call.targets;
-    Scratch scratch(launch);
-    if (!call.reduction.none)
-        if (const yoke_status status = scratch.reserve((uint64_t)targets.count * sizeof(C)))
-            return status;
-    C *losses = scratch.as<C>();
+    RowLosses<T> losses(launch, call);
+    if (const yoke_status status = losses.reserve()) return status;
     const Sharing sharing = share_classes(targets.classes, kPackLength<T>);
     if (targets.count)
         if (const yoke_status status =
-                start(launch, row_losses<T>, row_grid(targets.count, sharing), Logits<T>(o[0]),
-                      targets, (C)float_param(launch->params[2]),
-                      LossPlace<T>{losses, data_of<T>(o[2])}, data_of<C>(o[3]), sharing.group))
+                start(launch, row_losses<T>, row_grid(launch, targets.count, sharing),
+                      ClassRows<T>(o[0]), targets, (C)float_param(launch->params[2]),
+                      losses.place(o[2]), data_of<C>(o[3]), sharing.group))
             return status;
-    return start_finish<T>(launch, call, losses, o[2], o[4]);
+    return losses.add(o[2], o[4]);
 }
 
 YOKE_KERNEL(cross_entropy)
@@ -107,27 +131,55 @@ YOKE_KERNEL(cross_entropy)
 
 // g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
 template <class T>
+struct LogitSlope {
+    using C = compute_type<T>;
+    C lse, share, rest, g;
+    int64_t target;  // -1 where the row does not count
+
+    template <int V>
+    __device__ void apply(int64_t i, C (&x)[V]) const
+    {
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) x[k] = exp_as_stored<FormatOfStored<T>>(x[k] - lse) - share;
+        if (target >= i && target < i + V) {
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++)
+                if (i + k == target) x[k] -= rest;
+        }
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) x[k] = target < 0 ? (C)0 : g * x[k];
+    }
+};
+
+template <class T>
 __global__ void __launch_bounds__(kMostThreads)
-    logit_gradients(Logits<T> x, Targets targets, Upstream<T> upstream, const compute_type<T> *lse,
-                    int64_t lse_step, double smoothing, Gradients<T> dx, int group)
+    logit_gradients(ClassRows<T> x, Targets targets, Upstream<T> upstream,
+                    const compute_type<T> *lse, int64_t lse_step, double smoothing, ClassRows<T> dx,
+                    int group)
 {
     using C = compute_type<T>;
-    constexpr int V = kPackLength<T>;
-    const int64_t rows_a_block = blockDim.x / group, in_group = threadIdx.x % group;
+    constexpr int V = kPackLength<T>, kPacks = 2;
+    const Member member(group);
+    const int64_t apart = (int64_t)group * V;
     const C share = (C)(smoothing / (double)x.count), rest = (C)(1 - smoothing);
-    for (int64_t row = blockIdx.x * rows_a_block + threadIdx.x / group; row < targets.count;
-         row += gridDim.x * rows_a_block) {
-        const int64_t index = targets.class_of(row, in_group == 0);
-        const C g = index < 0 ? (C)0 : upstream.at(row), sum = lse[row * lse_step];
-        for (int64_t i = in_group * V; i < x.count; i += (int64_t)group * V) {
-            C y[V];
-            x.load(row, i, y);
+    for (int64_t row = blockIdx.x * member.groups() + member.number(); row < targets.count;
+         row += gridDim.x * member.groups()) {
+        const int64_t index = targets.class_of(row, member.in_group == 0);
+        const LogitSlope<T> slope{lse[row * lse_step], share, rest,
+                                  index < 0 ? (C)0 : upstream.at(row), index};
+        const int skew = x.skew(row);
+        const ClassRow<T> from(x, row, skew), to(dx, row, skew);
+        for (int64_t i = member.in_group * V - skew; i < x.count; i += apart * kPacks) {
+            typename ClassRow<T>::Raw raw[kPacks];
             YOKE_UNROLL
-            for (int k = 0; k < V; k++) {
-                const C p = kernels::exp(y[k] - sum) - share;
-                y[k] = index < 0 ? (C)0 : g * (i + k == index ? p - rest : p);
+            for (int p = 0; p < kPacks; p++) raw[p] = from.load(i + p * apart, (C)0);
+            YOKE_UNROLL
+            for (int p = 0; p < kPacks; p++) {
+                C y[V];
+                ClassRow<T>::unpack(raw[p], y);
+                slope.apply(i + p * apart, y);
+                to.put(i + p * apart, y);
             }
-            dx.put(row, i, y);
         }
     }
 }
@@ -142,10 +194,10 @@ YOKE_KERNEL(_cross_entropy_backward)
     if (x.numel == 0) return YOKE_OK;
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         const Sharing sharing = share_classes(x.shape[1], kPackLength<T>);
-        return start(launch, logit_gradients<T>, row_grid(x.shape[0], sharing), Logits<T>(x),
-                     call.targets, Upstream<T>(grad, o[4], call.reduction.mean),
+        return start(launch, logit_gradients<T>, row_grid(launch, x.shape[0], sharing),
+                     ClassRows<T>(x), call.targets, Upstream<T>(grad, o[4], call.reduction.mean),
                      data_of<const compute_type<T>>(lse), lse.ndim ? lse.strides[0] : (int64_t)0,
-                     float_param(launch->params[2]), Gradients<T>(dx), sharing.group);
+                     float_param(launch->params[2]), ClassRows<T>(dx), sharing.group);
     });
 }
 

@@ -165,10 +165,6 @@ __device__ inline void apply(const F &f, const C (&x)[sizeof...(K)][N], R (&y)[N
     });
 }
 
-// Blocks of a multiprocessor that a grid has for each: several times those it holds at once, so that the last few leave
-// it idle for no more than a moment.
-constexpr int64_t kMapBlocks = 32;
-
 // Blocks that a multiprocessor is to hold, as many as registers permit without spilling.
 template <class In, int K>
 inline constexpr int kMapResident =
@@ -266,7 +262,7 @@ inline Grid map_grid(const yoke_launch *launch, const MapPlan<K> &plan, int64_t 
 {
     if (plan.packs == 0) return walk_grid(launch, plan.walk);
     const int threads = block_size(kThreads);
-    return {blocks_for(launch, n, threads * at_once, kMapBlocks), threads};
+    return {blocks_for(launch, n, threads * at_once), threads};
 }
 
 template <class In, class Out = In, class F, class... Operands>

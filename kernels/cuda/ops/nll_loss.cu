@@ -1,10 +1,10 @@
 // The negative log likelihood of log-probabilities and class indices, and its gradient.
-#include "kernels/cuda/ops/classes.cuh"
+#include "kernels/cuda/ops/loss_sum.cuh"
 
 YOKE_CUDA_BEGIN
 
 template <class T>
-__global__ void pick_losses(Logits<T> x, Targets targets, LossPlace<T> to)
+__global__ void pick_losses(ClassRows<T> x, Targets targets, LossPlace<T> to)
 {
     using C = compute_type<T>;
     for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < targets.count;
@@ -17,18 +17,15 @@ __global__ void pick_losses(Logits<T> x, Targets targets, LossPlace<T> to)
 template <class T>
 static yoke_status likelihood_loss(const yoke_launch *launch, const Call &call)
 {
-    using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const int threads = block_size(kThreads);
-    Scratch scratch(launch);
-    if (!call.reduction.none)
-        if (const yoke_status status = scratch.reserve((uint64_t)call.targets.count * sizeof(C)))
-            return status;
-    if (const yoke_status status = start(
-            launch, pick_losses<T>, {blocks_for(launch, call.targets.count, threads), threads},
-            Logits<T>(o[0]), call.targets, LossPlace<T>{scratch.as<C>(), data_of<T>(o[2])}))
+    RowLosses<T> losses(launch, call);
+    if (const yoke_status status = losses.reserve()) return status;
+    if (const yoke_status status = start(launch, pick_losses<T>,
+                                         {blocks_for(launch, call.targets.count, threads), threads},
+                                         ClassRows<T>(o[0]), call.targets, losses.place(o[2])))
         return status;
-    return start_finish<T>(launch, call, scratch.as<const C>(), o[2], o[3]);
+    return losses.add(o[2], o[3]);
 }
 
 YOKE_KERNEL(nll_loss)
@@ -43,20 +40,22 @@ YOKE_KERNEL(nll_loss)
 // -g at the target, 0 elsewhere.
 template <class T>
 __global__ void __launch_bounds__(kMostThreads)
-    spread_gradients(Targets targets, Upstream<T> upstream, Gradients<T> dx, int group)
+    spread_gradients(Targets targets, Upstream<T> upstream, ClassRows<T> dx, int group)
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>;
-    const int64_t rows_a_block = blockDim.x / group, in_group = threadIdx.x % group;
-    for (int64_t row = blockIdx.x * rows_a_block + threadIdx.x / group; row < targets.count;
-         row += gridDim.x * rows_a_block) {
-        const int64_t index = targets.class_of(row, in_group == 0);
+    const Member member(group);
+    for (int64_t row = blockIdx.x * member.groups() + member.number(); row < targets.count;
+         row += gridDim.x * member.groups()) {
+        const int64_t index = targets.class_of(row, member.in_group == 0);
         const C slope = index < 0 ? (C)0 : -upstream.at(row);
-        for (int64_t i = in_group * V; i < dx.count; i += (int64_t)group * V) {
+        const int skew = dx.skew(row);
+        const ClassRow<T> to(dx, row, skew);
+        for (int64_t i = member.in_group * V - skew; i < dx.count; i += (int64_t)group * V) {
             C y[V];
             YOKE_UNROLL
             for (int k = 0; k < V; k++) y[k] = i + k == index ? slope : (C)0;
-            dx.put(row, i, y);
+            to.put(i, y);
         }
     }
 }
@@ -70,8 +69,9 @@ YOKE_KERNEL(_nll_loss_backward)
     if (dx.numel == 0) return YOKE_OK;
     return for_float(launch, "x", dx.dtype, [&]<class T>() {
         const Sharing sharing = share_classes(x.shape[1], kPackLength<T>);
-        return start(launch, spread_gradients<T>, row_grid(x.shape[0], sharing), call.targets,
-                     Upstream<T>(o[0], o[3], call.reduction.mean), Gradients<T>(dx), sharing.group);
+        return start(launch, spread_gradients<T>, row_grid(launch, x.shape[0], sharing),
+                     call.targets, Upstream<T>(o[0], o[3], call.reduction.mean), ClassRows<T>(dx),
+                     sharing.group);
     });
 }
 

@@ -14,7 +14,10 @@ using kernels::Moments;
 using kernels::Normal;
 using kernels::overflowed;
 
-// Operands of a row: x, weight, bias, out.
+// Operands of a row: x, weight, bias, out. Of them weight and bias are the same for every row.
+constexpr int kOut = 3;
+constexpr unsigned kOfX = 1, kOfRow = kOfX | 1 << kOut;
+
 template <class C>
 struct Normalization {
     C *means, *rstds;  // of each row; means of layer_norm alone
@@ -22,39 +25,46 @@ struct Normalization {
     bool has_weight, has_bias;
 };
 
-// normal * weight + bias of a chunk.
-template <bool kPacked, class In, int E, class C>
-__device__ inline void finish_chunk(const Normalization<C> &to, const Rows<4> &rows,
-                                    const Place<4> &place, const Member &member, int64_t first,
-                                    const C (&x)[E], const Normal<C> &normal)
-{
-    constexpr int V = kRowPack<In>;
-    const Chunk<In, E, kPacked> weight(rows, 1, place.data[1], first),
-        bias(rows, 2, place.data[2], first), out(rows, 3, place.data[3], first);
-    YOKE_UNROLL
-    for (int p = 0; p < E / V; p++) {
-        const int at = member.pack<V>(p);
-        C w[V], b[V], y[V];
-        if (to.has_weight) weight.take(at, (C)0, w);
-        if (to.has_bias) bias.take(at, (C)0, b);
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++) {
-            y[k] = normal(x[p * V + k]);
-            if (to.has_weight) y[k] *= w[k];
-            if (to.has_bias) y[k] += b[k];
-        }
-        out.put(at, y);
+// The weight and the bias of a chunk, 1 and 0 where there are none.
+template <class In, int E, bool kPacked, class C = typename In::Value>
+struct Affine {
+    Chunk<In, E, kPacked> weight, bias;
+    Held<In, E> held_weight, held_bias;
+
+    __device__ Affine(const Normalization<C> &to, const Rows<4> &rows, const Member &member,
+                      int64_t first)
+        : weight(rows, 1, rows.outer.data[1], first), bias(rows, 2, rows.outer.data[2], first)
+    {
+        if (!to.has_weight) weight.left = 0;
+        if (!to.has_bias) bias.left = 0;
+        weight.load_or(member, (C)1, held_weight);
+        bias.load_or(member, (C)0, held_bias);
     }
-}
+
+    __device__ void apply(const Member &member, const Normal<C> &normal, C (&x)[E])
+    {
+        held_weight.stay_packed();
+        held_bias.stay_packed();
+        constexpr int V = kRowPack<In>;
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            C w[V], b[V];
+            weight.take_pack(member, p, held_weight, (C)1, w);
+            bias.take_pack(member, p, held_bias, (C)0, b);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[p * V + k] = normal(x[p * V + k]) * w[k] + b[k];
+        }
+    }
+};
 
 template <class In, bool kPacked, int E, class C>
 __device__ inline void take_chunk(const Rows<4> &rows, const Place<4> &place, const Member &member,
                                   int64_t first, C (&x)[E])
 {
-    Held<In, E> held{};
+    Held<In, E> held;
     const Chunk<In, E, kPacked> chunk(rows, 0, place.data[0], first);
-    chunk.load(member, held);
-    chunk.take(member, held, (C)0, x);
+    chunk.load_or(member, (C)0, held);
+    chunk.take_all(member, held, (C)0, x);
 }
 
 template <class C, int E>
@@ -77,7 +87,8 @@ __device__ inline GradientSums<C> deviations_from(const C (&x)[E], C scale, C me
     YOKE_UNROLL
     for (int i = 0; i < E; i++) {
         const int at = member.pack<V>(i / V) + (kPacked ? 0 : i % V);  // a pack is there whole
-        const C deviation = at < end ? x[i] * scale - mean : (C)0;
+        if (at >= end) continue;
+        const C deviation = x[i] * scale - mean;
         sum += deviation;
         squares += deviation * deviation;
     }
@@ -93,20 +104,21 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
     const auto add = [](const GradientSums<C> &a, const GradientSums<C> &b) {
         return GradientSums<C>::combine(a, b);
     };
+    const C each = (C)1 / (C)length;
     bool lost = true;
-    C scale = (C)1;
+    C scale = (C)1, unscale = (C)1;
     YOKE_NO_UNROLL
-    for (int pass = 0; pass < 2; pass++, scale = kShrink<C>) {
+    for (int pass = 0; pass < 2; pass++, scale = kShrink<C>, unscale = 1 / kShrink<C>) {
         C centre = 0;
-        if (to.means) centre = sum_group(sum_values(x, scale), member.group) / (C)length;
+        if (to.means) centre = sum_group(sum_values(x, scale), member.group) * each;
         const GradientSums<C> sums =
             reduce_group(deviations_from<In, kPacked>(x, scale, centre, member, length),
                          member.group, GradientSums<C>::init(), add);
         // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
-        const C rest = to.means ? sums.g / (C)length : (C)0;
-        const C variance = sums.g_normal / (C)length - rest * rest;
+        const C rest = to.means ? sums.g * each : (C)0;
+        const C variance = sums.g_normal * each - rest * rest;
         if (lost) {
-            mean = (centre + rest) / scale;
+            mean = (centre + rest) * unscale;
             rstd = pass ? kernels::inverse_root_of_shrunk(variance, to.eps)
                         : inverse_root(variance, to.eps);
         }
@@ -127,17 +139,19 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 
     normalize_rows(Rows<4> rows, Normalization<C> to, int group)
 {
     const Member member(group);
-    const int64_t rows_a_block = blockDim.x / group;
-    for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
-         first += gridDim.x * rows_a_block) {
-        const int64_t row = first + threadIdx.x / group;
-        const Place<4> place = rows.outer.at(min(row, rows.count - 1));
+    Affine<In, E, kPacked> affine(to, rows, member, 0);
+    for (int64_t first = blockIdx.x * member.groups(); first < rows.count;
+         first += gridDim.x * member.groups()) {
+        const int64_t row = first + member.number();
+        const bool is_row = row < rows.count;
         C x[E], mean, rstd;
-        take_chunk<In, kPacked>(rows, place, member, 0, x);
+        take_chunk<In, kPacked>(rows, rows.place<kOfX>(is_row ? row : first), member, 0, x);
         find_statistics<In, kPacked>(to, x, rows.length, member, mean, rstd);
-        if (row >= rows.count) continue;
-        finish_chunk<kPacked, In>(to, rows, place, member, 0, x, Normal<C>(mean, rstd));
+        if (!is_row) continue;
         if (member.in_group == 0) keep_statistics(to, row, mean, rstd);
+        affine.apply(member, Normal<C>(mean, rstd), x);
+        // Its place is not held in registers meanwhile.
+        Chunk<In, E, kPacked>(rows, kOut, rows.place<1 << kOut>(row).data[kOut], 0).put(member, x);
     }
 }
 
@@ -152,7 +166,7 @@ __global__ void __launch_bounds__(kMostThreads)
     const int64_t chunk = (int64_t)E * blockDim.x;
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<4> place = rows.outer.at(row);
+        const Place<4> place = rows.place<kOfRow>(row);
         C x[E], scale = (C)1;
         State state = State::init();
         YOKE_NO_UNROLL
@@ -182,7 +196,8 @@ __global__ void __launch_bounds__(kMostThreads)
         const Normal<C> normal(mean, rstd);
         for (int64_t first = 0; first < rows.length; first += chunk) {
             take_chunk<In, false>(rows, place, member, first, x);
-            finish_chunk<false, In>(to, rows, place, member, first, x, normal);
+            Affine<In, E, false>(to, rows, member, first).apply(member, normal, x);
+            Chunk<In, E, false>(rows, kOut, place.data[kOut], first).put(member, x);
         }
         if (threadIdx.x == 0) keep_statistics(to, row, mean, rstd);
     }
@@ -209,7 +224,7 @@ static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weig
                                       axis);
     if (rows.count == 0) return YOKE_OK;
     const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
-    const Grid grid = row_grid(rows.count, sharing);
+    const Grid grid = row_grid(launch, rows.count, sharing);
     yoke_status status =
         sharing.resident ? for_sharing<In>(sharing, rows.all_packed,
                                            [&]<int E, bool kPacked>() {

@@ -91,7 +91,7 @@ __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], co
 {
     constexpr int V = kRowPack<In>;
     YOKE_DYNAMIC_SHARED(C, sums);
-    const int groups = (int)blockDim.x / member.group, mine = (int)threadIdx.x / member.group;
+    const int groups = (int)member.groups(), mine = member.number();
     for (int i = (int)threadIdx.x; i < 2 * length; i += (int)blockDim.x) sums[i] = (C)0;
     for (int turn = 0; turn < groups; turn++) {
         __syncthreads();
@@ -127,19 +127,19 @@ __device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], cons
 
 // Threads with few elements hold g and x; with many they read both once more, from a near cache.
 template <class In, int E, bool kPacked, class C = typename In::Value>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMostThreads,
+                                  (std::is_same_v<In, Singles> && kPacked && E == kFew<In> ? 2 : 1))
     gradient_rows(Rows<4> rows, NormGradient<C> of, int group)
 {
     constexpr int V = kRowPack<In>;
     constexpr bool kHolds = E == kFew<In>;
     const Member member(group);
-    const int64_t rows_a_block = blockDim.x / group;
     C dweight[E] = {}, dbias[E] = {};
-    for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
-         first += gridDim.x * rows_a_block) {
-        const int64_t row = first + threadIdx.x / group;
+    for (int64_t first = blockIdx.x * member.groups(); first < rows.count;
+         first += gridDim.x * member.groups()) {
+        const int64_t row = first + member.number();
         const bool is_row = row < rows.count;
-        const Place<4> place = rows.outer.at(is_row ? row : first);
+        const Place<4> place = rows.place(is_row ? row : first);
         const Chunk<In, E, kPacked> weight(rows, 2, place.data[2], 0),
             dx(rows, 3, place.data[3], 0);
         Chunk<In, E, kPacked> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<4> rows,
     constexpr int V = kRowPack<In>, E = V;
     const Member member((int)blockDim.x);
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<4> place = rows.outer.at(row);
+        const Place<4> place = rows.place(row);
         const RowStatistics<C> statistics(of, row, true);
         GradientSums<C> sums = GradientSums<C>::init(), means = sums;
         for (int pass = 0; pass < 2; pass++) {
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kThreads)
     GradientSums<C> sums = GradientSums<C>::init();
     for (int64_t row = run * rows_a_run + warp_of_thread(); row < end; row += blockDim.x / kWarp) {
         if (column >= rows.length) break;
-        const Place<4> place = rows.outer.at(row);
+        const Place<4> place = rows.place(row);
         const RowStatistics<C> statistics(of, row, true);
         const C g = value_at<In>(rows.at(place.data[0], 0, column), rows.dtype, rows.size);
         const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype, rows.size);
@@ -312,7 +312,7 @@ constexpr int64_t kLeastRun = 16;  // rows in each, at least
 
 // Threads of a multiprocessor that have room for their sums at once.
 template <class In>
-inline constexpr int64_t kBusyThreads = std::is_same_v<In, Singles> ? 768 : 512;
+inline constexpr int64_t kBusyThreads = std::is_same_v<In, Singles> ? 1024 : 512;
 
 template <class In, class C = typename In::Value>
 static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)

@@ -41,7 +41,7 @@ __global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::St
 inline Grid group_grid(const yoke_launch *launch, int64_t rows, int group, int threads)
 {
     if (group > kWarp) return {min(rows, (int64_t)1 << 30), group};
-    return {blocks_for(launch, rows, threads / group, 32), threads};
+    return {blocks_for(launch, rows, threads / group), threads};
 }
 
 template <class Op>

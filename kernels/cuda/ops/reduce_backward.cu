@@ -87,7 +87,7 @@ static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, co
     SpreadJob job{Walk<4>(loop), 0, x.dtype, (int)size};
     if (lies_in_packs(loop, N, size)) job.packs = out.numel / N;
     const int threads = block_size(kThreads);
-    const Grid grid = job.packs ? Grid{blocks_for(launch, job.packs, threads, kMapBlocks), threads}
+    const Grid grid = job.packs ? Grid{blocks_for(launch, job.packs, threads), threads}
                                 : walk_grid(launch, job.walk);
     return start(launch, spread_values<In, G, Y, F>, grid, job, f);
 }

@@ -43,6 +43,23 @@ struct Rows {
         }
     }
     __device__ char *at(char *row, int i, int64_t element) const { return row + element * step[i]; }
+    // Where a row begins in the operands that kWhich has bits of. Mostly rows lie evenly.
+    template <unsigned kWhich = ~0u>
+    __device__ Place<N> place(int64_t row) const
+    {
+        int64_t offset[N];
+        YOKE_UNROLL
+        for (int i = 0; i < N; i++) offset[i] = kWhich >> i & 1 ? row * outer.stride[0][i] : 0;
+        if (outer.ndim > 1) {
+            const Place<N> place = outer.template at<kWhich>(row);
+            YOKE_UNROLL
+            for (int i = 0; i < N; i++) offset[i] = place.data[i] - outer.data[i];
+        }
+        Place<N> place;
+        YOKE_UNROLL
+        for (int i = 0; i < N; i++) place.data[i] = outer.data[i] + offset[i];
+        return place;
+    }
 };
 
 // Rows along one axis, numbered as they lie in memory.
@@ -115,10 +132,9 @@ inline Sharing share_rows(int64_t length, bool packed)
     return {elements, threads, threads, length <= (int64_t)elements * threads};
 }
 
-inline Grid row_grid(int64_t count, const Sharing &sharing)
+inline Grid row_grid(const yoke_launch *launch, int64_t count, const Sharing &sharing)
 {
-    const int64_t blocks = divide_up(count, sharing.rows_a_block());
-    return {max(1, min(blocks, 0x7fffffff)), sharing.threads};
+    return {blocks_for(launch, count, sharing.rows_a_block()), sharing.threads};
 }
 
 // f.operator()<kElements, kPacked>() for what a sharing says; many elements are for packed rows alone.
@@ -158,11 +174,24 @@ __device__ inline C sum_group(C value, int group)
 
 // ---- elements ---------------------------------------------------------------------------------------------------
 
-// The place of a thread in its group, and of its elements in a chunk of a row.
+// The place of a thread in its group, of the group among the block's, and of the thread's elements in a chunk of a row.
 struct Member {
-    int in_group, group;
+    int group, in_group;
 
-    __device__ explicit Member(int of) : in_group((int)threadIdx.x % of), group(of) {}
+    __device__ explicit Member(int of)
+        : group(of), in_group((int)threadIdx.x & (of > kWarp ? ~0 : of - 1))
+    {
+    }
+    // Groups of a grid are fewer than 2^31 (row_grid).
+    __device__ int number() const { return is_block() ? 0 : (int)threadIdx.x >> bits(); }
+    __device__ unsigned groups() const { return is_block() ? 1 : blockDim.x >> bits(); }
+
+private:
+    __device__ bool is_block() const { return group > kWarp; }
+    // Of a power of two: a division takes some twenty instructions.
+    __device__ int bits() const { return __popc((unsigned)group - 1); }
+
+public:
     // The first element of the thread's pack `p`.
     template <int V>
     __device__ int pack(int p) const
@@ -180,6 +209,16 @@ template <class In, int E>
 struct Held {
     static constexpr int V = kRowPack<In>;
     Stored<In, V> packs[E / V];
+
+    // What is unpacked behind this is unpacked there, not ahead of a loop, where values would take twice the registers.
+    __device__ void stay_packed()
+    {
+#if defined(__CUDA_ARCH__)
+        YOKE_UNROLL
+        for (Stored<In, V> &pack : packs) YOKE_UNROLL
+        for (unsigned &word : pack.words) asm volatile("" : "+r"(word));
+#endif
+    }
 };
 
 // A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed.
@@ -210,6 +249,35 @@ struct Chunk {
     __device__ void load(int i, Stored<In, V> &to) const
     {
         if ((kPacked || packed) && i < left) to.load(data, size, i, V / 2);
+    }
+    // The same, where every pack that is not there becomes one of `beyond`, -infinity or 0: take_pack() need not look.
+    __device__ void load_or(const Member &member, C beyond, Held<In, E> &x) const
+    {
+        if (!kPacked && !packed) return;
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            x.packs[p].fill(dtype, beyond);
+            load(member.pack<V>(p), x.packs[p]);
+        }
+    }
+    __device__ void take_pack(const Member &member, int p, const Held<In, E> &held, C beyond,
+                              C (&x)[V]) const
+    {
+        if (kPacked || packed)
+            held.packs[p].unpack(dtype, x);
+        else
+            take(member.pack<V>(p), held.packs[p], beyond, x);
+    }
+    __device__ void take_all(const Member &member, const Held<In, E> &held, C beyond,
+                             C (&x)[E]) const
+    {
+        YOKE_UNROLL
+        for (int p = 0; p < E / V; p++) {
+            C pack[V];
+            take_pack(member, p, held, beyond, pack);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[p * V + k] = pack[k];
+        }
     }
     // What was loaded as values; `beyond` stands for what lies behind the end.
     __device__ void take(int i, const Stored<In, V> &stored, C beyond, C (&x)[V]) const

@@ -221,7 +221,7 @@ static yoke_status scan_all(const yoke_launch *launch, const Scan &scan)
     const ScanJob job = plan_scan<T>(scan, threads, by_columns);
     const int64_t count = scan.outer.numel * job.items;
     const Grid grid{by_columns || job.group < threads
-                        ? blocks_for(launch, count, threads / job.group, 32)
+                        ? blocks_for(launch, count, threads / job.group)
                         : min(count, (int64_t)1 << 30),
                     threads};
     const auto kernel = by_columns ? scan_columns<T> : scan_rows<T>;

@@ -1,11 +1,11 @@
 // softmax and log_softmax along any axis, and their gradients: one read and one write of each element where a group
 // of threads holds the row, two reads where it is longer, or where neighbours in memory belong to different rows.
 #include "kernels/common/loss.h"
+#include "kernels/cuda/ops/approximate.cuh"
 #include "kernels/cuda/ops/rows.cuh"
 
 YOKE_CUDA_BEGIN
 
-using kernels::exp_not_large;
 using kernels::Larger;
 using kernels::SoftmaxState;
 
@@ -16,8 +16,9 @@ using kernels::SoftmaxState;
 // the result where the first input was.
 
 // Where all are -infinity, or one is infinity, the differences are NaN and so is the row.
-template <class C>
+template <class In>
 struct Softmax {
+    using C = typename In::Value;
     using State = SoftmaxState<C>;
     static constexpr int kInputs = 1;
     static constexpr C kBeyond = -(C)kernels::kInfinity;
@@ -41,7 +42,7 @@ struct Softmax {
         C sum = (C)0;
         YOKE_UNROLL
         for (int i = 0; i < E; i++) {
-            const C e = exp_not_large(x[i] - top);
+            const C e = exp_as_stored<In>(x[i] - top);
             sum += e;
             if (!logs) x[i] = e;
         }
@@ -57,8 +58,8 @@ struct Softmax {
         const C shift = next.shift();
         C sum = (C)0;
         YOKE_UNROLL
-        for (int i = 0; i < E; i++) sum += exp_not_large(in[0][i] - shift);
-        next.sum = s.sum * exp_not_large(s.max - shift) + sum;
+        for (int i = 0; i < E; i++) sum += exp_as_stored<In>(in[0][i] - shift);
+        next.sum = s.sum * exp_as_stored<In>(s.max - shift) + sum;
         return next;
     }
 
@@ -73,13 +74,14 @@ struct Softmax {
     {
         YOKE_UNROLL
         for (int i = 0; i < E; i++)
-            in[0][i] = logs ? (in[0][i] - top) - by : exp_not_large(in[0][i] - top) * by;
+            in[0][i] = logs ? (in[0][i] - top) - by : exp_as_stored<In>(in[0][i] - top) * by;
     }
 };
 
 // The gradients: of g (input 0) and of what the op gave (input 1).
-template <class C>
+template <class In>
 struct SoftmaxGradient {
+    using C = typename In::Value;
     using State = C;
     static constexpr int kInputs = 2;
     static constexpr C kBeyond = (C)0;
@@ -119,20 +121,21 @@ template <class Op, class In, bool kPacked, int E, int N, class C>
 __device__ inline void take_inputs(const Rows<N> &rows, const Place<N> &place, const Member &member,
                                    int64_t first, C (&x)[Op::kInputs][E])
 {
-    Held<In, E> held[Op::kInputs] = {};
+    Held<In, E> held[Op::kInputs];
     YOKE_UNROLL
     for (int k = 0; k < Op::kInputs; k++)
-        Chunk<In, E, kPacked>(rows, k, place.data[k], first).load(member, held[k]);
+        Chunk<In, E, kPacked>(rows, k, place.data[k], first).load_or(member, Op::kBeyond, held[k]);
     YOKE_UNROLL
     for (int k = 0; k < Op::kInputs; k++)
         Chunk<In, E, kPacked>(rows, k, place.data[k], first)
-            .take(member, held[k], Op::kBeyond, x[k]);
+            .take_all(member, held[k], Op::kBeyond, x[k]);
 }
 
 // How many blocks a multiprocessor shall hold: what the registers for the elements leave room for.
 template <class Op, class In, int E>
 inline constexpr int kBlocks =
-    kFitting<(E > kFew<In> || std::is_same_v<In, Doubles> ? 3 : 4) - Op::kInputs, kMostThreads>;
+    kFitting<((E > kFew<In> || std::is_same_v<In, Doubles>)&&Op::kInputs > 1 ? 1 : 2),
+             kMostThreads>;
 
 template <class Op, class In, int E, bool kPacked>
 __global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, In, E> : 1))
@@ -140,11 +143,10 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, In, E> : 
 {
     constexpr int kOut = Op::kInputs;
     const Member member(group);
-    const int64_t rows_a_block = blockDim.x / group;
-    for (int64_t first = blockIdx.x * rows_a_block; first < rows.count;
-         first += gridDim.x * rows_a_block) {
-        const int64_t row = first + threadIdx.x / group;
-        const Place<kOut + 1> place = rows.outer.at(min(row, rows.count - 1));
+    for (int64_t first = blockIdx.x * member.groups(); first < rows.count;
+         first += gridDim.x * member.groups()) {
+        const int64_t row = first + member.number();
+        const Place<kOut + 1> place = rows.place(min(row, rows.count - 1));
         typename In::Value x[kOut][E];
         take_inputs<Op, In, kPacked>(rows, place, member, 0, x);
         Op::resident(x, group, logs);
@@ -162,7 +164,7 @@ __global__ void __launch_bounds__(kMostThreads) long_rows(Rows<Op::kInputs + 1> 
     const Member member((int)blockDim.x);
     const int64_t chunk = (int64_t)E * blockDim.x;
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<kOut + 1> place = rows.outer.at(row);
+        const Place<kOut + 1> place = rows.place(row);
         typename In::Value x[kOut][E];
         State state = Op::init();
         for (int64_t first = 0; first < rows.length; first += chunk) {
@@ -193,7 +195,7 @@ __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> ro
     for (int64_t first = (int64_t)blockIdx.x * kWarp; first < rows.count;
          first += (int64_t)gridDim.x * kWarp) {
         const bool is_row = first + in_warp < rows.count;
-        const Place<kOut + 1> place = rows.outer.at(is_row ? first + in_warp : first);
+        const Place<kOut + 1> place = rows.place(is_row ? first + in_warp : first);
         C x[kOut][E];
         const auto take_from = [&](int64_t begin) {
             Stored<In, 1> stored[kOut][E];
@@ -259,7 +261,7 @@ static yoke_status start_rows(const yoke_launch *launch, const Rows<Op::kInputs 
                      {min(divide_up(rows.count, kWarp), 0x7fffffff), block_size(kThreads)}, rows,
                      logs);
     const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
-    const Grid grid = row_grid(rows.count, sharing);
+    const Grid grid = row_grid(launch, rows.count, sharing);
     if (!sharing.resident) return start(launch, long_rows<Op, In>, grid, rows, logs);
     return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
         return start(launch, resident_rows<Op, In, E, kPacked>, grid, rows, sharing.group, logs);
@@ -271,7 +273,7 @@ static yoke_status forward(const yoke_launch *launch, bool logs)
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     const Rows<2> rows = along_axis<2>({&x, &out}, (int)launch->params[0].v.i);
     return for_row_format(launch, "x", x.dtype, [&]<class In>() {
-        return start_rows<Softmax<typename In::Value>, In>(launch, rows, logs);
+        return start_rows<Softmax<In>, In>(launch, rows, logs);
     });
 }
 
@@ -280,7 +282,7 @@ static yoke_status backward(const yoke_launch *launch, bool of_logs)
     const yoke_operand *o = launch->operands;
     const Rows<3> rows = along_axis<3>({&o[0], &o[1], &o[2]}, (int)launch->params[0].v.i);
     return for_row_format(launch, "grad", o[0].dtype, [&]<class In>() {
-        return start_rows<SoftmaxGradient<typename In::Value>, In>(launch, rows, of_logs);
+        return start_rows<SoftmaxGradient<In>, In>(launch, rows, of_logs);
     });
 }
 

@@ -58,17 +58,23 @@ struct Walk {
         }
     }
 
-    // The place of element `number` of the axes from `first` on, at the start of those below.
+    // The place of element `number` of the axes from `first` on, at the start of those below. Operands that kWhich has
+    // no bit of stay at the start of all.
+    template <unsigned kWhich = ~0u>
     __device__ Place<N> at(int64_t number, int first = 0) const
     {
         Place<N> place;
         for (int i = 0; i < N; i++) place.data[i] = data[i];
         for (int axis = first; axis < ndim && number; axis++) {
-            const int64_t rest =
-                narrow ? (int64_t)divisor[axis].divide((uint32_t)number) : number / shape[axis];
-            const int64_t index = number - rest * shape[axis];
+            int64_t rest = 0, index = number;
+            if (axis < ndim - 1) {  // of the last one nothing is left over
+                rest =
+                    narrow ? (int64_t)divisor[axis].divide((uint32_t)number) : number / shape[axis];
+                index -= rest * shape[axis];
+            }
             number = rest;
-            for (int i = 0; i < N; i++) place.data[i] += index * stride[axis][i];
+            for (int i = 0; i < N; i++)
+                if (kWhich >> i & 1) place.data[i] += index * stride[axis][i];
         }
         return place;
     }

@@ -1,0 +1,130 @@
+// The sum of rows' losses, and how many rows count.
+#pragma once
+
+#include "kernels/cuda/ops/classes.cuh"
+
+YOKE_CUDA_BEGIN
+
+// Where a row's loss goes: to scratch, as it was computed, or to the result.
+template <class T>
+struct LossPlace {
+    compute_type<T> *losses;
+    T *out;
+
+    __device__ void put(int64_t row, compute_type<T> loss) const
+    {
+        if (losses)
+            losses[row] = loss;
+        else
+            out[row] = store<T>(loss);
+    }
+};
+
+template <class C>
+struct LossPart {
+    C sum;
+    int64_t used;  // rows that count
+
+    __device__ static LossPart combine(const LossPart &a, const LossPart &b)
+    {
+        return {a.sum + b.sum, a.used + b.used};
+    }
+};
+
+// What all parts come to: a loss, unless rows keep theirs, and the number of rows, both as they are stored.
+template <class T>
+struct WholeLoss {
+    using C = compute_type<T>;
+    T *loss;
+    C *used;
+    bool mean, keeps_rows;
+
+    __device__ void put(const LossPart<C> &all) const
+    {
+        *used = (C)all.used;
+        if (!keeps_rows) *loss = store<T>(mean ? all.sum / (C)all.used : all.sum);
+    }
+};
+
+// Rows of a block: a number of its own, so that the sum's bits hang on the rows alone, not on the device.
+constexpr int64_t kRowsAPart = 8192;
+
+// Each block its rows' part; the whole where there is one block. `losses` is null where rows keep theirs.
+template <class T, class C = compute_type<T>>
+__global__ void __launch_bounds__(kMostThreads)
+    add_losses(const C *losses, Targets targets, LossPart<C> *parts, WholeLoss<T> whole)
+{
+    LossPart<C> part{(C)0, 0};
+    const int64_t begin = blockIdx.x * kRowsAPart, end = min(targets.count, begin + kRowsAPart);
+    for (int64_t row = begin + threadIdx.x; row < end; row += blockDim.x) {
+        part.used += targets.at(row) != targets.ignored;
+        if (losses) part.sum += losses[row];
+    }
+    part = reduce_block(part, LossPart<C>{(C)0, 0}, LossPart<C>::combine);
+    if (threadIdx.x > 0) return;
+    if (gridDim.x > 1)
+        parts[blockIdx.x] = part;
+    else
+        whole.put(part);
+}
+
+template <class T, class C = compute_type<T>>
+__global__ void __launch_bounds__(kMostThreads)
+    add_loss_parts(const LossPart<C> *parts, int64_t count, WholeLoss<T> whole)
+{
+    LossPart<C> all{(C)0, 0};
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+        all = LossPart<C>::combine(all, parts[i]);
+    all = reduce_block(all, LossPart<C>{(C)0, 0}, LossPart<C>::combine);
+    if (threadIdx.x == 0) whole.put(all);
+}
+
+// The losses of a call's rows before they are added up, and the parts that they add up to.
+template <class T>
+class RowLosses {
+    using C = compute_type<T>;
+    using Part = LossPart<C>;
+
+public:
+    RowLosses(const yoke_launch *launch, const Call &call)
+        : launch_(launch),
+          call_(call),
+          blocks_(max(1, divide_up(call.targets.count, kRowsAPart))),
+          scratch_(launch)
+    {
+    }
+
+    yoke_status reserve()
+    {
+        const int64_t rows = call_.reduction.none ? 0 : call_.targets.count;
+        return scratch_.reserve((uint64_t)blocks_ * sizeof(Part) + (uint64_t)rows * sizeof(C));
+    }
+    LossPlace<T> place(const yoke_operand &loss) const { return {losses(), data_of<T>(loss)}; }
+
+    yoke_status add(const yoke_operand &loss, const yoke_operand &used) const
+    {
+        const int threads = block_size(kMostThreads);
+        const WholeLoss<T> whole{data_of<T>(loss), data_of<C>(used), call_.reduction.mean,
+                                 call_.reduction.none};
+        const yoke_status status =
+            start(launch_, add_losses<T>, {blocks_, threads}, (const C *)losses(), call_.targets,
+                  scratch_.template as<Part>(), whole);
+        if (status || blocks_ == 1) return status;
+        return start(launch_, add_loss_parts<T>, {1, threads}, scratch_.template as<const Part>(),
+                     blocks_, whole);
+    }
+
+private:
+    C *losses() const
+    {
+        if (call_.reduction.none) return nullptr;
+        return reinterpret_cast<C *>(scratch_.template as<Part>() + blocks_);
+    }
+
+    const yoke_launch *launch_;
+    const Call &call_;
+    const int64_t blocks_;
+    Scratch scratch_;
+};
+
+YOKE_CUDA_END
