@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/backend/ops.inc"
 #include "kernels/cuda/host/cublaslt_library.h"
 #include "kernels/cuda/host/cublaslt_request.h"
 #include "kernels/cuda/host/cublaslt_tune.h"
 #include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
@@ -205,25 +207,18 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
     if (const yoke_status status = scratch.reserve(largest_workspace(count, results)))
         return status;
     Stopwatch watch(launch);
-    int fastest = 0;
-    float best = 0;
-    for (int i = 0; i < count; ++i) {
-        Plan tried = plan;
+    Plan tried = plan;
+    yoke_status lost = YOKE_OK;
+    const int fastest = fastest_of(watch, count, [&](int i) {
+        if (lost) return false;
         take(tried, results[i]);
-        yoke_status lost = YOKE_OK;
-        const float taken = watch.best_of([&] {
-            const cublasStatus_t error = multiply(launch, lt, request, tried, scratch.as<void>());
-            lost = cublaslt_pass_over(launch, error, "tuning a matrix product: cublasLtMatmul");
-            return error == CUBLAS_STATUS_SUCCESS;
-        });
-        if (lost) return lost;
-        if (taken <= 0 || (best > 0 && taken >= best)) continue;
-        fastest = i;
-        best = taken;
-    }
-    *tuned = best > 0 && watch.works();
+        const cublasStatus_t error = multiply(launch, lt, request, tried, scratch.as<void>());
+        lost = cublaslt_pass_over(launch, error, "tuning a matrix product: cublasLtMatmul");
+        return error == CUBLAS_STATUS_SUCCESS;
+    });
+    *tuned = !lost && fastest >= 0 && watch.works();
     if (*tuned) results[0] = results[fastest];
-    return YOKE_OK;
+    return lost;
 }
 
 bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
@@ -256,30 +251,62 @@ yoke_status check_card(const yoke_launch *launch, const PlanKey &key)
         op_name(launch->op), device.index, major, minor);
 }
 
-yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &request, Plan &plan)
+yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &request,
+                      Tuning tuning, Plan &plan)
 {
     Steps steps(launch, lt);
     Results results;
     plan = {};
     describe(steps, request, plan);
-    const bool tuning = is_tuning(launch);
-    if (steps.status() || (tuning && recall(launch, lt, plan))) return steps.status();
-    const int count = ask(steps, lt, plan, tuning ? kTuned : 1, results);
+    if (steps.status() || (tuning != Tuning::kOff && recall(launch, lt, plan)))
+        return steps.status();
+    bool tuned = tuning == Tuning::kNow;
+    const int count = ask(steps, lt, plan, tuned ? kTuned : 1, results);
     if (steps.status()) return steps.status();
     if (count == 0) return check_card(launch, plan.key);
-    bool tuned = tuning;
-    if (tuning && count > 1)
+    if (tuned && count > 1)
         if (const yoke_status status = try_all(launch, lt, request, plan, count, results, &tuned))
             return status;
     plan.exists = true;
+    plan.untuned = tuning == Tuning::kLater;
     take(plan, results[0]);
     if (tuned) keep_winner(launch, lt, plan);
     return YOKE_OK;
 }
 
-}  // namespace
+// One product by a plan.
+yoke_status run(const yoke_launch *launch, const CublasLt &lt, const Gemm &gemm,
+                const Request &request, Plan &plan)
+{
+    Scratch scratch(launch);
+    if (plan.workspace)
+        if (const yoke_status status = scratch.reserve(plan.workspace)) return status;
+    const Product &p = gemm.product;
+    return cublaslt_check(launch, multiply(launch, lt, request, plan, scratch.as<void>()),
+                          "cublasLtMatmul of %lld x (%lld x %lld by %lld x %lld)",
+                          static_cast<long long>(p.batch), static_cast<long long>(p.m),
+                          static_cast<long long>(p.k), static_cast<long long>(p.k),
+                          static_cast<long long>(p.n));
+}
 
-static yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bool *done)
+// A product for which there is no plan, or one that can be tuned now. While another library captures, in a mode that
+// forbids what may wait, cuBLASLt may not be asked for algorithms (that of CUDA 13.3 fails then), and what a plan's
+// first product does is load code: so the thread is relaxed until that is started.
+yoke_status run_first(const yoke_launch *launch, CublasLt &lt, const Gemm &gemm,
+                      const Request &request, Tuning tuning, bool *done)
+{
+    const Relaxed relaxed;
+    Plan plan;
+    if (const yoke_status status = make_plan(launch, lt, request, tuning, plan)) return status;
+    lt.plans.put(plan);
+    *done = plan.exists;
+    if (!plan.exists) return YOKE_OK;
+    const yoke_status status = run(launch, lt, gemm, request, plan);
+    if (!status) lt.is_tried = true;
+    return status;
+}
+
+yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bool *done)
 {
     CublasLt *lt = nullptr;
     *done = false;
@@ -287,25 +314,36 @@ static yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bo
     if (gemm.activation != Activation::kNone && !fuses(gemm.activation)) return YOKE_OK;
     const Request request(launch, gemm);
     Plan plan;
-    if (lt->plans.find(request.key, &plan)) {
-        Steps steps(launch, *lt);
-        if (plan.exists) set_pointers(steps, request, plan);
-        if (steps.status()) return steps.status();
-    } else {
-        if (const yoke_status status = make_plan(launch, *lt, request, plan)) return status;
-        lt->plans.put(plan);
-    }
+    if (!lt->plans.find(request.key, &plan))
+        return run_first(launch, *lt, gemm, request, tuning_of(launch), done);
+    if (plan.untuned && tuning_of(launch) == Tuning::kNow)
+        return run_first(launch, *lt, gemm, request, Tuning::kNow, done);
     *done = plan.exists;
     if (!plan.exists) return YOKE_OK;
-    Scratch scratch(launch);
-    if (plan.workspace)
-        if (const yoke_status status = scratch.reserve(plan.workspace)) return status;
-    const Product &p = gemm.product;
-    return cublaslt_check(launch, multiply(launch, *lt, request, plan, scratch.as<void>()),
-                          "cublasLtMatmul of %lld x (%lld x %lld by %lld x %lld)",
-                          static_cast<long long>(p.batch), static_cast<long long>(p.m),
-                          static_cast<long long>(p.k), static_cast<long long>(p.k),
-                          static_cast<long long>(p.n));
+    Steps steps(launch, *lt);
+    set_pointers(steps, request, plan);
+    return steps.status() ? steps.status() : run(launch, *lt, gemm, request, plan);
+}
+
+}  // namespace
+
+yoke_status cublaslt_prepare(Device &device)
+{
+    constexpr int64_t kSide = 16, kBytes = kSide * kSide * sizeof(float);
+    yoke_launch launch{};
+    launch.op = YOKE_OP_MATMUL;
+    launch.device = &device;
+    CublasLt *lt = nullptr;
+    if (!cublaslt_is_found()) return YOKE_OK;
+    if (const yoke_status status = cublaslt_of(&launch, &lt)) return status;
+    if (lt->is_tried) return YOKE_OK;
+    Scratch room(&launch);  // what its numbers are is the same to a product
+    if (const yoke_status status = room.reserve(3 * kBytes)) return status;
+    const auto matrix = [&](int i) { return Matrix{room.as<char>() + i * kBytes, 0, kSide, 1}; };
+    Gemm gemm;
+    gemm.product = {YOKE_F32, 1, kSide, kSide, kSide, matrix(0), matrix(1), matrix(2), nullptr};
+    bool done = false;
+    return run_first(&launch, *lt, gemm, Request(&launch, gemm), Tuning::kOff, &done);
 }
 
 yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done)

@@ -32,7 +32,8 @@ yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool 
 // one is long, batches one behind the other or all in one place.
 bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns);
 
-// Makes the device's handle before a stream is captured: making one may wait for the device, which no capture outlives.
+// Before a stream is captured: makes the device's handle and, where none was made yet, a small product on the default
+// stream. For what cuBLASLt does but once it may wait for the device, which no capture outlives.
 // YOKE_OK too where the library is missing, which is for a product to tell.
 yoke_status cublaslt_prepare(Device &device);
 

@@ -55,16 +55,9 @@ void open_library()
         find_library(kLibrary, g_host->config("YOKE_CUDA_LIB_PATH"), tried) != nullptr;
 }
 
-bool find_once()
-{
-    static std::once_flag once;
-    std::call_once(once, open_library);
-    return g_library.is_open;
-}
-
 yoke_status need_library(const yoke_launch *launch)
 {
-    if (find_once()) return YOKE_OK;
+    if (cublaslt_is_found()) return YOKE_OK;
     char message[4096];
     snprintf(
         message, sizeof message,
@@ -179,6 +172,13 @@ void cublaslt_log(const Device &device, cublasStatus_t status, const char *what)
     g_host->log(YOKE_LOG_WARN, line);
 }
 
+bool cublaslt_is_found()
+{
+    static std::once_flag once;
+    std::call_once(once, open_library);
+    return g_library.is_open;
+}
+
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out)
 {
     std::atomic<CublasLt *> &mine = g_devices[static_cast<const Device *>(launch->device)->index];
@@ -192,16 +192,6 @@ yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out)
     const yoke_status status = make(launch, out);
     if (!status) mine.store(*out, std::memory_order_release);
     return status;
-}
-
-yoke_status cublaslt_prepare(Device &device)
-{
-    if (!find_once()) return YOKE_OK;
-    yoke_launch product{};
-    product.op = YOKE_OP_MATMUL;
-    product.device = &device;
-    CublasLt *made = nullptr;
-    return cublaslt_of(&product, &made);
 }
 
 void cublaslt_close(const Device &device)

@@ -1,6 +1,8 @@
 // cuBLASLt as it was found: its functions, and what is kept of it for each device.
 #pragma once
 
+#include <atomic>
+
 #include "kernels/cuda/host/cublaslt_plans.h"
 #include "kernels/cuda/host/library.h"
 #include "kernels/cuda/host/support.h"
@@ -30,6 +32,7 @@ struct CublasLtCalls {
 struct CublasLt {
     const CublasLtCalls *call = nullptr;
     cublasLtHandle_t handle = nullptr;
+    std::atomic<bool> is_tried{};  // a product was made with the handle
     PlanCache plans;
 };
 
@@ -37,6 +40,9 @@ struct CublasLt {
 // there is none if the device is lost, which is what pass_over returns then.
 yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status, const char *what);
 void cublaslt_log(const Device &device, cublasStatus_t status, const char *what);
+
+// Whether there is such a library here; looks for it at the first call.
+bool cublaslt_is_found();
 
 // What there is for the launch's device, made at the first call.
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out);

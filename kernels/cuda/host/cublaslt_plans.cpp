@@ -37,7 +37,11 @@ void PlanCache::put(const Plan &plan)
     const std::lock_guard<std::mutex> lock(mutex_);
     Plan *set = set_of(plan.key), *oldest = set;
     for (int way = 0; way < kWays; ++way) {
-        if (set[way].used && memcmp(&set[way].key, &plan.key, sizeof plan.key) == 0) return;
+        if (set[way].used && memcmp(&set[way].key, &plan.key, sizeof plan.key) == 0) {
+            if (!set[way].untuned || plan.untuned) return;
+            oldest = &set[way];
+            break;
+        }
         if (set[way].used < oldest->used) oldest = &set[way];
     }
     *oldest = plan;

@@ -33,12 +33,15 @@ struct Plan {
     cublasLtMatmulAlgo_t algo;
     uint64_t workspace;  // bytes
     int64_t exists;      // 0: cuBLASLt has no algorithm for this
+    int64_t untuned;     // 1: is to be tuned as soon as no capture forbids to wait
 };
 
 class PlanCache {
 public:
     bool find(const PlanKey &key, Plan *plan);
-    void put(const Plan &plan);  // in a full set the one that was not used for longest goes
+    // In a full set the one that was not used for longest goes. Of the same product a tuned one takes an untuned one's
+    // place.
+    void put(const Plan &plan);
 
 private:
     static constexpr int kSets = 256, kWays = 4;

@@ -11,16 +11,17 @@
 
 namespace yoke::cuda {
 
-bool is_tuning(const yoke_launch *launch)
+Tuning tuning_of(const yoke_launch *launch)
 {
     const char *wanted = g_host->config("YOKE_CUBLASLT_AUTOTUNE");
-    if (!wanted || strcmp(wanted, "1") != 0) return false;
+    if (!wanted || strcmp(wanted, "1") != 0) return Tuning::kOff;
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     const cudaError_t error =
         cudaStreamIsCapturing(static_cast<cudaStream_t>(launch->stream), &capturing);
     log_failure(*static_cast<const Device *>(launch->device), error,
                 "tuning a matrix product: cudaStreamIsCapturing");
-    return error == cudaSuccess && capturing == cudaStreamCaptureStatusNone;
+    if (error) return Tuning::kOff;
+    return capturing == cudaStreamCaptureStatusNone ? Tuning::kNow : Tuning::kLater;
 }
 
 // ---- the file -------------------------------------------------------------------------------------------------------

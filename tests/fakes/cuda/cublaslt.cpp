@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "tests/fakes/cuda/cublaslt_fake.h"
 #include "tests/fakes/cuda/machine.h"
@@ -52,6 +53,13 @@ int major_of_device()
     return ask && !ask(current_device(), &found) ? found.major : 0;
 }
 
+const fake_runtime &runtime()
+{
+    static const fake_runtime none{};
+    const auto found = driver_symbol<const fake_runtime *>("fake_runtime_calls");
+    return found ? *found : none;
+}
+
 int fault_of(const char *call)
 {
     static const auto ask = driver_symbol<decltype(&fake_fault)>("fake_fault");
@@ -64,10 +72,13 @@ namespace {
 
 struct Handle {
     int device;
+    bool was_used;
 };
 std::mutex g_mutex;
 std::set<const void *> g_live;
 std::map<cublasComputeType_t, int> g_products;
+int g_algorithm = -1;                              // of the last product
+std::set<std::pair<uint64_t, uint32_t>> g_loaded;  // problems and algorithms
 
 cublasStatus_t check_handle(cublasLtHandle_t handle)
 {
@@ -103,6 +114,24 @@ cublasStatus_t check_algorithm(const Algorithm &algorithm, const Work &work, siz
     return CUBLAS_STATUS_SUCCESS;
 }
 
+// What the first product of a handle does once, for which it may wait for the device, and the first by an algorithm,
+// whose code is loaded. (CUDA: "Loading kernels might require context synchronization".) False if that cost a capture.
+bool begin_product(cublasLtHandle_t handle, const Algorithm &algorithm)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    auto *mine = reinterpret_cast<Handle *>(handle);
+    if (!std::exchange(mine->was_used, true) && runtime().wait()) return false;
+    return !g_loaded.emplace(algorithm.problem, algorithm.number).second || !runtime().unsafe();
+}
+
+int microseconds_of(const Algorithm &algorithm)
+{
+    const char *list = getenv("FAKE_CUBLASLT_MICROSECONDS");
+    for (uint32_t i = 0; list && i < algorithm.number && strchr(list, ','); ++i)
+        list = strchr(list, ',') + 1;
+    return list ? atoi(list) : 0;
+}
+
 }  // namespace
 }  // namespace yoke::fake
 
@@ -122,6 +151,13 @@ extern "C" __attribute__((visibility("default"))) int fake_cublaslt_products(int
     const std::lock_guard<std::mutex> lock(g_mutex);
     const auto found = g_products.find(static_cast<cublasComputeType_t>(compute));
     return found == g_products.end() ? 0 : found->second;
+}
+
+// The number of the algorithm by which the last product was asked for, or -1.
+extern "C" __attribute__((visibility("default"))) int fake_cublaslt_algorithm()
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_algorithm;
 }
 
 size_t cublasLtGetVersion()
@@ -146,9 +182,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     FAULT();
     if (current_device() < 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-    const auto wait = driver_symbol<int (**)()>("fake_runtime_wait");
-    if (wait && *wait && (*wait)()) return CUBLAS_STATUS_INTERNAL_ERROR;
-    const Handle *made = new Handle{current_device()};
+    if (runtime().wait && runtime().wait()) return CUBLAS_STATUS_INTERNAL_ERROR;
+    const Handle *made = new Handle{current_device(), false};
     const std::lock_guard<std::mutex> lock(g_mutex);
     g_live.insert(made);
     driver_symbol<decltype(&fake_hold)>("fake_hold")(FAKE_HANDLES, 1);
@@ -179,6 +214,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (const cublasStatus_t status = read_problem(problem, product, a, b, c, d)) return status;
     const Preference limits = read<Preference>(preference);
     if (limits.magic != kPreference || wanted <= 0) return refuse("no preference");
+    // That of CUDA 13.3 asks the context of what it may use, and fails where a capture forbids that.
+    if (runtime().unsafe && runtime().unsafe()) return CUBLAS_STATUS_INTERNAL_ERROR;
     const char *text = getenv("FAKE_CUBLASLT_ALGORITHMS"), *unfit = getenv("FAKE_CUBLASLT_UNFIT");
     const int most = text ? atoi(text) : 10, first_fit = unfit ? atoi(unfit) : 0;
     for (*count = 0; *count < wanted && *count < most; ++*count) {
@@ -240,15 +277,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (const cublasStatus_t status = check_algorithm(algorithm, work, workspace_bytes))
         return status;
     work.workspace_bytes = algorithm.workspace;
+    work.microseconds = microseconds_of(algorithm);
+    if (!runtime().enqueue) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!begin_product(handle, algorithm)) return CUBLAS_STATUS_EXECUTION_FAILED;
     {
         const std::lock_guard<std::mutex> lock(g_mutex);
         ++g_products[work.problem.product.compute];
+        g_algorithm = static_cast<int>(algorithm.number);
     }
-    const auto enqueue = driver_symbol<fake_enqueue_fn *>("fake_runtime_enqueue");
-    if (!enqueue || !*enqueue) return CUBLAS_STATUS_NOT_INITIALIZED;
     const void *const used[] = {a, b, d, workspace};
-    return (*enqueue)("cublasLt's kernel", stream, do_work, drop_work, new Work(work), used,
-                      sizeof used)
+    return runtime().enqueue("cublasLt's kernel", stream, do_work, drop_work, new Work(work), used,
+                             sizeof used)
                ? CUBLAS_STATUS_EXECUTION_FAILED
                : CUBLAS_STATUS_SUCCESS;
 }

@@ -51,6 +51,9 @@ __attribute__((format(printf, 1, 2))) cublasStatus_t refuse(const char *format, 
 // Asks the fake driver, which counts the calls of all fakes.
 int fault_of(const char *call);
 
+// The runtime; its functions are null before the module has called it.
+const fake_runtime &runtime();
+
 // Of the compute capability of the device that is current.
 int major_of_device();
 
@@ -105,6 +108,7 @@ struct Work {
     const void *a, *b;
     void *d, *workspace;
     uint64_t workspace_bytes;
+    int microseconds;  // that it takes
 };
 
 // The work as the fake runtime takes it: a function to run and one that drops the Work.

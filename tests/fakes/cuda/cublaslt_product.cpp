@@ -79,6 +79,7 @@ void multiply(const Work &work)
 int do_work(void *context)
 {
     const Work &work = *static_cast<const Work *>(context);
+    runtime().spend(work.microseconds);
     if (work.workspace_bytes) memset(work.workspace, 0xab, work.workspace_bytes);
     switch (work.problem.d.type) {
         case CUDA_R_64F:

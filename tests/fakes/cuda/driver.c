@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-EXPORT fake_enqueue_fn fake_runtime_enqueue;
-EXPORT int (*fake_runtime_wait)(void);
+EXPORT struct fake_runtime fake_runtime_calls;
 
 #define MAX_DEPTH 16
 #define MAX_MAPS 64

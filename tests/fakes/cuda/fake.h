@@ -17,11 +17,14 @@
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
  *   FAKE_CUBLASLT_ALGORITHMS  how many it finds for a product at most, default 10
  *   FAKE_CUBLASLT_UNFIT how many of those, the best ones, come with a state that tells them unusable, default 0
+ *   FAKE_CUBLASLT_MICROSECONDS  "20,9": how long a product takes by the first algorithm, the second, and so on, on the
+ *                       clock of FAKE_CUDA_TICKS; the last number is that of all others
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_PEERS     0: no device can reach the memory of another; default: each can
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  *   FAKE_CUDA_TICKS     1: each piece of work takes a microsecond, whatever the clock says
+ *   FAKE_CUDA_LATENCY   up to how many ticks late the first work begins after a wait, by chance; default 0
  */
 #ifndef YOKE_TESTS_FAKES_CUDA_FAKE_H
 #define YOKE_TESTS_FAKES_CUDA_FAKE_H
@@ -73,13 +76,20 @@ int fake_lose(int device, int error);
 /* The device whose context is current, or -1. */
 int fake_current_device(void);
 
-/* As fake_enqueue, for libraries that are not linked with the fake runtime. Each has a runtime of its own: the module's
- * keeps no last error of what they do. But a context that is lost by it fails whoever asks it next, once. */
-typedef cudaError_t (*fake_enqueue_fn)(const char *, cudaStream_t, int (*)(void *),
-                                       void (*)(void *), void *, const void *, size_t);
-extern fake_enqueue_fn fake_runtime_enqueue;
-/* What a library does that waits for the current device: captures on it are lost, and then it gives an error. */
-extern int (*fake_runtime_wait)(void);
+/* The fake runtime, for libraries that are not linked with it. */
+struct fake_runtime {
+    /* As fake_enqueue. Each library has a runtime of its own: the module's keeps no last error of what they do. But a
+     * context that is lost by it fails whoever asks it next, once. */
+    cudaError_t (*enqueue)(const char *, cudaStream_t, int (*)(void *), void (*)(void *), void *,
+                           const void *, size_t);
+    /* What a library does that waits for the current device: captures on it are lost, and then it gives an error. */
+    int (*wait)(void);
+    /* What it does that CUDA calls potentially unsafe, as loading code is: the same for captures that forbid it. */
+    int (*unsafe)(void);
+    /* How long the work that is being done takes, on the clock of FAKE_CUDA_TICKS. */
+    void (*spend)(int microseconds);
+};
+extern struct fake_runtime fake_runtime_calls;
 
 /* ---- The fake runtime's, linked into the module ------------------------------------------------------------------ */
 

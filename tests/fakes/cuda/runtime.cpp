@@ -152,9 +152,11 @@ cudaError_t cudaDeviceSynchronize()
         const auto &waiting = state().waiting;
         const auto found = std::find_if(waiting.begin(), waiting.end(),
                                         [=](const WorkRef &w) { return w->device == device; });
-        if (found == waiting.end()) return take_error(device);
+        if (found == waiting.end()) break;
         finish(WorkRef(*found));
     }
+    wait_for(nullptr);
+    return take_error(device);
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)

@@ -81,6 +81,8 @@ struct State {
     std::map<int, int> errors;  // of libraries' launches, by device, until a call tells it
     std::set<std::pair<int, int>> peers;  // (device, another whose memory it may reach)
     uint64_t random = 0;
+    uint64_t ticks = 0;  // of the clock of FAKE_CUDA_TICKS
+    bool idle = true;    // was waited for, and nothing was done since
 
     State()
     {
@@ -129,6 +131,8 @@ void complain(const char *call, const char *what);
 
 // Does work until `target` is done; null is done.
 void finish(const WorkRef &target);
+// The same for one who waits, and then finds nothing going on.
+void wait_for(const WorkRef &target);
 // Whether it is done; if not, time passes.
 bool look_at(const WorkRef &target);
 // By what a device is lost, at every call; or what a library's launch met, once.

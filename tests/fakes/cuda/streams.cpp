@@ -46,7 +46,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
     if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureUnsupported);
-    finish(on->last);
+    wait_for(on->last);
     return take_error(on->device);
 }
 
@@ -128,7 +128,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     ENTER_UNSAFE();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
     if (event->capture) return spoil(event->capture, cudaErrorCapturedEvent);
-    finish(event->recorded);
+    wait_for(event->recorded);
     return take_error(event->device);
 }
 

@@ -48,15 +48,15 @@ static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, in
                                        size_t bytes);
 
 static int wait_for_library();
+static int break_captures_for_library();
+static void spend(int microseconds);
 
-// The first call leaves enqueue_for_library() and wait_for_library() with the driver, for fakes that are not linked
-// with this runtime.
+// The first call leaves what libraries may ask of this runtime with the driver, for fakes that are not linked with it.
 int current_device()
 {
     static const auto ask = [] {
-        if (const auto place = driver<fake_enqueue_fn *>("fake_runtime_enqueue"))
-            *place = enqueue_for_library;
-        if (const auto place = driver<int (**)()>("fake_runtime_wait")) *place = wait_for_library;
+        if (const auto place = driver<fake_runtime *>("fake_runtime_calls"))
+            *place = {enqueue_for_library, wait_for_library, break_captures_for_library, spend};
         return driver<decltype(&fake_current_device)>("fake_current_device");
     }();
     return ask ? ask() : -1;
@@ -110,13 +110,12 @@ static bool is_ready(const Work &work)
 
 static void tell_time(timespec &now)
 {
-    static uint64_t pieces = 0;
     const char *ticks = getenv("FAKE_CUDA_TICKS");
     if (!ticks || strcmp(ticks, "1") != 0) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         return;
     }
-    const uint64_t microseconds = ++pieces;
+    const uint64_t microseconds = ++state().ticks;
     now = {static_cast<time_t>(microseconds / 1000000),
            static_cast<long>(microseconds % 1000000 * 1000)};
 }
@@ -125,6 +124,9 @@ static void tell_time(timespec &now)
 static void do_work(const Work &work)
 {
     if (!work.run || lose(work.device, 0)) return;
+    const char *latency = getenv("FAKE_CUDA_LATENCY");
+    if (std::exchange(state().idle, false) && latency)
+        state().ticks += state().chance(strtoull(latency, nullptr, 10) + 1);
     const char *asked = getenv("FAKE_CUDA_WORK_FAIL");
     lose(work.device, asked ? atoi(asked) : work.run());
 }
@@ -171,6 +173,12 @@ void finish(const WorkRef &target)
         if (state().chance(8) == 0) run_one(nullptr);
         if (!target->done) run_one(&wanted);
     }
+}
+
+void wait_for(const WorkRef &target)
+{
+    finish(target);
+    state().idle = true;
 }
 
 bool look_at(const WorkRef &target)
@@ -272,17 +280,17 @@ WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
     made->run = std::move(work);
     made->uses = uses;
     made->device = stream.device;
-    const auto wait_for = [&](const WorkRef &earlier) {
+    const auto await = [&](const WorkRef &earlier) {
         if (earlier && !earlier->done) made->after.push_back(earlier);
     };
-    wait_for(stream.last);
-    wait_for(after);
+    await(stream.last);
+    await(after);
     const CUstream_st &legacy = default_stream(stream.device);
     if (&stream == &legacy) {
         for (const cudaStream_t other : all.streams)
-            if (other->blocking && other->device == stream.device) wait_for(other->last);
+            if (other->blocking && other->device == stream.device) await(other->last);
     } else if (stream.blocking) {
-        wait_for(legacy.last);
+        await(legacy.last);
     }
     stream.last = made;
     all.waiting.push_back(made);
@@ -342,6 +350,18 @@ static int wait_for_library()
 {
     const std::lock_guard lock(state().mutex);
     return spoil_captures_of(current_device()) ? cudaErrorStreamCaptureUnsupported : 0;
+}
+
+static int break_captures_for_library()
+{
+    const std::lock_guard lock(state().mutex);
+    return break_captures();
+}
+
+// From the work itself, which is done with the mutex held.
+static void spend(int microseconds)
+{
+    state().ticks += static_cast<uint64_t>(microseconds);
 }
 
 static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, int (*work)(void *),

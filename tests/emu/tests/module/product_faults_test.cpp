@@ -105,6 +105,7 @@ TEST(Faults, OfTuning)
     setenv("FAKE_CUBLASLT_ALGORITHMS", "2", 1);
     setenv("FAKE_CUDA_TICKS", "1",
            1);  // so that the same one wins each time, and the calls are the same
+    setenv("FAKE_CUBLASLT_MICROSECONDS", "30000", 1);  // so that they are few
     expect_every_call_may_fail(
         [](Scenario &s) {
             const std::string file =
@@ -131,6 +132,7 @@ TEST(Faults, OfTuning)
                   "cudaEventElapsedTime", "cudaEventDestroy"}));
     unsetenv("FAKE_CUBLASLT_ALGORITHMS");
     unsetenv("FAKE_CUDA_TICKS");
+    unsetenv("FAKE_CUBLASLT_MICROSECONDS");
 }
 
 TEST(Faults, AProductForWhichThereIsNoAlgorithmIsRefused)
