@@ -150,17 +150,37 @@ def read_tables(kernels, data):
 USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
+def resources(cubin, arch):
+    """{name: Kernel} of a cubin, without its instructions."""
+    kernels = {name: Kernel(name, arch, int(registers), int(stack), int(shared))
+               for name, registers, stack, shared in USAGE.findall(run(tool("cuobjdump"), "-res-usage", cubin))}
+    read_tables(kernels, cubin.read_bytes())
+    return kernels
+
+
+def of_every_cubin(module, arch, read):
+    """What `read` makes of each file of machine code for an architecture in a shared library or object, put together."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        run(tool("cuobjdump"), "-xelf", f"sm_{arch}", pathlib.Path(module).resolve(), cwd=folder)
+        for cubin in sorted(pathlib.Path(folder).glob(f"*.sm_{arch}*.cubin")):
+            found |= read(cubin, arch)
+    return found
+
+
+def resources_of(module, arch):
+    """{name: Kernel} of a shared library or object for one architecture, without the instructions: for cuobjdump alone."""
+    return of_every_cubin(module, arch, resources)
+
+
+def disassembled(cubin, arch):
+    kernels = resources(cubin, arch)
+    for name, read in read_code(run(tool("nvdisasm"), "-c", cubin), arch).items():
+        kernel = kernels.setdefault(name, read)
+        kernel.code, kernel.labels = read.code, read.labels
+    return kernels
+
+
 def kernels_of(module, arch):
     """{name: Kernel} of a shared library or object for one architecture."""
-    kernels = {}
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(module).resolve()
-        run(tool("cuobjdump"), "-xelf", f"sm_{arch}", path, cwd=folder)
-        for cubin in sorted(pathlib.Path(folder).glob(f"*.sm_{arch}*.cubin")):
-            found = read_code(run(tool("nvdisasm"), "-c", cubin), arch)
-            read_tables(found, cubin.read_bytes())
-            for name, registers, stack, shared in USAGE.findall(run(tool("cuobjdump"), "-res-usage", cubin)):
-                if name in found:
-                    found[name].registers, found[name].stack, found[name].shared = int(registers), int(stack), int(shared)
-            kernels |= found
-    return kernels
+    return of_every_cubin(module, arch, disassembled)

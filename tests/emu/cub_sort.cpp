@@ -33,7 +33,7 @@ template <class K>
 yoke_status sort(const yoke_launch *launch, Pairs<K> &pairs, int bits)
 {
     const K mask = bits >= (int)sizeof(K) * 8 ? (K) ~(K)0 : (K)(((K)1 << bits) - 1);
-    const cudaError_t error = emu::launch("sort_pairs", launch, dim3(1), dim3(1), 0,
+    const cudaError_t error = emu::launch("sort_pairs", nullptr, launch, dim3(1), dim3(1), 0,
                                           [pairs, mask] { sort_by<K>(pairs, mask); });
     if (error != cudaSuccess)
         return call_failed(launch, error, "cub::DeviceRadixSort::SortPairs of %lld pairs",

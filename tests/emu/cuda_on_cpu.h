@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tests/emu/emu.h"
+#include "tests/emu/races.h"
 #include "tests/emu/record.h"
 
 #define __launch_bounds__(...)
@@ -60,6 +61,7 @@ inline T atomicAdd(T *p, T x)
 {
     static_assert(std::is_integral_v<T>,
                   "the order of a floating-point sum is never left to chance");
+    ::yoke::emu::note_atomic(p, sizeof *p);
     const T old = *p;
     *p = (T)(old + x);
     return old;
@@ -67,6 +69,7 @@ inline T atomicAdd(T *p, T x)
 template <class T>
 inline T atomicMax(T *p, T x)
 {
+    ::yoke::emu::note_atomic(p, sizeof *p);
     const T old = *p;
     *p = x > old ? x : old;
     return old;
@@ -74,6 +77,7 @@ inline T atomicMax(T *p, T x)
 template <class T>
 inline T atomicCAS(T *p, T expected, T x)
 {
+    ::yoke::emu::note_atomic(p, sizeof *p);
     const T old = *p;
     if (old == expected) *p = x;
     return old;
@@ -81,6 +85,7 @@ inline T atomicCAS(T *p, T expected, T x)
 template <class T>
 inline T atomicExch(T *p, T x)
 {
+    ::yoke::emu::note_atomic(p, sizeof *p);
     const T old = *p;
     *p = x;
     return old;

@@ -269,7 +269,7 @@ void report(const char *place, const char *format, ...)
 }
 
 bool run(const char *name, dim3 grid, dim3 size, size_t shared_bytes,
-         const std::function<void()> &kernel)
+         const std::function<void()> &kernel, Watcher *watcher, bool backwards)
 {
     Block block;
     block.kernel = &kernel;
@@ -279,6 +279,7 @@ bool run(const char *name, dim3 grid, dim3 size, size_t shared_bytes,
     std::vector<size_t> order((size_t)grid.x * grid.y * grid.z);
     std::iota(order.begin(), order.end(), size_t{0});
     block.shuffle(order);
+    if (backwards) std::reverse(order.begin(), order.end());
     g_block = &block;
     g_grid = &block.grid;
     for (size_t i : order) {
@@ -286,6 +287,7 @@ bool run(const char *name, dim3 grid, dim3 size, size_t shared_bytes,
                           (unsigned)(i / grid.x / grid.y)};
         prepare(block, index, grid, size);
         run_block(block);
+        if (watcher) watcher->end_block((int)i);
         if (block.failed) break;
     }
     g_block = nullptr;

@@ -6,7 +6,8 @@
 // lanes orders those alone); more shared memory, arrays and the launch's together, than a block may have; an index
 // beyond a shared array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an
 // operand. The launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN
-// before each block. Reads beyond global memory are AddressSanitizer's to find.
+// before each block. Reads beyond global memory are AddressSanitizer's to find; what blocks do to each other there is
+// looked for where that is asked for (races.h).
 //
 // Warps of a block and warp lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to
 // work in one order is found out.
@@ -40,21 +41,33 @@ extern constinit thread_local const Grid *g_grid;
 
 // ---- launches ---------------------------------------------------------------------------------------------------
 
-// Runs `kernel` in every thread of every block. False, with the finding on stderr, if something was held against it.
+// Is told when a block, by its number, has ended.
+class Watcher {
+public:
+    virtual void end_block(int block) = 0;
+
+protected:
+    ~Watcher() = default;
+};
+
+// Runs `kernel` in every thread of every block, in an order of chance or the opposite of that. False, with the finding
+// on stderr, if something was held against it.
 bool run(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-         const std::function<void()> &kernel);
+         const std::function<void()> &kernel, Watcher *watcher = nullptr, bool backwards = false);
 
 // The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream of its op's record,
 // refused as CUDA would. Bytes behind the operands that the op writes must stay as they are.
-// Its arguments are the `bytes` at `arguments`: what they point to is what the kernel uses.
-cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
-                   size_t shared_bytes, const void *arguments, size_t bytes,
+// Its arguments are the `bytes` at `arguments`: what they point to is what the kernel uses. `function` is the kernel as
+// it stands in the source, or null for what stands in for a library's.
+cudaError_t launch(const char *name, const void *function, const yoke_launch *record, dim3 grid,
+                   dim3 block, size_t shared_bytes, const void *arguments, size_t bytes,
                    std::function<void()> kernel);
 template <class Kernel>
-cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
-                   size_t shared_bytes, const Kernel &kernel)
+cudaError_t launch(const char *name, const void *function, const yoke_launch *record, dim3 grid,
+                   dim3 block, size_t shared_bytes, const Kernel &kernel)
 {
-    return launch(name, record, grid, block, shared_bytes, &kernel, sizeof kernel, kernel);
+    return launch(name, function, record, grid, block, shared_bytes, &kernel, sizeof kernel,
+                  kernel);
 }
 // YOKE_EMU_THREADS, or the usual number.
 int block_size(int usual);

@@ -7,6 +7,7 @@
 
 #include "core/backend/backend.h"
 #include "tests/emu/emu.h"
+#include "tests/emu/races.h"
 #include "tests/emu/untouched.h"
 #include "tests/fakes/cuda/fake.h"
 
@@ -35,15 +36,37 @@ struct Work {
     size_t shared_bytes;
     std::function<void()> kernel;
     Untouched untouched;
+    std::vector<Span> operands;
 };
+
+std::vector<Span> operands_of(const yoke_launch *record)
+{
+    std::vector<Span> spans;
+    for (int i = 0; watches_races() && i < record->operand_count; ++i)
+        spans.push_back({(char *)record->operands[i].begin, record->operands[i].bytes});
+    return spans;
+}
+
+bool run_work(const Work &work)
+{
+    const size_t blocks = (size_t)work.grid.x * work.grid.y * work.grid.z;
+    if (!watches_races() || blocks == 1)
+        return run(work.name, work.grid, work.block, work.shared_bytes, work.kernel);
+    std::vector<Span> memory;
+    fake_blocks(
+        [](void *list, void *place, size_t bytes) {
+            static_cast<std::vector<Span> *>(list)->push_back({static_cast<char *>(place), bytes});
+        },
+        &memory);
+    return run_watched(work.name, memory, work.operands, work.grid, work.block, work.shared_bytes,
+                       work.kernel);
+}
 
 int do_work(void *context)
 {
     Work &work = *static_cast<Work *>(context);
     work.untouched.keep();
-    if (run(work.name, work.grid, work.block, work.shared_bytes, work.kernel) &&
-        work.untouched.holds(work.name))
-        return cudaSuccess;
+    if (run_work(work) && work.untouched.holds(work.name)) return cudaSuccess;
     if (!g_verdict.findings++) g_verdict.first = work.name;
     return cudaErrorLaunchFailure;
 }
@@ -55,16 +78,18 @@ void drop_work(void *context)
 
 }  // namespace
 
-cudaError_t launch(const char *name, const yoke_launch *record, dim3 grid, dim3 block,
-                   size_t shared_bytes, const void *arguments, size_t bytes,
+cudaError_t launch(const char *name, const void *function, const yoke_launch *record, dim3 grid,
+                   dim3 block, size_t shared_bytes, const void *arguments, size_t bytes,
                    std::function<void()> kernel)
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     const bool fits = grid.x && grid.y && grid.z && grid.x <= 0x7fffffffu && grid.y <= 65535 &&
                       grid.z <= 65535 && threads && threads <= 1024 && shared_bytes <= 48 * 1024;
     if (!fits) return cudaErrorInvalidConfiguration;
+    if (const cudaError_t refused = fake_resources(function, threads)) return refused;
     fake_enqueue("cudaLaunchKernel", static_cast<cudaStream_t>(record->stream), do_work, drop_work,
-                 new Work{name, grid, block, shared_bytes, std::move(kernel), Untouched(record)},
+                 new Work{name, grid, block, shared_bytes, std::move(kernel), Untouched(record),
+                          operands_of(record)},
                  arguments, bytes);
     return cudaGetLastError();  // as after <<<>>>: of this launch, or what nobody asked for before it
 }

@@ -95,8 +95,9 @@ inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const 
                     (size_t)grid.shared, emu::parameters<P...>(P(args)...));
         return YOKE_OK;
     }
-    const cudaError_t error = emu::launch(kernels::op_name(launch->op), launch, blocks, threads,
-                                          (size_t)grid.shared, [=] { kernel(P(args)...); });
+    const cudaError_t error =
+        emu::launch(kernels::op_name(launch->op), (const void *)kernel, launch, blocks, threads,
+                    (size_t)grid.shared, [=] { kernel(P(args)...); });
 #else
     const auto stream = static_cast<cudaStream_t>(launch->stream);
     kernel<<<blocks, threads, (size_t)grid.shared, stream>>>(P(args)...);

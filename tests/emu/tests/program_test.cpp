@@ -17,6 +17,13 @@ cudaError_t fake_enqueue(const char *, cudaStream_t, int (*work)(void *), void (
     return g_last;
 }
 
+// It has no memory, and knows nothing of kernels.
+void fake_blocks(void (*)(void *, void *, size_t), void *) {}
+cudaError_t fake_resources(const void *, size_t)
+{
+    return cudaSuccess;
+}
+
 extern "C" cudaError_t cudaGetLastError()
 {
     const cudaError_t last = g_last;
@@ -35,13 +42,14 @@ TEST(Verdict, AProgramThatPassesOverAFindingFailsAtItsEnd)
     };
     EXPECT_EXIT(
         {
-            EXPECT_EQ(launch("racy", &record, 1, 64, 0, racy), cudaErrorLaunchFailure);
+            EXPECT_EQ(launch("racy", nullptr, &record, 1, 64, 0, racy), cudaErrorLaunchFailure);
             exit(0);
         },
         testing::ExitedWithCode(1), "no barrier between.*\n.*have findings: 1, of racy first");
     EXPECT_EXIT(
         {
-            EXPECT_EQ(launch("right", &record, 1, 64, 0, [] { __syncthreads(); }), cudaSuccess);
+            EXPECT_EQ(launch("right", nullptr, &record, 1, 64, 0, [] { __syncthreads(); }),
+                      cudaSuccess);
             exit(0);
         },
         testing::ExitedWithCode(0), "");

@@ -19,6 +19,11 @@
  *   FAKE_CUBLASLT_UNFIT how many of those, the best ones, come with a state that tells them unusable, default 0
  *   FAKE_CUBLASLT_MICROSECONDS  "20,9": how long a product takes by the first algorithm, the second, and so on, on the
  *                       clock of FAKE_CUDA_TICKS; the last number is that of all others
+ *   FAKE_CUDA_REGISTERS a file of what the compiler gave kernels (tests/emu/registers.py writes it): a launch that asks
+ *   for
+ *                       more registers than a multiprocessor has, or for more threads than its bound, is refused, and
+ *                       so is one of a kernel that the file lacks. Default: nothing is known of kernels
+ *   YOKE_EMU_RACES      1: blocks have whole pages to themselves (tests/emu/races.h)
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_PEERS     0: no device can reach the memory of another; default: each can
@@ -97,6 +102,12 @@ extern struct fake_runtime fake_runtime_calls;
  * context over whether it succeeds or not. Words among `words` that point into device memory are what the work uses. */
 cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
                          void (*drop)(void *), void *context, const void *words, size_t bytes);
+
+/* Why a kernel cannot be launched in blocks of so many threads, or success. Null is a kernel of a library. */
+cudaError_t fake_resources(const void *kernel, size_t threads);
+
+/* Every block of device and pinned memory, for work that is being done. */
+void fake_blocks(void (*visit)(void *list, void *place, size_t bytes), void *list);
 
 /* The end of the block of device or pinned memory that a byte lies in; NULL for any other memory. */
 const void *fake_end_of_block(const void *place);

@@ -55,8 +55,12 @@ cudaError_t take(void **place, size_t bytes, int device)
     const size_t wanted = device != kHost && bytes > kShares ? round_up(bytes, kPage) : bytes;
     if (!bytes || wanted < bytes || wanted > left_of(device)) return end(cudaErrorMemoryAllocation);
     // Of the very size, so that AddressSanitizer sees the first byte behind it touched.
+    constexpr size_t kWatched = 4096;
+    const bool watched = getenv("YOKE_EMU_RACES") != nullptr;
     void *block = nullptr;
-    if (posix_memalign(&block, 256, bytes)) return end(cudaErrorMemoryAllocation);
+    if (posix_memalign(&block, watched ? kWatched : 256,
+                       watched ? round_up(bytes, kWatched) : bytes))
+        return end(cudaErrorMemoryAllocation);
     memset(block, 0xff, bytes);  // NaN
     state().blocks[static_cast<const char *>(block)] = {bytes, device};
     hold(device == kHost ? FAKE_PINNED : FAKE_BLOCKS, 1);
@@ -99,6 +103,12 @@ bool can_reach(int device, int peer)
 }  // namespace
 
 extern "C" {
+
+void fake_blocks(void (*visit)(void *, void *, size_t), void *list)
+{
+    for (const auto &[place, block] : state().blocks)
+        visit(list, const_cast<char *>(place), block.bytes);
+}
 
 const void *fake_end_of_block(const void *place)
 {

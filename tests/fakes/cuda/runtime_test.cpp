@@ -3,8 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "tests/core/fresh_process.h"
@@ -260,6 +263,54 @@ TEST(Pages, AreWhatAllocationsAreChargedIn)
         EXPECT_EQ(free_now(), all - kPage);
         void *rest = nullptr;
         EXPECT_EQ(cudaMalloc(&rest, all - kPage + 1), cudaErrorMemoryAllocation);
+    });
+}
+
+// ---- what launches ask for ------------------------------------------------------------------------------------------
+
+namespace {
+
+void kernel() {}
+void unknown() {}
+
+// A file in which the kernel has so many registers, and so many threads at most.
+void give(size_t registers, size_t most_threads)
+{
+    Dl_info info{};
+    ASSERT_NE(dladdr(reinterpret_cast<const void *>(kernel), &info), 0);
+    const std::string name = testing::TempDir() + "yoke_registers_" + std::to_string(getpid());
+    FILE *file = fopen(name.c_str(), "w");
+    fprintf(file, "1 2 3\n%zu %zu %zu\n",
+            reinterpret_cast<size_t>(kernel) - reinterpret_cast<size_t>(info.dli_fbase), registers,
+            most_threads);
+    fclose(file);
+    setenv("FAKE_CUDA_REGISTERS", name.c_str(), 1);
+}
+
+cudaError_t ask(size_t threads, void (*of)() = kernel)
+{
+    return fake_resources(reinterpret_cast<const void *>(of), threads);
+}
+
+}  // namespace
+
+TEST(Registers, OfABlockThatAMultiprocessorCannotHoldRefuseItsLaunch)
+{
+    in_fresh_process([] { EXPECT_EQ(ask(1024), cudaSuccess) << "nothing is known of kernels"; });
+    in_fresh_process([] {
+        give(65, 1024);  // 72 are given, since a warp gets them in pieces of 256
+        EXPECT_EQ(ask(1024), cudaErrorLaunchOutOfResources);
+        EXPECT_EQ(ask(897), cudaErrorLaunchOutOfResources) << "29 warps";
+        EXPECT_EQ(ask(896), cudaSuccess);
+        EXPECT_EQ(ask(1024, unknown), cudaErrorInvalidDeviceFunction);
+        EXPECT_EQ(fake_resources(nullptr, 1024), cudaSuccess) << "of a library";
+        remove(getenv("FAKE_CUDA_REGISTERS"));
+    });
+    in_fresh_process([] {
+        give(64, 512);
+        EXPECT_EQ(ask(512), cudaSuccess);
+        EXPECT_EQ(ask(513), cudaErrorInvalidValue) << "the launch bound";
+        remove(getenv("FAKE_CUDA_REGISTERS"));
     });
 }
 
