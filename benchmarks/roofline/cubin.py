@@ -31,6 +31,14 @@ def tool(name):
     raise Missing(f"{name} is not here; it is part of the CUDA toolkit, and of PyPI's nvidia-cuda-{name}")
 
 
+def missing(name):
+    """What is to be said of a tool that is not here; "" of one that is."""
+    try:
+        return "" if tool(name) else name
+    except Missing as told:
+        return str(told)
+
+
 def run(*command, **options):
     """A program that is not ours, and so takes no sanitizer with it; its output."""
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -175,6 +183,8 @@ def resources_of(module, arch):
 
 def disassembled(cubin, arch):
     kernels = resources(cubin, arch)
+    if missing("nvdisasm"):
+        return kernels
     for name, read in read_code(run(tool("nvdisasm"), "-c", cubin), arch).items():
         kernel = kernels.setdefault(name, read)
         kernel.code, kernel.labels = read.code, read.labels
@@ -182,5 +192,5 @@ def disassembled(cubin, arch):
 
 
 def kernels_of(module, arch):
-    """{name: Kernel} of a shared library or object for one architecture."""
+    """{name: Kernel} of a shared library or object for one architecture, without instructions where nvdisasm is missing."""
     return of_every_cubin(module, arch, disassembled)

@@ -1,6 +1,7 @@
 """How near to a copy's speed a launch can come on a card: by what it issues, and by what it keeps in flight."""
 import collections
 import dataclasses
+import math
 
 import cards
 from thread import Thread
@@ -90,6 +91,12 @@ def predict(card, kernel, launch):
     return Prediction(kernel, launch, issued.total() / len(threads), held, limit, pipe,
                       clocks[pipe] * every / card.multiprocessors / card.clock, moved / len(threads) * every,
                       at_once * max(thread.most_in_flight for thread in threads), unknown)
+
+
+def without_code(card, kernel, launch):
+    """What can be said of a kernel whose instructions are not known: of no speed."""
+    held, limit = cards.resident(card.each, kernel, launch.threads, launch.shared)
+    return Prediction(kernel, launch, math.nan, held, limit, "—", math.nan, math.nan, math.nan, {})
 
 
 def share(card, predictions, moved):

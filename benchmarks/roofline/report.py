@@ -2,7 +2,8 @@
 
 BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into that
 page; --check fails where a kernel has a stack frame, where nothing of it fits a multiprocessor, or where a prediction is below
-the target of ./dev gpu and KNOWN does not say why. --cards NAME,... takes other cards of the catalog.
+the target of ./dev gpu and KNOWN does not say why. --cards NAME,... takes other cards of the catalog. Without nvdisasm nothing
+is known of speed: the rest is told and checked, and no page is written.
 """
 import argparse
 import pathlib
@@ -31,6 +32,7 @@ def element_bytes(case):
 class Report:
     def __init__(self, build, module, names):
         self.build, self.wrong, self.table = build, [], {}
+        self.missing = cubin.missing("nvdisasm")
         catalog = cards.catalog()
         self.cards = [catalog[name] for name in names]
         self.kernels = {card.arch: cubin.kernels_of(module, card.arch) for card in self.cards}
@@ -43,7 +45,7 @@ class Report:
                 self.table[case, card.name] = self._row(case, card, blocks * gpu_cases.sizes(False).block, target)
         every = set(names) | ({"stack"} if set(names) == set(CARDS) else set())
         self.wrong += [f"{case}, {what}: its line in excuses.py is needed no more" for case, what in KNOWN
-                       if what in every and (case, what) not in self.used]
+                       if what in every and (case, what) not in self.used and (what == "stack" or not self.missing)]
 
     def _row(self, case, card, moved, target):
         found = []
@@ -53,11 +55,12 @@ class Report:
                 self.wrong.append(f"{case}, {card.name}: the module has no kernel {launch.kernel}")
                 continue
             try:
-                found.append(predict.predict(card, kernel, launch))
+                found.append((predict.without_code if self.missing else predict.predict)(card, kernel, launch))
             except Lost as lost:
                 self.wrong.append(f"{case}, {card.name}: {launch.kernel} cannot be followed: {lost}")
-        if not found:
-            return None, []
+        if not found or self.missing:
+            self._judge(case, card, None, found, None)
+            return None, found
         share = predict.share(card, found, moved)
         whole = sum(one.seconds(card) for one in found)
         found = [one for one in found if one.seconds(card) > SMALL * whole]
@@ -97,9 +100,10 @@ class Report:
                 held = [str(self.table[case, card.name][1][i].resident) if i < len(self.table[case, card.name][1]) else "—" for card in self.cards]
                 elements = gpu_cases.sizes(False).block / element_bytes(case)
                 each = one.steps * one.launch.threads * one.launch.blocks[0] * one.launch.blocks[1] / elements
+                each, in_flight = ("—", "—") if self.missing else (f"{each:.1f}", f"{one.in_flight / 1024:.0f}")
                 lines.append(f"| {case} | {one.launch.op.lstrip('_')} | {one.kernel.registers} | {one.kernel.stack} | "
-                             f"{one.kernel.shared + one.launch.shared} | {one.launch.threads} | {' '.join(held)} | {one.limit} | {each:.1f} | "
-                             f"{one.pipe} | {one.in_flight / 1024:.0f} |")
+                             f"{one.kernel.shared + one.launch.shared} | {one.launch.threads} | {' '.join(held)} | {one.limit} | {each} | "
+                             f"{one.pipe} | {in_flight} |")
         return "\n".join(lines)
 
 
@@ -123,11 +127,15 @@ def main():
         print(missing)
         return SKIPPED
     print(report.text())
-    if arguments.write:
+    if report.missing:
+        print(f"{report.missing}: nothing is predicted" + (f", and {arguments.write} stays as it is" if arguments.write else ""))
+    elif arguments.write:
         write(arguments.write, report.text())
     for line in report.wrong:
         print(line, file=sys.stderr)
-    return 1 if arguments.check and report.wrong else 0
+    if arguments.check and report.wrong:
+        return 1
+    return SKIPPED if arguments.check and report.missing else 0
 
 
 if __name__ == "__main__":

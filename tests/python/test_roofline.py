@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "benchmarks/roofline"))
 import cards  # noqa: E402
 import cubin  # noqa: E402
 import predict  # noqa: E402
+import report  # noqa: E402
 from thread import Lost, Thread  # noqa: E402
 
 NVCC = shutil.which(os.environ.get("CUDACXX", "nvcc")) or shutil.which("nvcc", path="/usr/local/cuda/bin")
@@ -141,7 +142,7 @@ def test_what_a_multiprocessor_holds_is_what_it_has_least_of():
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory):
+def planted_object(tmp_path_factory):
     """Kernels with a stack frame, with more registers than a block can have, and with neither."""
     try:
         cubin.tool("nvdisasm"), cubin.tool("cuobjdump")
@@ -173,7 +174,16 @@ def planted(tmp_path_factory):
         }
         """)
     cubin.run(NVCC, "-arch=sm_90", "-c", "planted.cu", "-o", "planted.o", cwd=folder)
-    return {name[len("_Z5"):].lstrip("0123456789").split("P")[0]: one for name, one in cubin.kernels_of(folder / "planted.o", 90).items()}
+    return folder / "planted.o"
+
+
+def short(name):
+    return name[len("_Z5"):].lstrip("0123456789").split("P")[0]
+
+
+@pytest.fixture(scope="module")
+def planted(planted_object):
+    return {short(name): one for name, one in cubin.kernels_of(planted_object, 90).items()}
 
 
 def test_a_planted_stack_frame_and_a_planted_spill_are_found(planted):
@@ -192,3 +202,62 @@ def test_a_launch_that_cannot_be_resident_is_found(planted):
     launch.shared = 0
     found = predict.predict(card, planted["plain"], launch)
     assert found.resident == 8 and not found.unknown and found.in_flight > 0
+
+
+def launch_of(kernel, shared=0):
+    return types.SimpleNamespace(parameters=struct.pack("<Qi", 1 << 40, 4096), blocks=[132 * 8, 1], threads=256, shared=shared,
+                                 operands=[(1 << 40, 4 << 20, 2)], op=short(kernel.name), kernel=kernel.name)
+
+
+@pytest.fixture
+def report_on(planted_object, planted, monkeypatch):
+    """A report on one planted kernel, by main's arguments; its exit status."""
+    def make(name, *options, shared=0, target=None):
+        monkeypatch.setattr(report.gpu_cases, "MEMORY", [(f"{name} f32", 1, target)])
+        monkeypatch.setattr(report, "KNOWN", {})
+        monkeypatch.setattr(report.launches, "recorded", lambda *_: [launch_of(planted[name], shared)])
+        monkeypatch.setattr(sys, "argv", ["report.py", ".", str(planted_object), "--cards", "H200 SXM", *options])
+        return report.main()
+    return make
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """No tool of that name on PATH, beside nvcc or among NVIDIA's wheels."""
+    which = shutil.which
+
+    def take_away(name):
+        monkeypatch.setattr(cubin.shutil, "which", lambda asked, path=None: None if asked == name else which(asked, path=path))
+        cubin.tool.cache_clear()
+    yield take_away
+    cubin.tool.cache_clear()
+
+
+@pytest.mark.parametrize("name, options, told", [
+    ("framed", {}, "framed f32, H200 SXM: framed has a stack frame of"),
+    ("spilled", {}, "spilled f32, H200 SXM: spilled has a stack frame of"),
+    ("plain", {"shared": 230 << 10}, "plain f32, H200 SXM: no block of plain fits a multiprocessor, for its shared memory"),
+    ("plain", {"target": 1e9}, "of a copy is predicted, of 1000000000.00")])
+def test_the_check_fails_of_what_is_planted(report_on, capsys, name, options, told):
+    assert report_on(name, "--check", **options) == 1
+    assert told in capsys.readouterr().err
+    assert report_on("plain", "--check") == 0
+
+
+def test_without_nvdisasm_the_report_says_so_and_does_the_rest(report_on, without, capsys, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("as it was")
+    without("nvdisasm")
+    assert report_on("plain", "--write", str(page), target=0.9) == 0
+    said = capsys.readouterr().out
+    assert "nvdisasm is not here" in said and "nothing is predicted" in said and page.read_text() == "as it was"
+    assert "| plain f32 | — | 0.90 |" in said and "| 256 | 8 | threads | — | — | — |" in said, said
+    assert report_on("plain", "--check", target=0.9) == report.SKIPPED
+    assert report_on("framed", "--check") == 1
+    assert "framed has a stack frame" in capsys.readouterr().err
+
+
+def test_without_cuobjdump_the_report_says_what_is_missing(report_on, without, capsys):
+    without("cuobjdump")
+    assert report_on("plain", "--check") == report.SKIPPED
+    assert "cuobjdump is not here; it is part of the CUDA toolkit" in capsys.readouterr().out
