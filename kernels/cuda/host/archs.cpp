@@ -1,5 +1,6 @@
 #include "kernels/cuda/host/archs.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -28,27 +29,37 @@ Arch read(std::string_view entry)
             both || entry == "-virtual"};
 }
 
-bool serves(const Arch &arch, int major, int minor, bool driver_takes_ptx)
+// Whether machine code of an entry runs on the device, and whether its PTX can be compiled for it.
+bool runs(const Arch &arch, int major, int minor)
 {
-    const bool takes = arch.machine_code || (arch.ptx && driver_takes_ptx);
-    if (arch.suffix == 'a') return takes && arch.major == major && arch.minor == minor;
+    const bool same = arch.major == major && arch.minor == minor;
+    return arch.machine_code &&
+           (arch.suffix == 'a' ? same : arch.major == major && minor >= arch.minor);
+}
+
+bool compiles(const Arch &arch, int major, int minor)
+{
+    if (!arch.ptx) return false;
+    if (arch.suffix == 'a') return arch.major == major && arch.minor == minor;
     const bool same_family = arch.major == major && minor >= arch.minor;
-    if (arch.suffix == 'f') return takes && same_family;
-    const bool later = major > arch.major || same_family;
-    return (arch.machine_code && same_family) || (arch.ptx && later && driver_takes_ptx);
+    return same_family || (arch.suffix != 'f' && major > arch.major);
 }
 
 }  // namespace
 
-bool archs_serve(const char *list, int major, int minor, bool driver_takes_ptx)
+int arch_of_code(const char *list, int major, int minor, bool driver_takes_ptx)
 {
+    int machine_code = 0, ptx = 0;
     while (*list) {
         const size_t length = strcspn(list, ",");
-        if (serves(read({list, length}), major, minor, driver_takes_ptx)) return true;
+        const Arch arch = read({list, length});
+        const int number = arch.major * 10 + arch.minor;
+        if (runs(arch, major, minor)) machine_code = std::max(machine_code, number);
+        if (driver_takes_ptx && compiles(arch, major, minor)) ptx = std::max(ptx, number);
         list += length;
         list += *list == ',';
     }
-    return false;
+    return machine_code ? machine_code : ptx;
 }
 
 }  // namespace yoke::cuda

@@ -7,7 +7,13 @@
 
 namespace yoke::cuda {
 
-// True if one entry of the list serves compute capability `major`.`minor`.
-bool archs_serve(const char *list, int major, int minor, bool driver_takes_ptx);
+// The architecture (90: 9.0) of the entry whose code a device of compute capability `major`.`minor` runs: the nearest
+// machine code, else the latest PTX. 0 where no entry serves it.
+int arch_of_code(const char *list, int major, int minor, bool driver_takes_ptx);
+
+inline bool archs_serve(const char *list, int major, int minor, bool driver_takes_ptx)
+{
+    return arch_of_code(list, major, minor, driver_takes_ptx) != 0;
+}
 
 }  // namespace yoke::cuda

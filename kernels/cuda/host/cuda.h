@@ -35,6 +35,7 @@ struct Device {
     CUdevice number;  // CUDA's own
     uint64_t total_memory;
     int32_t multiprocessors;
+    int32_t arch;         // what the code that runs there was compiled for: 90 is 9.0
     CUcontext context;    // null until a call first needs it; read and published as an atomic
     int32_t opens;        // device_open minus device_close
     struct Fault *fault;  // what kernels tell of wrong values; see fault.h

@@ -211,12 +211,13 @@ bool add_device(Driver &driver, int number)
         error = call.cuDeviceTotalMem(&memory, device);
     }
     if (error) return give_up_on_error(driver, asked, error);
-    if (!archs_serve(YOKE_CUDA_ARCHS, major, minor, driver.version >= CUDART_VERSION)) {
+    const int arch = arch_of_code(YOKE_CUDA_ARCHS, major, minor, driver.version >= CUDART_VERSION);
+    if (!arch) {
         pass_over(driver, number, device, major, minor);
         return true;
     }
     const int32_t index = driver.device_count++;
-    driver.devices[index] = {index, device, memory, multiprocessors, nullptr, 0, nullptr, 0};
+    driver.devices[index] = {index, device, memory, multiprocessors, arch, nullptr, 0, nullptr, 0};
     return true;
 }
 

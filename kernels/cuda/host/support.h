@@ -22,6 +22,12 @@ inline int64_t multiprocessors(const yoke_launch *launch)
     return static_cast<const Device *>(launch->device)->multiprocessors;
 }
 
+// The architecture for which the kernels that run there were compiled: 90 is 9.0.
+inline int compiled_for(const yoke_launch *launch)
+{
+    return static_cast<const Device *>(launch->device)->arch;
+}
+
 using Scratch = kernels::Scratch<g_host>;
 
 }  // namespace yoke::cuda

@@ -47,4 +47,14 @@ TEST(Archs, AnyEntryOfTheListWillDo)
     EXPECT_FALSE(archs_serve("75-real,80-real,120", 9, 0, true));
 }
 
+TEST(Archs, TheNearestMachineCodeRunsElseTheLatestPtx)
+{
+    EXPECT_EQ(arch_of_code("75,80-real,86-real,120", 8, 9, true), 86);
+    EXPECT_EQ(arch_of_code("86-real,80-real", 8, 0, true), 80);
+    EXPECT_EQ(arch_of_code("75,80-real", 9, 0, true), 75) << "machine code of 8.0 is none for 9.0";
+    EXPECT_EQ(arch_of_code("80-virtual,75,90", 10, 0, true), 90);
+    EXPECT_EQ(arch_of_code("70-real,80-virtual", 7, 5, true), 70);
+    EXPECT_EQ(arch_of_code("80", 7, 5, true), 0);
+}
+
 }  // namespace yoke::cuda
