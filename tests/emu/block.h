@@ -9,13 +9,14 @@
 
 #include "tests/emu/emu.h"
 #include "tests/emu/fiber.h"
+#include "tests/emu/mma.h"
 
 namespace yoke::emu {
 
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
 
 // What a warp lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
-enum class Purpose { kBarrier, kVote, kShuffle };
+enum class Purpose { kBarrier, kVote, kShuffle, kMatrices, kProduct };
 struct Meeting {
     const char *place = nullptr;
     unsigned mask = 0;
@@ -27,6 +28,12 @@ struct Meeting {
 
 using Clock = std::array<unsigned, kWarp>;
 
+// What a warp lane brought to the last two products of matrices: others may still read the older one.
+struct Products {
+    Factors factors[2];
+    unsigned count = 0;
+};
+
 struct WarpLane {
     Thread thread;
     Fiber *fiber = nullptr;
@@ -35,6 +42,8 @@ struct WarpLane {
     const char *barrier = nullptr;
     Meeting brought;
     unsigned votes = 0;
+    Products products;
+    std::vector<std::function<void()>> copies;  // that it began and has not waited for
     Clock
         known{};  // up to which barrier of its warp's lanes, its own among them, all that they did is ordered before it
 };
@@ -96,5 +105,9 @@ inline int warp_of(const WarpLane &warp_lane)
 {
     return warp_lane.thread.number / kWarp;
 }
+
+// What each lane of the whole warp brings, once all of them have come. It stays until they next meet.
+using Gathered = std::array<uint64_t, kWarp>;
+Gathered gather(const char *place, Purpose purpose, uint64_t mine);
 
 }  // namespace yoke::emu

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tests/emu/emu.h"
+#include "tests/emu/mma.h"
 #include "tests/emu/races.h"
 #include "tests/emu/record.h"
 

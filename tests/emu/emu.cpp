@@ -341,6 +341,17 @@ void exchange(const char *place, unsigned mask, const void *mine, void *theirs, 
            bytes);
 }
 
+Gathered gather(const char *place, Purpose purpose, uint64_t mine)
+{
+    meet(place, kWholeWarp, purpose, &mine, sizeof mine, false);
+    const auto [first, last] = warp_lanes_of(*g_block, (size_t)warp_of(*g_warp_lane));
+    if (last - first < kWarp) report(place, "the warp has %zu lanes of %d", last - first, kWarp);
+    Gathered all;
+    for (size_t i = 0; i < all.size(); i++)
+        memcpy(&all[i], g_block->meetings[(size_t)warp_of(*g_warp_lane)][i].value, sizeof mine);
+    return all;
+}
+
 unsigned ballot(const char *place, unsigned mask, bool vote)
 {
     meet(place, mask, Purpose::kVote, nullptr, 0, vote);

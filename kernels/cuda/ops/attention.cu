@@ -1,18 +1,13 @@
 // Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
-// stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022).
-#include "kernels/cuda/ops/attention_work.cuh"
+// stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here takes every launch;
+// attention_mma.cuh has the one for halves, of the launches that it serves.
+#include "kernels/cuda/ops/attention_mma.cuh"
 
 YOKE_CUDA_BEGIN
 
 namespace {
 
-enum { kOut = kAttended, kLse, kOperands = kLse };  // lse is dense
-
-template <class In>
-struct ForwardLaunch : AttentionWork<In, kOperands> {
-    AttentionRows out;
-    typename In::Value *lse;
-};
+enum { kOut = kAttended, kLse, kOperands = kForwardOperands };
 
 // A block of queries of one head, and a slice of the values' columns.
 template <class In>
@@ -162,6 +157,10 @@ yoke_status run(const yoke_launch *launch)
     const Loop<kOperands> heads = Work::plan(operands);
     const ForwardLaunch<In> work{Work(launch, operands, heads), Work::rows(operands, heads, kOut),
                                  data_of<C>(o[kLse])};
+    if constexpr (std::is_same_v<In, Floats>)
+        if (mma_serves(launch, work, operands, heads))
+            return work.query.dtype == YOKE_BF16 ? start_mma<bf16>(launch, work)
+                                                 : start_mma<f16>(launch, work);
     return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
                  work, blocks);
 }

@@ -85,6 +85,14 @@ struct AttentionHead {
     __device__ int64_t first_query(int64_t k) const { return launch.params.causal ? k : 0; }
 };
 
+// A launch of the forward kernels.
+constexpr int kForwardOperands = kAttended + 1;
+template <class In>
+struct ForwardLaunch : AttentionWork<In, kForwardOperands> {
+    AttentionRows out;
+    typename In::Value *lse;  // dense
+};
+
 // Rows and columns of a thread's part of a tile, by their numbers there.
 __device__ inline int own_row(int each, int i)
 {

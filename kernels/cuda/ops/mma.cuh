@@ -1,0 +1,154 @@
+// Products of halves by tensor cores, and how their factors get there: what PTX calls mma, ldmatrix and cp.async, each
+// behind a function that the emulation has a model of (tests/emu/mma.h).
+//
+// Contract
+//  * All of a warp's lanes call load_matrices and multiply_add together. Which lane holds what of a matrix is as the
+//    PTX ISA draws it for m16n8k16: of sixteen rows and eight columns lane l has rows l / 4 and l / 4 + 8, columns
+//    l % 4 * 2 and the next one.
+//  * Shared memory is an array of Chunks, eight halves each. ldmatrix reads eight of them, a row of a small matrix
+//    each, at once: where these lie in different banks (chunk_at), none waits for another.
+//  * Cards before 8.0 lack bfloat16 and cp.async: the code for them has no use of this (kHasMma), and the host starts
+//    nothing there that needs it (kMmaArch).
+#pragma once
+
+#include "kernels/cuda/ops/halves.cuh"
+
+YOKE_CUDA_BEGIN
+
+constexpr int kMmaArch = 80;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr bool kHasMma = false;
+#else
+constexpr bool kHasMma = true;
+#endif
+
+using Chunk = Pack<uint16_t, 8>;
+
+// Where chunk `chunk` of row `row` lies, in rows of kChunks: eight neighbouring rows have it in eight places. Eight
+// rows on it lies 8 * kChunks later.
+template <int kChunks>
+__device__ inline int chunk_at(int row, int chunk)
+{
+    static_assert(kChunks % 8 == 0, "rows of whole turns of the banks");
+    return row * kChunks + (chunk ^ (row % 8));
+}
+
+#if defined(YOKE_EMULATED)
+template <class Room>
+inline void copy_async(const Room &room, int at, const void *from, bool there)
+{
+    emu::copy_async(room, at, from, there);
+}
+
+inline void wait_for_copies()
+{
+    emu::wait_for_copies();
+}
+
+template <bool kTransposed, class Room>
+inline void load_matrices(const Room &room, int at, unsigned (&to)[4])
+{
+    emu::load_matrices(room, at, kTransposed, to);
+}
+
+template <class T>
+inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1, float (&sum)[4])
+{
+    const auto widened = [](unsigned pair, int k) {
+        T half;
+        half.bits = (uint16_t)(pair >> 16 * k);
+        return load<T>(half);
+    };
+    emu::Factors own;
+    for (int i = 0; i < 8; i++) own.a[i] = widened(a[i / 2], i % 2);
+    for (int i = 0; i < 4; i++) own.b[i] = widened(i < 2 ? b0 : b1, i % 2);
+    emu::multiply_add(own, sum);
+}
+
+inline float approximate_exp2(float x)
+{
+    return emu::approximate_exp2(x);
+}
+#else
+// Begins to copy a chunk from the device's memory, or zeros where there is none; `from` is any address then. Only after
+// wait_for_copies may the thread itself read it, and others after a barrier behind that.
+template <class Room>
+__device__ inline void copy_async(Room &room, int at, const void *from, bool there)
+{
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&room[0]) + at * (int)sizeof(Chunk);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+// For those that the thread began.
+__device__ inline void wait_for_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// Four matrices of 8 x 8 halves, whose rows are the chunks that lanes 0 to 7, 8 to 15 and so on name: of each the pair
+// of row l / 4 at columns l % 4 * 2 on, or of the matrix transposed.
+template <bool kTransposed, class Room>
+__device__ inline void load_matrices(const Room &room, int at, unsigned (&to)[4])
+{
+    const unsigned from = (unsigned)__cvta_generic_to_shared(&room[0]) + at * (int)sizeof(Chunk);
+    if constexpr (kTransposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(from)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(from)
+                     : "memory");
+}
+
+// sum += a b, of 16 x 16 and 16 x 8 elements of T.
+template <class T>
+__device__ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                    float (&sum)[4])
+{
+#define YOKE_MMA(type)                                                         \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
+        ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])               \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+    if constexpr (std::is_same_v<T, bf16>)
+        YOKE_MMA("bf16");
+    else
+        YOKE_MMA("f16");
+#undef YOKE_MMA
+}
+
+// 2^x to 2^-22 of itself; what is subnormal is 0.
+__device__ inline float approximate_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#endif
+
+// A number that the compiler knows nothing of: what is made of it is made where it is used, and does not fill registers
+// before a loop.
+__device__ inline int unknown(int x)
+{
+#if !defined(YOKE_EMULATED)
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
+// Two values as neighbouring halves, the first one lower.
+template <class T>
+__device__ inline unsigned narrowed_pair(float first, float second)
+{
+    const float from[2] = {first, second};
+    T to[2];
+    narrow_pair<T>(from, to);
+    return (unsigned)to[0].bits | (unsigned)to[1].bits << 16;
+}
+
+YOKE_CUDA_END

@@ -1,0 +1,173 @@
+"""Attention of halves over several tiles of queries and keys, held to NumPy's float64: lengths and widths at which tiles end,
+heads that lie in any way, rows that see nothing, numbers that are none.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import yoke
+from cases_matmul import np_attention
+from op_table import EPSILON, as_dtype, to_numpy, to_yoke, widened
+
+_rng = np.random.default_rng(71)
+DTYPES = ["float16", "bfloat16"]
+
+
+def normal(shape, dtype):
+    return widened(as_dtype(_rng.standard_normal(shape), dtype))
+
+
+def attend(*args, **named):
+    return yoke.scaled_dot_product_attention(*args, **named)
+
+
+def assert_near(got, want, dtype, what=None):
+    """Weights and results are rounded to the dtype, all else to float32."""
+    np.testing.assert_allclose(to_numpy(got).astype(float), want, rtol=EPSILON[dtype], atol=EPSILON[dtype], err_msg=str(what))
+
+
+# Queries, keys, width, width of the values.
+SIZES = {
+    "several tiles": (150, 150, 64, 64), "several tiles of the wide kind": (130, 97, 128, 128), "widths within a tile": (140, 70, 40, 24),
+    "widths of two kinds": (33, 65, 64, 128), "the least width": (129, 64, 8, 8), "one key": (131, 1, 64, 64), "one query": (1, 200, 64, 64),
+    "fewer keys than queries": (200, 70, 128, 72), "a tile and one": (129, 65, 64, 64), "whole tiles": (256, 128, 64, 64), "no key": (70, 0, 64, 64),
+}
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiles_of_any_number_have_the_values_of_the_definition(dtype, size, causal):
+    queries, keys, width, value_width = SIZES[size]
+    q, k, v = (normal((2, *shape), dtype) for shape in ((queries, width), (keys, width), (keys, value_width)))
+    v[:, :, 0] = np.arange(keys) % 7  # so that one key more or less is seen
+    assert_near(attend(*(to_yoke(x, dtype) for x in (q, k, v)), is_causal=causal), np_attention(q, k, v, is_causal=causal), dtype)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
+@pytest.mark.parametrize("shape", [(1, 140, 64), (1, 70, 128)])
+def test_gradients_are_those_of_float64(shape, causal):
+    narrow = [to_yoke(normal(shape, "float16"), "float16", True) for _ in range(3)]
+    wide = [x.detach().to(dtype=yoke.float64).requires_grad_(True) for x in narrow]
+    upstream = to_yoke(normal(shape, "float16"), "float16")
+    attend(*narrow, is_causal=causal).backward(upstream)
+    attend(*wide, is_causal=causal).backward(upstream.to(dtype=yoke.float64))
+    for a, b in zip(narrow, wide, strict=True):
+        want = to_numpy(b.grad)
+        np.testing.assert_allclose(to_numpy(a.grad).astype(float), want, rtol=0.004, atol=0.002 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [64, 128])
+def test_scores_that_grow_from_tile_to_tile_leave_what_was_summed_before_in_its_place(dtype, width):
+    q, k, v = normal((2, 40, width), dtype), normal((2, 300, width), dtype), normal((2, 300, width), dtype)
+    for slope in (np.linspace(0, 3, 300), np.linspace(3, 0, 300), np.linspace(-3, 3, 300)):
+        steep = widened(as_dtype(k * slope[:, None], dtype))
+        assert_near(attend(*(to_yoke(x, dtype) for x in (q, steep, v))), np_attention(q, steep, v), dtype, slope[0])
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01, 0.0, -0.125, 30.0])
+def test_any_scale_serves(scale):
+    q, k, v = (normal((1, 70, 64), "float16") for _ in range(3))
+    got = attend(*(to_yoke(x, "float16") for x in (q, k, v)), scale=scale)
+    assert_near(got, np_attention(q, k, v, scale=scale), "float16")
+
+
+def laid_out(how, shape, dtype):
+    """A tensor of that shape that lies as `how` says, and what it holds."""
+    heads, length, width = shape
+    x = normal(shape, dtype)
+    if how == "length before heads":
+        return yoke.transpose(to_yoke(np.ascontiguousarray(x.swapaxes(0, 1)), dtype), 0, 1), x
+    if how == "every other row":
+        return to_yoke(np.repeat(x, 2, 1), dtype)[:, ::2], x
+    if how == "off a boundary":
+        return to_yoke(np.pad(x, ((0, 0), (0, 0), (1, 7))), dtype)[:, :, 1:width + 1], x
+    if how == "columns before rows":
+        return yoke.transpose(to_yoke(np.ascontiguousarray(x.swapaxes(1, 2)), dtype), 1, 2), x
+    if how == "one head for all":
+        x[:] = x[:1]
+        return to_yoke(x[:1], dtype).expand(*shape), x
+    raise AssertionError(how)
+
+
+@pytest.mark.parametrize("how", ["length before heads", "every other row", "off a boundary", "columns before rows", "one head for all"])
+def test_heads_may_lie_in_any_way(how):
+    (q, at_q), (k, at_k), (v, at_v) = (laid_out(how, (3, length, 64), "bfloat16") for length in (70, 90, 90))
+    assert_near(attend(q, k, v, is_causal=True), np_attention(at_q, at_k, at_v, is_causal=True), "bfloat16")
+    dense = to_yoke(at_q, "bfloat16"), to_yoke(at_k, "bfloat16")
+    assert_near(attend(*dense, v), np_attention(at_q, at_k, at_v), "bfloat16")  # and one of them alone
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_without_a_finite_score_are_zero_or_nan_as_the_definition_has_them(dtype):
+    q, k, v = (normal((1, 100, 64), dtype) for _ in range(3))
+    k[0, :, 0] = 1 + np.abs(k[0, :, 0])
+    q[0, 3, 1:], q[0, 3, 0] = 0, -np.inf  # sees nothing
+    q[0, 5, 7] = np.nan
+    q[0, 40, 1:], q[0, 40, 0] = 0, np.inf
+    with np.errstate(invalid="ignore"):
+        want = np_attention(q, k, v)
+    assert not want[0, 3].any() and np.isnan(want[0, 5]).all() and np.isnan(want[0, 40]).all()
+    assert_near(attend(*(to_yoke(x, dtype) for x in (q, k, v))), want, dtype)
+
+
+def test_a_key_that_is_no_number_spoils_those_that_see_it_alone():
+    q, k, v = (normal((1, 200, 64), "float16") for _ in range(3))
+    k[0, 190] = np.nan
+    got = to_numpy(attend(*(to_yoke(x, "float16") for x in (q, k, v)), is_causal=True)).astype(float)
+    want = np_attention(q, k[:, :190], v[:, :190], is_causal=True)
+    assert np.isnan(got[0, 190:]).all()
+    np.testing.assert_allclose(got[0, :190], want[0, :190], rtol=EPSILON["float16"], atol=EPSILON["float16"])
+
+
+# ---- which kernel it is ----------------------------------------------------------------------------------------------
+
+CALLS = """
+import sys
+import yoke
+
+def of(*shape, dtype=yoke.bfloat16):
+    return yoke.zeros(shape, dtype=dtype, device="cuda:0")
+
+def attend(q, k=None, v=None, **named):
+    yoke.scaled_dot_product_attention(q, q if k is None else k, q if v is None else v, **named)
+
+with yoke.no_grad():
+    attend(of(2, 70, 64))
+    attend(of(2, 70, 128, dtype=yoke.float16), is_causal=True)
+    attend(yoke.transpose(of(70, 2, 40), 0, 1))
+    attend(of(2, 70, 8), of(2, 3, 8), of(2, 3, 120))
+    yoke.erf(of(1))
+    attend(of(2, 70, 64, dtype=yoke.float32))
+    attend(of(2, 70, 60))
+    attend(of(2, 70, 136))
+    attend(of(2, 70, 65)[:, :, 1:])
+    attend(yoke.transpose(of(2, 64, 70), 1, 2))
+    attend(of(2, 70, 64), dropout_p=0.5)
+    attend(of(2, 70, 64), mask=of(70, 70))
+    attend(of(2, 70, 64), scale=-1.0)
+"""
+
+
+@pytest.mark.skipif("fakes/cuda" not in os.environ.get("YOKE_CUDA_LIB_PATH", ""), reason="no emulated CUDA device")
+@pytest.mark.parametrize("capability", ["7.5", "8.0"])
+def test_tensor_cores_take_what_they_can(tmp_path, capability):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    record = tmp_path / "launches"
+    environment = os.environ | {"YOKE_EMU_RECORD": str(record), "FAKE_CUDA_DEVICES": capability}
+    subprocess.run([sys.executable, "-c", CALLS], env=environment, check=True)
+    sys.path.insert(0, str(root / "benchmarks/roofline"))
+    import launches
+    library = next(path for folder in os.environ["LD_LIBRARY_PATH"].split(":")
+                   if (path := pathlib.Path(folder, "libyoke_cuda.so")).is_file())
+    names = launches.symbols(library)
+    told = [(one["op"], names[one["kernel"]]) for one in map(json.loads, record.read_text().splitlines())]
+    kernels = ["erf" if op == "erf" else "mma" if "attend_by_mma" in name else "plain"
+               for op, name in told if op in ("erf", "_attention")]
+    assert kernels == ["plain" if capability == "7.5" else "mma"] * 4 + ["erf"] + ["plain"] * 8
