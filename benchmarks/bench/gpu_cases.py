@@ -2,7 +2,7 @@
 
 Cases of workers, "NAME ARGUMENTS": "add DTYPE", "gelu DTYPE", "cast DTYPE" (from f32), "softmax DTYPE [backward]",
 "layer_norm DTYPE [backward]", "cross_entropy DTYPE [backward]", "adamw f32", "grad_norm f32", "gemm DTYPE SIZE",
-"attention LENGTH [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the nets gpt and gpt2 "step NET AMP",
+"attention LENGTH [WIDTH] [plain] [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the nets gpt and gpt2 "step NET AMP",
 "graph NET AMP" (a captured step, replayed), "replay NET AMP" (host seconds of that) and "activations NET AMP" (bytes).
 """
 

@@ -52,10 +52,17 @@ class Card:
     arch: int
     bandwidth: float  # bytes a second
     clock: float
+    tensor: float  # FLOP/s of bfloat16
 
     @property
     def each(self):
         return MULTIPROCESSORS[self.arch]
+
+    def rate(self, pipe):
+        """Results of a multiprocessor a clock; a warp's HMMA.16816 multiplies 16 x 16 by 16 x 8 elements."""
+        if pipe != "tensor":
+            return getattr(self.each, pipe)
+        return self.tensor / (2 * 16 * 16 * 8 / 32) / self.multiprocessors / self.clock
 
 
 def catalog():
@@ -64,10 +71,11 @@ def catalog():
     cards = {}
     for entry in re.findall(r"YOKE_MODEL\((.*?)\)\s*(?=YOKE_MODEL|$)", text, re.S):
         names, numbers = re.findall(r'"([^"]*)"', entry), re.findall(r"(?<=, )\s*([0-9.]+)(?=,|\s)", re.sub(r'"[^"]*"', '""', entry))
-        processors, arch, _, bandwidth, _, f32 = (float(number) for number in numbers[:6])
+        processors, arch, _, bandwidth, _, f32, _, _, tensor = (float(number) for number in numbers[:9])
         if int(arch) in MULTIPROCESSORS and f32:
             each = MULTIPROCESSORS[int(arch)]
-            cards[names[0]] = Card(names[0], int(processors), int(arch), bandwidth * 1e9, f32 * 1e12 / (processors * each.fma * 2))
+            cards[names[0]] = Card(names[0], int(processors), int(arch), bandwidth * 1e9, f32 * 1e12 / (processors * each.fma * 2),
+                                   tensor * 1e12)
     return cards
 
 

@@ -210,6 +210,13 @@ def double_fma(thread, instruction):
     thread.set(to, bits_of_double(total(product(long_real(thread, a), long_real(thread, b)), long_real(thread, c))), 2)
 
 
+def matrix_product(thread, instruction):
+    """Leaves the sums as they are: no branch hangs on what is multiplied."""
+    to, sums = Operand(instruction.operands[0]), Operand(instruction.operands[3])
+    for k in range(4):
+        thread.registers[to.register + k] = 0 if sums.register < 0 else thread.registers[sums.register + k]
+
+
 def division_check(thread, instruction):
     thread.set_predicate(instruction.operands[0], False)  # no operand is so small or large that it asks for the long way
 
@@ -219,7 +226,7 @@ KNOWN = {
     "DSETP": double_compare, "FSEL": float_select, "MUFU": function, "FRND": float_round, "I2F": integer_to_float,
     "I2FP": integer_to_float, "UI2F": integer_to_float, "UI2FP": integer_to_float, "F2I": float_to_integer,
     "UF2I": float_to_integer, "F2F": float_to_float, "F2FP": pack_halves, "HADD2": packed, "HMUL2": packed, "HFMA2": packed,
-    "DADD": double_sum, "DMUL": double_product, "DFMA": double_fma, "FCHK": division_check,
+    "DADD": double_sum, "DMUL": double_product, "DFMA": double_fma, "HMMA": matrix_product, "FCHK": division_check,
     "UFADD": float_sum, "UFMUL": float_product, "UFFMA": float_fma, "UFMNMX": float_minmax, "UFSETP": float_compare, "UFSEL": float_select,
     "UFRND": float_round,
 }

@@ -15,7 +15,8 @@ PIPES = {
     "convert": {"F2FP"},
     "fp64": {"DADD", "DMUL", "DFMA", "DSETP"},
     "half": {"HADD2", "HMUL2", "HFMA2"},
-    "lsu": {"LDG", "STG", "LDS", "STS", "LDL", "STL", "SHFL", "ATOMS", "LDSM"},
+    "lsu": {"LDG", "STG", "LDS", "STS", "LDL", "STL", "SHFL", "ATOMS", "LDSM", "LDGSTS"},
+    "tensor": {"HMMA"},
 }
 # What memory holds of each dtype: (bits, bytes) of 1.75, of 0.5 in the narrower floats, of 1 in integers.
 PATTERNS = {1: (0x3FFC000000000000, 8), 2: (0x3F000000, 4), 3: (0x3800, 2), 4: (0x3F00, 2), 5: (1, 8), 6: (1, 4)}
@@ -60,7 +61,12 @@ class Prediction:
         return max(self.busy, copy / min(1.0, self.in_flight / needed) if copy else 0.0)
 
 
-def pipes(issued, each):
+def turns(opcode, name):
+    """How often an instruction has the banks of shared memory to itself: four for 512 bytes of a warp."""
+    return 4 if opcode == "LDSM" and name.endswith(".4") or opcode == "LDGSTS" and ".128" in name else 1
+
+
+def pipes(issued, card):
     """{pipe: clocks of a multiprocessor} for instructions of one thread."""
     counts = collections.Counter()
     for name, count in issued.items():
@@ -68,23 +74,24 @@ def pipes(issued, each):
         counts["issue"] += count
         for pipe, opcodes in PIPES.items():
             if opcode in opcodes:
-                counts[pipe] += count
+                counts[pipe] += count * turns(opcode, name)
         if opcode in PIPES["imad"]:
             counts["fma"] += count
-    return {pipe: count / getattr(each, pipe) / (cards.ISSUED if pipe == "issue" else 1) for pipe, count in counts.items()}
+    return {pipe: count / card.rate(pipe) / (cards.ISSUED if pipe == "issue" else 1) for pipe, count in counts.items()}
 
 
-def predict(card, kernel, launch):
+def predict(card, kernel, launch, followed=None):
+    """`followed`: (block, thread) of those threads that stand for all."""
     blocks = launch.blocks[0] * launch.blocks[1]
-    followed = sorted({(blocks - 1) * k // (TRACED - 1) for k in range(TRACED)})
-    threads = [Thread(kernel, launch, Memory(launch), block).run() for block in followed]
+    followed = followed or sorted({((blocks - 1) * k // (TRACED - 1), 0) for k in range(TRACED)})
+    threads = [Thread(kernel, launch, Memory(launch), *one).run() for one in followed]
     every = blocks * launch.threads
     issued, moved, unknown = collections.Counter(), 0.0, {}
     for thread in threads:
         issued.update(thread.issued)
         moved += sum(size for place, size in thread.bytes.items() if place is None or launch.operands[place][1] >= LARGE)
         unknown |= thread.unknown
-    clocks = {pipe: clock / len(threads) for pipe, clock in pipes(issued, card.each).items()}
+    clocks = {pipe: clock / len(threads) for pipe, clock in pipes(issued, card).items()}
     pipe = max(clocks, key=clocks.get)
     held, limit = cards.resident(card.each, kernel, launch.threads, launch.shared)
     at_once = min(held, -(-blocks // card.multiprocessors)) * launch.threads

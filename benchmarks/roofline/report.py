@@ -15,6 +15,7 @@ import cards  # noqa: E402
 import cubin  # noqa: E402
 import launches  # noqa: E402
 import predict  # noqa: E402
+import tensor  # noqa: E402
 from bench import gpu_cases  # noqa: E402
 from excuses import KNOWN  # noqa: E402
 from thread import Lost  # noqa: E402
@@ -39,6 +40,8 @@ class Report:
         for card in self.cards:
             if not self.kernels[card.arch]:
                 self.wrong.append(f"{card.name}: the module has no machine code for sm_{card.arch}")
+        self.tensor = {(case, card.name): tensor.predicted(self.build, case, card, self.kernels[card.arch], self.wrong)
+                       for case in tensor.CASES for card in self.cards}
         self.used = set()  # of KNOWN
         for case, blocks, target in gpu_cases.MEMORY:
             for card in self.cards:
@@ -91,6 +94,7 @@ class Report:
                 text = "—" if share is None else f"{min(share, 1.0):.2f}"
                 shares.append(f"**{text}**" if target and share is not None and share < target else text)
             lines.append(f"| {case} | " + " | ".join(shares) + f" | {target:.2f} |" if target else f"| {case} | " + " | ".join(shares) + " | told |")
+        lines += ["", tensor.text(self.cards, self.tensor)]
         first = self.cards[0]
         lines += ["", f"The kernels, for {first.name} (sm_{first.arch}); blocks that a multiprocessor holds on each of the cards above.", "",
                   "| Case | Op | Registers | Stack | Shared | Threads | Blocks held | Kept from more by | Instructions an element | Busiest "

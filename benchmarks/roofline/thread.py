@@ -14,7 +14,7 @@ import operands
 from values import Operand, WORD
 
 SPECIAL = {"SR_LANEID": 0, "SRZ": 0, "SR_CTAID.X": 0, "SR_CTAID.Y": 0, "SR_CTAID.Z": 0, "SR_TID.Y": 0, "SR_TID.Z": 0}
-NOTHING = {"NOP", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "BAR", "DEPBAR", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CGAERRBAR",
+NOTHING = {"NOP", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "BAR", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CGAERRBAR",
            "NANOSLEEP", "LEPC", "PREEXIT", "ACQBULK", "LDGDEPBAR", "BPT", "UCGABAR_ARV", "UCGABAR_WAIT", "FENCE", "CCTLL"}
 LOADS, STORES = {"LDG": "global", "LDS": "shared", "LDL": "local", "LD": "global", "LDSM": "shared"}, {"STG": "global", "STS": "shared", "STL": "local", "ST": "global"}
 KNOWN = integers.KNOWN | floats.KNOWN
@@ -167,6 +167,15 @@ class Thread:
         for k in range(size):
             self.places[kind][at + k] = value >> 8 * k & 0xFF
 
+    def copy(self, instruction):
+        """From global to shared memory; in flight until the thread waits. The predicate says whether there is anything."""
+        size = width_of(instruction.modifiers)
+        if not all(self.predicate(text) for text in instruction.operands[2:]):
+            return
+        self.bytes[self.memory.place(self.address(instruction.operands[1], "global"))] += size
+        self.in_flight["copy", self.steps] = size
+        self.most_in_flight = max(self.most_in_flight, sum(self.in_flight.values()))
+
     # ---- the path -----------------------------------------------------------------------------------------------
 
     def run(self):
@@ -202,7 +211,11 @@ class Thread:
             return addresses[self.word(Operand(instruction.operands[0]))]
         if opcode in ("BRX", "JMX", "BRXU"):
             return self._indirect(instruction, addresses)
-        if opcode in LOADS:
+        if opcode == "LDGSTS":
+            self.copy(instruction)
+        elif opcode == "DEPBAR":
+            self.in_flight = {place: size for place, size in self.in_flight.items() if not isinstance(place, tuple)}
+        elif opcode in LOADS:
             self.load(instruction)
         elif opcode in STORES:
             self.store(instruction)

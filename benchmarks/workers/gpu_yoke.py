@@ -145,13 +145,15 @@ def gemm(dtype, size):
     return lambda i: yoke.matmul(*pairs[i % sets])
 
 
-def attention(length, backward=False):
-    shape = (S.tokens // length, S.heads, length, S.head_width)
+def attention(length, *how):
+    width = next((option for option in how if type(option) is int), S.head_width)
+    backward, causal = True in how, "plain" not in how
+    shape = (S.tokens // length, S.heads, length, width)
     with yoke.enable_grad():
         q, k, v = (drawn(yoke.randn, shape).to(yoke.bfloat16).requires_grad_(backward) for _ in range(3))
-        out = yoke.scaled_dot_product_attention(q, k, v, is_causal=True)
+        out = yoke.scaled_dot_product_attention(q, k, v, is_causal=causal)
     if not backward:
-        return lambda _: yoke.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return lambda _: yoke.scaled_dot_product_attention(q, k, v, is_causal=causal)
     grad = drawn(yoke.randn, shape).to(yoke.bfloat16)
     return lambda _: yoke.grad(out, [q, k, v], grad, retain_graph=True)
 

@@ -9,11 +9,12 @@ import types
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks/roofline"))
+sys.path[:0] = [str(ROOT / "benchmarks/roofline"), str(ROOT / "benchmarks")]
 import cards  # noqa: E402
 import cubin  # noqa: E402
 import predict  # noqa: E402
 import report  # noqa: E402
+import tensor  # noqa: E402
 from thread import Lost, Thread  # noqa: E402
 
 NVCC = shutil.which(os.environ.get("CUDACXX", "nvcc")) or shutil.which("nvcc", path="/usr/local/cuda/bin")
@@ -112,6 +113,42 @@ def test_each_block_knows_its_number_and_calls_return():
         IADD3 R1, R0, c[0x0][0x0], RZ
         RET.REL.NODEC R20 `(_Z1k)""", block=3)
     assert thread.registers[1] == 3 + 256
+
+
+def test_copies_to_shared_memory_are_in_flight_until_the_thread_waits():
+    thread = ran("""
+        LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64]
+        LDGSTS.E.BYPASS.128 [R5+0x800], desc[UR4][R2.64+0x40], PT
+        LDGSTS.E.BYPASS.128 [R5+0x1000], desc[UR4][R2.64+0x80], P0
+        LDGDEPBAR
+        DEPBAR.LE SB0, 0x0
+        LDG.E.64 R8, desc[UR4][R2.64]
+        EXIT""")
+    assert thread.bytes == {None: 40} and thread.most_in_flight == 32
+
+
+def test_products_of_matrices_leave_sums_and_take_the_tensor_cores_time():
+    thread = ran("""
+        MOV R9, 0x40000000
+        LDSM.16.M88.4 R12, [R3+0x10]
+        HMMA.16816.F32.BF16 R4, R12, R16, RZ
+        HMMA.16816.F32.BF16 R20, R12, R16, R8
+        EXIT""")
+    assert not thread.unknown and thread.registers[21] == 0x40000000 and thread.registers[4] == 0
+    known = cards.catalog()
+    for name, clocks in {"H200 SXM": 2 / 29.5, "A100 SXM 80GB": 2 / 16, "RTX 4090": 2 / 4}.items():  # of 4,096 FLOP a warp
+        found = predict.pipes(thread.issued, known[name])
+        assert found["tensor"] == pytest.approx(clocks, rel=0.01) and found["lsu"] == 4 / 32
+
+
+def test_a_share_of_the_tensor_cores_below_its_target_is_found():
+    wrong = []
+    one = types.SimpleNamespace(kernel=types.SimpleNamespace(stack=0), resident=2, limit="registers", unknown={})
+    tensor.judge("case, card", 0.36, one, wrong)
+    assert not wrong
+    one.kernel.stack = 16
+    tensor.judge("case, card", 0.34, one, wrong)
+    assert "stack frame of 16" in wrong[0] and "0.34 of the tensor cores' peak is predicted, of 0.35" in wrong[1]
 
 
 def test_what_is_unknown_is_told_and_what_has_no_end_too():
