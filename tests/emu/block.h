@@ -1,6 +1,7 @@
 // A block of threads while it runs, as the files of the emulation share it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -34,6 +35,21 @@ struct Products {
     unsigned count = 0;
 };
 
+// Copies that a warp lane began and has not waited for, in the order of their beginning.
+struct Copies {
+    std::vector<std::function<void()>> all;
+    size_t older = 0,
+           closed = 0;  // of them in groups before the last one that was closed, and in groups
+
+    void arrive(size_t count)
+    {
+        for (size_t i = 0; i < count; i++) all[i]();
+        all.erase(all.begin(), all.begin() + (ptrdiff_t)count);
+        older -= std::min(older, count);
+        closed -= std::min(closed, count);
+    }
+};
+
 struct WarpLane {
     Thread thread;
     Fiber *fiber = nullptr;
@@ -43,7 +59,7 @@ struct WarpLane {
     Meeting brought;
     unsigned votes = 0;
     Products products;
-    std::vector<std::function<void()>> copies;  // that it began and has not waited for
+    Copies copies;
     Clock
         known{};  // up to which barrier of its warp's lanes, its own among them, all that they did is ordered before it
 };

@@ -9,13 +9,24 @@ namespace yoke::emu {
 
 void keep_copy(std::function<void()> copy)
 {
-    g_warp_lane->copies.push_back(std::move(copy));
+    g_warp_lane->copies.all.push_back(std::move(copy));
 }
 
 void wait_for_copies()
 {
-    for (const auto &copy : g_warp_lane->copies) copy();
-    g_warp_lane->copies.clear();
+    g_warp_lane->copies.arrive(g_warp_lane->copies.all.size());
+}
+
+void close_copies()
+{
+    Copies &copies = g_warp_lane->copies;
+    copies.older = copies.closed;
+    copies.closed = copies.all.size();
+}
+
+void wait_for_older_copies()
+{
+    g_warp_lane->copies.arrive(g_warp_lane->copies.older);
 }
 
 std::array<int64_t, kWarp> gather_rows(int64_t mine)

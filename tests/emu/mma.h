@@ -12,9 +12,12 @@ namespace yoke::emu {
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
-// Lets a copy wait for wait_for_copies of the same thread.
+// Lets a copy wait for wait_for_copies of the same thread; or, if close_copies was called twice since, for
+// wait_for_older_copies.
 void keep_copy(std::function<void()> copy);
 void wait_for_copies();
+void close_copies();
+void wait_for_older_copies();
 
 // The element of shared memory is NaN until the thread has waited; it is written when the copy begins and when it
 // ends, so that who reads it between two barriers that do not enclose both is found.

@@ -157,10 +157,9 @@ yoke_status run(const yoke_launch *launch)
     const Loop<kOperands> heads = Work::plan(operands);
     const ForwardLaunch<In> work{Work(launch, operands, heads), Work::rows(operands, heads, kOut),
                                  data_of<C>(o[kLse])};
+    yoke_status status = YOKE_OK;
     if constexpr (std::is_same_v<In, Floats>)
-        if (mma_serves(launch, work, operands, heads))
-            return work.query.dtype == YOKE_BF16 ? start_mma<bf16>(launch, work)
-                                                 : start_mma<f16>(launch, work);
+        if (start_mma(launch, work, operands, heads, status)) return status;
     return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
                  work, blocks);
 }

@@ -1,68 +1,13 @@
 // The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block
 // of queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
 // and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
-#include "kernels/cuda/ops/attention_work.cuh"
+#include "kernels/cuda/ops/attention_mma_backward.cuh"
 
 YOKE_CUDA_BEGIN
 
 namespace {
 
-// In the order of the loop over heads; in the launch it is another.
-enum { kGrad = kAttended, kOut, kQueryGrad, kKeyGrad, kValueGrad, kOperands };
-
-template <class In>
-struct BackwardLaunch : AttentionWork<In, kOperands> {
-    using C = typename In::Value;
-    AttentionRows grad, out, d_query, d_key, d_value;
-    const C *lse;  // dense
-    C *dots;       // of each row of the result with its gradient: what softmax's gradient subtracts
-};
-
-template <class In>
-__global__ void find_dots(const BackwardLaunch<In> launch)
-{
-    using C = typename In::Value;
-    const AttentionSizes &s = launch.sizes;
-    const int64_t warps = (int64_t)gridDim.x * blockDim.x / kWarp;
-    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / kWarp;
-         row < s.heads * s.queries; row += warps) {
-        const Place<kOperands> place = launch.heads.at(row / s.queries);
-        const int64_t q = row % s.queries;
-        const HeadRows<In> grad{place.data[kGrad], s.queries, s.value_width, launch.grad},
-            out{place.data[kOut], s.queries, s.value_width, launch.out};
-        C dot = (C)0;
-        for (int64_t d = place_in_warp(); d < s.value_width; d += kWarp)
-            dot += grad.at(q, d) * out.at(q, d);
-        dot = reduce_warp(dot, [](C a, C b) { return a + b; });
-        if (place_in_warp() == 0) launch.dots[row] = dot;
-    }
-}
-
-// What both kernels know of one head.
-template <class In>
-struct BackwardHead : AttentionHead<In, kOperands, BackwardLaunch<In>> {
-    using C = typename In::Value;
-    using AttentionHead<In, kOperands, BackwardLaunch<In>>::AttentionHead;
-
-    __device__ HeadRows<In> grad() const
-    {
-        const AttentionSizes &s = this->launch.sizes;
-        return {this->place.data[kGrad], s.queries, s.value_width, this->launch.grad};
-    }
-    // From a score that lacks its mask; the pair exists.
-    __device__ C probability(C score, int64_t q, int64_t k) const
-    {
-        this->add_mask(score, q, k);
-        return kernels::attention_probability(score, this->launch.lse[row(q)]);
-    }
-    __device__ C dot(int64_t q) const { return this->launch.dots[row(q)]; }
-
-private:
-    __device__ int64_t row(int64_t q) const
-    {
-        return this->number * this->launch.sizes.queries + q;
-    }
-};
+enum { kOperands = kBackwardOperands };
 
 // ---- dQ -------------------------------------------------------------------------------------------------------------
 
@@ -249,46 +194,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
 // ---- the entry ------------------------------------------------------------------------------------------------------
 
 template <class In>
-BackwardLaunch<In> plan(const yoke_launch *launch, void *dots)
+yoke_status start_all(const yoke_launch *launch, const BackwardLaunch<In> &work)
 {
-    using C = typename In::Value;
-    const yoke_operand *o = launch->operands;
-    const yoke_operand *const ordered[kOperands] = {&o[1], &o[2], &o[3], &o[4], &o[0],
-                                                    &o[5], &o[7], &o[8], &o[9]};
-    using Work = AttentionWork<In, kOperands>;
-    const Loop<kOperands> heads = Work::plan(ordered);
-    const auto rows = [&](int i) { return Work::rows(ordered, heads, i); };
-    return {Work(launch, ordered, heads),
-            rows(kGrad),
-            rows(kOut),
-            rows(kQueryGrad),
-            rows(kKeyGrad),
-            rows(kValueGrad),
-            data_of<const C>(o[6]),
-            (C *)dots};
-}
-
-template <class In>
-yoke_status run(const yoke_launch *launch)
-{
-    using C = typename In::Value;
-    using Tile = AttentionTile<C>;
-    const yoke_operand *o = launch->operands;
-    const AttentionSizes s(o[1], o[2], o[3]);
-    if (s.heads == 0) return YOKE_OK;
-    Scratch scratch(launch);
-    if (const yoke_status status = scratch.reserve((uint64_t)(s.heads * s.queries) * sizeof(C)))
-        return status;
-    const BackwardLaunch<In> work = plan<In>(launch, scratch.as<void>());
+    using Tile = AttentionTile<typename In::Value>;
+    const AttentionSizes &s = work.sizes;
     const int64_t slice = Tile::kSlice * Tile::kPack, most = (int64_t)1 << 30;
     const int64_t queries = divide_up(s.queries, Tile::kSide),
                   keys = divide_up(s.keys, Tile::kSide);
-    const int threads = block_size(kThreads);
     yoke_status status = YOKE_OK;
-    if (queries)
-        status = start(launch, find_dots<In>,
-                       {blocks_for(launch, s.heads * s.queries, threads / kWarp), threads}, work);
-    if (!status && queries && s.width)
+    if (queries && s.width)
         status =
             start(launch, differentiate_queries<In>,
                   {min(s.heads * queries, most), kAttentionThreads, 0, divide_up(s.width, slice)},
@@ -299,6 +213,45 @@ yoke_status run(const yoke_launch *launch)
                         divide_up(max(s.width, s.value_width), slice)},
                        work, keys);
     return status;
+}
+
+template <class In>
+yoke_status run(const yoke_launch *launch)
+{
+    using C = typename In::Value;
+    using Work = AttentionWork<In, kOperands>;
+    const yoke_operand *o = launch->operands;
+    const AttentionSizes s(o[1], o[2], o[3]);
+    if (s.heads == 0) return YOKE_OK;
+    Scratch scratch(launch);
+    if (const yoke_status status = scratch.reserve((uint64_t)(s.heads * s.queries) * sizeof(C)))
+        return status;
+    const yoke_operand *const ordered[kOperands] = {&o[1], &o[2], &o[3], &o[4], &o[0],
+                                                    &o[5], &o[7], &o[8], &o[9]};
+    const Loop<kOperands> heads = Work::plan(ordered);
+    const auto rows = [&](int i) { return Work::rows(ordered, heads, i); };
+    const BackwardLaunch<In> work{Work(launch, ordered, heads),
+                                  rows(kGrad),
+                                  rows(kOut),
+                                  rows(kQueryGrad),
+                                  rows(kKeyGrad),
+                                  rows(kValueGrad),
+                                  data_of<const C>(o[6]),
+                                  scratch.as<C>()};
+    const int threads = block_size(kThreads);
+    if (s.queries)
+        if (const yoke_status status =
+                start(launch, find_dots<In>,
+                      {blocks_for(launch, s.heads * s.queries, threads / kWarp), threads}, work))
+            return status;
+    if constexpr (std::is_same_v<In, Floats>)
+        if (mma_serves(launch, work, ordered, heads,
+                       {kQuery, kKey, kValue, kGrad, kQueryGrad, kKeyGrad, kValueGrad}))
+            return for_mma(work, [&]<class T, int kWidth>() {
+                const yoke_status status = start_gradients<T, kWidth, false>(launch, work);
+                return status ? status : start_gradients<T, kWidth, true>(launch, work);
+            });
+    return start_all<In>(launch, work);
 }
 
 }  // namespace

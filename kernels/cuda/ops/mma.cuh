@@ -45,6 +45,16 @@ inline void wait_for_copies()
     emu::wait_for_copies();
 }
 
+inline void close_copies()
+{
+    emu::close_copies();
+}
+
+inline void wait_for_older_copies()
+{
+    emu::wait_for_older_copies();
+}
+
 template <bool kTransposed, class Room>
 inline void load_matrices(const Room &room, int at, unsigned (&to)[4])
 {
@@ -85,6 +95,17 @@ __device__ inline void copy_async(Room &room, int at, const void *from, bool the
 __device__ inline void wait_for_copies()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// For all but the last group of them, which close_copies ended.
+__device__ inline void close_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+__device__ inline void wait_for_older_copies()
+{
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
 }
 
 // Four matrices of 8 x 8 halves, whose rows are the chunks that lanes 0 to 7, 8 to 15 and so on name: of each the pair

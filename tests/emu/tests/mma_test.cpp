@@ -145,6 +145,29 @@ TEST(Copies, ArriveWhenTheThreadHasWaited)
     });
 }
 
+TEST(Copies, OfGroupsBeforeTheLastOneArriveAlone)
+{
+    expect_nothing(1, [] {
+        YOKE_SHARED(Chunk, row, 4);
+        const auto there = [&row](int i) { return Chunk(row[i]).at[3] == 3; };
+        for (int i = 0; i < 3; i++) {
+            cuda::copy_async(row, i, kSource, true);
+            if (i < 2) cuda::close_copies();
+        }
+        cuda::wait_for_older_copies();  // of two groups, and of what is in none yet
+        if (!there(0) || there(1) || there(2)) report("row", "not the first one alone");
+        cuda::close_copies();
+        cuda::wait_for_older_copies();
+        if (!there(1) || there(2)) report("row", "not the second one alone");
+        cuda::close_copies();  // an empty group: all that were begun are older
+        cuda::wait_for_older_copies();
+        if (!there(2)) report("row", "not the third one");
+        cuda::copy_async(row, 3, kSource, true);
+        cuda::wait_for_copies();
+        if (!there(3)) report("row", "not what was in no group");
+    });
+}
+
 TEST(Copies, ThatNobodyWaitedForAreNotThere)
 {
     expect_nothing(1, [] {

@@ -1,0 +1,265 @@
+// The gradients of attention of halves by tensor cores, as attention_backward.cu has them: a block of queries meets
+// every tile of keys for dQ, a block of keys every tile of queries for dK and dV.
+//
+// Both are one kernel. The block's own rows and the others are (queries, keys) of the scores and (gradients of the
+// result, values) of the gradients of the weights, or the other way round. While one of the others' two tiles is
+// multiplied, the next of the other kind is copied.
+#pragma once
+
+#include "kernels/cuda/ops/attention_gradients.cuh"
+#include "kernels/cuda/ops/attention_mma_tiles.cuh"
+
+YOKE_CUDA_BEGIN
+
+template <int kWidth>
+struct MmaGradientTile {
+    static constexpr int kParts = kWidth == 64 ? 2 : 1;
+    static constexpr int kWarpRows = kMmaRows * kParts, kRows = kMmaWarps * kWarpRows;
+    static constexpr int kOthers = 32;
+    static constexpr int kChunks = kWidth / 8;
+};
+
+// A block of rows of one head, seen by one warp lane.
+template <class T, int kWidth, bool kOfKeys>
+class MmaGradients {
+    using Tile = MmaGradientTile<kWidth>;
+    static constexpr int kParts = Tile::kParts, kOthers = Tile::kOthers;
+    using Copies = RowCopies<Tile::kChunks>;
+    using Products = MmaSums<kParts, kOthers>;
+
+public:
+    __device__ MmaGradients(const BackwardLaunch<Floats> &launch, int64_t head, int first)
+        : launch_(launch),
+          head_(launch, head),
+          first_(first),
+          first_own_(first + warp_of_thread() * Tile::kWarpRows),
+          lane_(place_in_warp()),
+          exponent_((float)(launch.params.scale * kMmaExponent))
+    {
+    }
+
+    // `own` and `others` are the rows of scores, the ones after each those of weights' gradients.
+    template <class Own, class Others>
+    __device__ void run(Own &own, Own &own_slopes, Others &others, Others &other_slopes)
+    {
+        const int queries = (int)launch_.sizes.queries;
+        const int begin = kOfKeys ? (int)head_.first_query(first_) : 0,
+                  end = kOfKeys ? queries : (int)head_.keys_before(first_ + Tile::kRows);
+        begin_rows();
+        Copies next(other_rows(), begin), next_slopes(other_slope_rows(), begin);
+        if (begin < end) {
+            Copies(own_rows(), first_).template begin<Tile::kRows>(own);
+            Copies(own_slope_rows(), first_).template begin<Tile::kRows>(own_slopes);
+            next_slopes.template begin<kOthers>(other_slopes);
+            close_copies();
+            next.template begin<kOthers>(others);
+            close_copies();
+        }
+        const int in_block = warp_of_thread() * Tile::kWarpRows;
+        for (int at = begin; at < end; at += kOthers) {
+            const bool more = at + kOthers < end, meets = meets_any(at);
+            wait_for_older_copies();
+            __syncthreads();  // the others' slopes are there
+            if (meets)
+                multiply_rows<T, kWidth, kParts, kOthers>(own_slopes, in_block, other_slopes,
+                                                          slopes_);
+            wait_for_copies();
+            __syncthreads();  // the others are there
+            if (!kOfKeys) copy_next(next_slopes, other_slopes, more);
+            if (meets) {
+                multiply_rows<T, kWidth, kParts, kOthers>(own, in_block, others, weights_);
+                differentiate(at);
+            }
+            if constexpr (kOfKeys) {
+                if (meets)
+                    add_product<T, kWidth, kParts, kOthers>(weights_, other_slopes, slope_sums_);
+                __syncthreads();  // the others' slopes are done with
+                copy_next(next_slopes, other_slopes, more);
+            }
+            if (meets) add_product<T, kWidth, kParts, kOthers>(slopes_, others, sums_);
+            __syncthreads();  // the others are done with
+            copy_next(next, others, more);
+        }
+        finish();
+    }
+
+private:
+    __device__ auto own_rows() const
+    {
+        if constexpr (kOfKeys)
+            return head_.key();
+        else
+            return head_.query();
+    }
+    __device__ auto own_slope_rows() const
+    {
+        if constexpr (kOfKeys)
+            return head_.value();
+        else
+            return head_.grad();
+    }
+    __device__ auto other_rows() const
+    {
+        if constexpr (kOfKeys)
+            return head_.query();
+        else
+            return head_.key();
+    }
+    __device__ auto other_slope_rows() const
+    {
+        if constexpr (kOfKeys)
+            return head_.grad();
+        else
+            return head_.value();
+    }
+
+    template <class Room>
+    __device__ static void copy_next(Copies &next, Room &room, bool more)
+    {
+        if (more) next.template begin<kOthers>(room);
+        close_copies();
+    }
+
+    __device__ int row(int part, int i) const
+    {
+        return first_own_ + part * kMmaRows + i * 8 + lane_ / 4;
+    }
+
+    // Of queries the log-sum-exp, as an exponent of 2, and the dot; of those that there are not, what is never used.
+    __device__ float exponent_of(int query) const
+    {
+        return query < launch_.sizes.queries ? head_.lse(query) * (float)kMmaExponent : 0.0f;
+    }
+    __device__ float dot_of(int query) const
+    {
+        return query < launch_.sizes.queries ? head_.dot(query) : 0.0f;
+    }
+
+    __device__ void begin_rows()
+    {
+        clear<kParts, kWidth>(sums_);
+        if constexpr (kOfKeys) {
+            clear<kParts, kWidth>(slope_sums_);
+        } else {
+            YOKE_UNROLL
+            for (int i = 0; i < kParts * 2; i++)
+                lse_[i] = exponent_of(row(i / 2, i % 2)), dot_[i] = dot_of(row(i / 2, i % 2));
+        }
+    }
+
+    // Those of the others that a row meets are from first_met on and before last_met.
+    __device__ int first_met(int own) const { return kOfKeys ? (int)head_.first_query(own) : 0; }
+    __device__ int last_met(int own) const
+    {
+        return kOfKeys ? (int)launch_.sizes.queries : (int)head_.keys_before(own + 1);
+    }
+    __device__ bool meets_any(int at) const
+    {
+        return kOfKeys ? at + kOthers > first_met(first_own_)
+                       : at < last_met(first_own_ + Tile::kWarpRows - 1);
+    }
+    __device__ bool meets_all(int at) const
+    {
+        return at >= first_met(first_own_ + Tile::kWarpRows - 1) &&
+               at + kOthers <= last_met(first_own_);
+    }
+
+    // Scores become weights, and the gradients of weights those of scores.
+    __device__ void differentiate(int at)
+    {
+        YOKE_UNROLL
+        for (int j = 0; j < kOthers / 8; j++) {
+            YOKE_UNROLL
+            for (int c = 0; c < 2; c++) {
+                const int other = at + j * 8 + lane_ % 4 * 2 + c;
+                const float lse = kOfKeys ? exponent_of(other) : 0.0f,
+                            dot = kOfKeys ? dot_of(other) : 0.0f;
+                YOKE_UNROLL
+                for (int i = 0; i < kParts * 2; i++) {
+                    float &weight = weights_[i / 2][j][i % 2 * 2 + c],
+                          &slope = slopes_[i / 2][j][i % 2 * 2 + c];
+                    weight = approximate_exp2(fmaf(weight, exponent_, -(kOfKeys ? lse : lse_[i])));
+                    slope =
+                        kernels::attention_score_backward(weight, slope, kOfKeys ? dot : dot_[i]);
+                }
+            }
+        }
+        if (!meets_all(at)) mask_products(at);
+    }
+
+    // Pairs that do not exist or are forbidden have no part in any sum.
+    __device__ void mask_products(int at)
+    {
+        YOKE_UNROLL
+        for (int i = 0; i < kParts * 2; i++) {
+            const int own = row(i / 2, i % 2), column = at + lane_ % 4 * 2;
+            const int from = first_met(own) - column, to = last_met(own) - column;
+            YOKE_UNROLL
+            for (int j = 0; j < kOthers / 8; j++) {
+                YOKE_UNROLL
+                for (int c = 0; c < 2; c++)
+                    if (j * 8 + c < from || j * 8 + c >= to)
+                        weights_[i / 2][j][i % 2 * 2 + c] = slopes_[i / 2][j][i % 2 * 2 + c] = 0.0f;
+            }
+        }
+    }
+
+    __device__ void finish() const
+    {
+        const AttentionSizes &s = launch_.sizes;
+        YOKE_UNROLL
+        for (int i = 0; i < kParts * 2; i++) {
+            const int64_t own = row(i / 2, i % 2);
+            if (own >= (kOfKeys ? s.keys : s.queries)) continue;
+            store_sums<T, kWidth>(
+                sums_[i / 2], i % 2, launch_.params.scale,
+                kOfKeys ? head_.place.data[kKeyGrad] + own * launch_.d_key.row_step * 2
+                        : head_.place.data[kQueryGrad] + own * launch_.d_query.row_step * 2,
+                (int)s.width);
+            if constexpr (kOfKeys)
+                store_sums<T, kWidth>(
+                    slope_sums_[i / 2], i % 2, 1.0f,
+                    head_.place.data[kValueGrad] + own * launch_.d_value.row_step * 2,
+                    (int)s.value_width);
+        }
+    }
+
+    const BackwardLaunch<Floats> &launch_;
+    const BackwardHead<Floats> head_;
+    const int first_, first_own_, lane_;  // of the block, and of the warp
+    const float exponent_;
+    Products weights_, slopes_;
+    MmaSums<kParts, kWidth> sums_;
+    std::conditional_t<kOfKeys, MmaSums<kParts, kWidth>, char> slope_sums_;  // of values alone
+    float lse_[kOfKeys ? 1 : kParts * 2], dot_[kOfKeys ? 1 : kParts * 2];    // of queries' rows
+};
+
+template <class T, int kWidth, bool kOfKeys>
+__global__ void __launch_bounds__(kMmaThreads, 2)
+    differentiate_by_mma(const BackwardLaunch<Floats> launch, [[maybe_unused]] int blocks)
+{
+    if constexpr (kHasMma) {
+        using Tile = MmaGradientTile<kWidth>;
+        YOKE_SHARED(Chunk, own, Tile::kRows * Tile::kChunks);
+        YOKE_SHARED(Chunk, own_slopes, Tile::kRows * Tile::kChunks);
+        YOKE_SHARED(Chunk, others, Tile::kOthers * Tile::kChunks);
+        YOKE_SHARED(Chunk, other_slopes, Tile::kOthers * Tile::kChunks);
+        // Under a causal mask late queries meet more keys, and early keys more queries: they begin first.
+        const int head = (int)blockIdx.x / blocks, number = (int)blockIdx.x % blocks,
+                  block = kOfKeys ? number : blocks - 1 - number;
+        MmaGradients<T, kWidth, kOfKeys>(launch, head, block * Tile::kRows)
+            .run(own, own_slopes, others, other_slopes);
+    }
+}
+
+template <class T, int kWidth, bool kOfKeys>
+yoke_status start_gradients(const yoke_launch *launch, const BackwardLaunch<Floats> &work)
+{
+    const int64_t rows = kOfKeys ? work.sizes.keys : work.sizes.queries;
+    const int64_t blocks = divide_up(rows, MmaGradientTile<kWidth>::kRows);
+    if (blocks == 0) return YOKE_OK;
+    return start(launch, differentiate_by_mma<T, kWidth, kOfKeys>,
+                 {work.sizes.heads * blocks, kMmaThreads}, work, (int)blocks);
+}
+
+YOKE_CUDA_END

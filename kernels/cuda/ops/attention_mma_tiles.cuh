@@ -1,0 +1,167 @@
+// What attention's kernels over tensor cores share, forward and backward: tiles of rows in shared memory, and products
+// of them by a warp, whose sums stay in the lanes' registers.
+//
+// A block is four warps. A warp has kParts times sixteen rows of a product; of each part lane l has rows l / 4 and
+// l / 4 + 8, and of each eight columns l % 4 * 2 and the next one.
+#pragma once
+
+#include "kernels/cuda/ops/attention_work.cuh"
+#include "kernels/cuda/ops/mma.cuh"
+
+YOKE_CUDA_BEGIN
+
+constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;
+constexpr int kMmaRows = 16;  // of a part
+constexpr int64_t kMmaLongest =
+    1 << 30;  // queries of all heads, and keys: with a block more they are ints
+constexpr double kMmaExponent =
+    1.4426950408889634;  // log2(e): powers of two are what the device has
+
+template <int kParts, int kColumns>
+using MmaSums = float[kParts][kColumns / 8][4];
+
+template <int kParts, int kColumns>
+__device__ inline void clear(MmaSums<kParts, kColumns> &sums)
+{
+    YOKE_UNROLL
+    for (int i = 0; i < kParts * kColumns / 2; i++)
+        sums[i / 4 / (kColumns / 8)][i / 4 % (kColumns / 8)][i % 4] = 0.0f;
+}
+
+// What a thread copies of a head's rows of halves: of every kAtOnce rows one chunk.
+template <int kChunks>
+class RowCopies {
+public:
+    __device__ explicit RowCopies(const HeadRows<Floats> &rows, int first = 0)
+        : step_(rows.step.row_step * 2),
+          left_(chunk() * 8 < rows.columns ? (int)rows.rows - first - row() : 0)
+    {
+        next_ = rows.data + (first + row()) * step_ + chunk() * (int)sizeof(Chunk);
+    }
+
+    // The next kRows rows; zeros where there are none.
+    template <int kRows, class Room>
+    __device__ void begin(Room &room)
+    {
+        const int at = chunk_at<kChunks>(row(), chunk());
+        YOKE_UNROLL
+        for (int i = 0; i < kRows; i += kAtOnce, next_ += kAtOnce * step_)
+            copy_async(room, at + i * kChunks, next_, i < left_);
+        left_ -= kRows;
+    }
+
+private:
+    static constexpr int kAtOnce = kMmaThreads / kChunks;
+    __device__ static int chunk() { return (int)threadIdx.x % kChunks; }
+    __device__ static int row() { return (int)threadIdx.x / kChunks; }
+
+    const char *next_;
+    const int64_t step_;
+    int left_;
+};
+
+// sums = the warp's rows of `own`, from `first` on, times the rows of `other`, over the width. Each ldmatrix brings a
+// part's rows, or sixteen of the others, over a step of it.
+template <class T, int kWidth, int kParts, int kColumns, class Own, class Other>
+__device__ inline void multiply_rows(const Own &own, int first, const Other &other,
+                                     MmaSums<kParts, kColumns> &sums)
+{
+    constexpr int kChunks = kWidth / 8;
+    clear<kParts, kColumns>(sums);
+    const int lane = place_in_warp();
+    const int own_row = unknown(first + lane % 16), other_row = unknown(lane % 8 + lane / 16 * 8);
+    YOKE_UNROLL
+    for (int step = 0; step < kWidth / 16; step++) {
+        unsigned of_own[kParts][4];
+        const int own_at = chunk_at<kChunks>(own_row, step * 2 + lane / 16),
+                  other_at = chunk_at<kChunks>(other_row, step * 2 + lane / 8 % 2);
+        YOKE_UNROLL
+        for (int part = 0; part < kParts; part++)
+            load_matrices<false>(own, own_at + part * kMmaRows * kChunks, of_own[part]);
+        YOKE_UNROLL
+        for (int j = 0; j < kColumns / 8; j += 2) {
+            unsigned of_other[4];
+            load_matrices<false>(other, other_at + j * 8 * kChunks, of_other);
+            YOKE_UNROLL
+            for (int part = 0; part < kParts; part++) {
+                multiply_add<T>(of_own[part], of_other[0], of_other[1], sums[part][j]);
+                multiply_add<T>(of_own[part], of_other[2], of_other[3], sums[part][j + 1]);
+            }
+        }
+    }
+}
+
+// sums += factors, rounded to T, times the kRows rows of `other`. Factors lie as they have to: of two tiles of eight
+// the lane's columns are those of a step of sixteen.
+template <class T, int kWidth, int kParts, int kRows, class Other>
+__device__ inline void add_product(const MmaSums<kParts, kRows> &factors, const Other &other,
+                                   MmaSums<kParts, kWidth> &sums)
+{
+    constexpr int kChunks = kWidth / 8;
+    const int lane = place_in_warp(), row = unknown(lane % 16);
+    YOKE_UNROLL
+    for (int step = 0; step < kRows / 16; step++) {
+        unsigned own[kParts][4];
+        YOKE_UNROLL
+        for (int i = 0; i < kParts * 4; i++) {
+            const float(&at)[4] = factors[i / 4][step * 2 + i % 4 / 2];
+            own[i / 4][i % 4] = narrowed_pair<T>(at[i % 2 * 2], at[i % 2 * 2 + 1]);
+        }
+        YOKE_UNROLL
+        for (int j = 0; j < kWidth / 8; j += 2) {
+            unsigned of_other[4];
+            load_matrices<true>(other, chunk_at<kChunks>(row, j + lane / 16) + step * 16 * kChunks,
+                                of_other);
+            YOKE_UNROLL
+            for (int part = 0; part < kParts; part++) {
+                multiply_add<T>(own[part], of_other[0], of_other[1], sums[part][j]);
+                multiply_add<T>(own[part], of_other[2], of_other[3], sums[part][j + 1]);
+            }
+        }
+    }
+}
+
+// Row l / 4 of a part, or the one 8 on (i = 1), times `factor`, to `columns` columns at `to`.
+template <class T, int kWidth>
+__device__ inline void store_sums(const float (&sums)[kWidth / 8][4], int i, float factor, char *to,
+                                  int columns)
+{
+    unsigned *const pairs = reinterpret_cast<unsigned *>(to) + place_in_warp() % 4;
+    YOKE_UNROLL
+    for (int j = 0; j < kWidth / 8; j++) {
+        const Pack<unsigned, 1> pair{
+            narrowed_pair<T>(sums[j][i * 2] * factor, sums[j][i * 2 + 1] * factor)};
+        if (j * 8 < columns) store_pack<1>(pairs + j * 4, pair);
+    }
+}
+
+// ---- the host's side ------------------------------------------------------------------------------------------------
+
+// Whether tensor cores serve a launch, of which `which` are the operands that are read or written in rows: halves on a
+// card that has what it takes, widths of whole chunks that lie together, and neither a mask nor dropout.
+template <int N>
+inline bool mma_serves(const yoke_launch *launch, const AttentionWork<Floats, N> &work,
+                       const yoke_operand *const (&operands)[N], const Loop<N> &heads,
+                       std::initializer_list<int> which)
+{
+    const auto fits = [](int64_t width) { return width > 0 && width <= 128 && width % 8 == 0; };
+    if (work.query.dtype != YOKE_BF16 && work.query.dtype != YOKE_F16) return false;
+    if (compiled_for(launch) < kMmaArch || work.has_mask || work.params.drops) return false;
+    if (!fits(work.sizes.width) || !fits(work.sizes.value_width)) return false;
+    if (work.sizes.heads * max(work.sizes.queries, work.sizes.keys) > kMmaLongest) return false;
+    for (const int i : which)
+        if (!AttentionRows(*operands[i], heads, i, (int)sizeof(Chunk) / 2).packed) return false;
+    return true;
+}
+
+// f.operator()<T, kWidth>() for the halves and the width that a launch of mma_serves has.
+template <int N, class F>
+inline yoke_status for_mma(const AttentionWork<Floats, N> &work, const F &f)
+{
+    const bool narrow = max(work.sizes.width, work.sizes.value_width) <= 64;
+    if (work.query.dtype == YOKE_BF16)
+        return narrow ? f.template operator()<bf16, 64>() : f.template operator()<bf16, 128>();
+    return narrow ? f.template operator()<f16, 64>() : f.template operator()<f16, 128>();
+}
+
+YOKE_CUDA_END
