@@ -11,53 +11,65 @@ from bench import gpu_cases
 
 TARGET = 0.35
 LENGTH = 4096
-CASES = [f"attention {LENGTH} {width}{how}" for width in (64, 128) for how in ("", " plain")]
+CASES = [f"attention {LENGTH} {width}{how}" for width in (64, 128) for how in ("", " plain", " backward")]
 FIRST = 80  # the first architecture for which there is such a kernel
-WARPS = 4  # of a block
 
 
 def flops(case):
-    """Of both products; under the causal mask a query meets itself and those before it."""
-    _, length, width, *plain = case.split()
+    """Of the two products, and of the five that the gradients need; under the causal mask a query meets itself and those
+    before it."""
+    _, length, width, *how = case.split()
     sizes, length = gpu_cases.sizes(False), int(length)
-    pairs = length * length if plain else length * (length + 1) / 2
-    return 4 * pairs * int(width) * sizes.heads * (sizes.tokens // length)
+    pairs = length * length if "plain" in how else length * (length + 1) / 2
+    return (10 if "backward" in how else 4) * pairs * int(width) * sizes.heads * (sizes.tokens // length)
 
 
-def followed(case, blocks):
-    """(block, thread): under the mask work grows evenly from the first warp of a head to its last, which come last and first."""
-    if case.endswith("plain"):
+def followed(case, launch):
+    """(block, thread): under the mask work grows evenly from one end of a head to the other; its longest block begins first."""
+    if "by_mma" not in launch.kernel:
+        return None
+    if "plain" in case:
         return [(0, 0)]
-    sizes = gpu_cases.sizes(False)
-    return [(0, 32 * (WARPS - 1)), (blocks // (sizes.heads * sizes.tokens // LENGTH) - 1, 0)]
+    sizes, last_warp = gpu_cases.sizes(False), 32 * (launch.threads // 32 - 1)
+    last = launch.blocks[0] // (sizes.heads * sizes.tokens // LENGTH) - 1
+    of_keys = "Lb1E" in launch.kernel  # whose first warp has most to do
+    return [(0, 0), (last, last_warp)] if of_keys else [(0, last_warp), (last, 0)]
 
 
 def predicted(build, case, card, kernels, wrong):
-    """(the share of the peak, what its kernel does), or None where the card's code has no such kernel."""
+    """(the share of the peak, what each of its kernels does), or None where the card's code has no such kernels."""
     if card.arch < FIRST:
         return None
+    found = []
     for launch in launches.recorded(build, case, card.multiprocessors):
-        kernel = kernels.get(launch.kernel)
-        if kernel is None or "attend_by_mma" not in kernel.name:
-            wrong.append(f"{case}, {card.name}: {launch.kernel} is not the kernel for tensor cores, or not in the module")
+        if launch.kernel not in kernels:
+            wrong.append(f"{case}, {card.name}: the module has no kernel {launch.kernel}")
             return None
-        found = predict.predict(card, kernel, launch, followed(case, launch.blocks[0]))
-        share = flops(case) / card.tensor / found.busy
-        judge(f"{case}, {card.name}", share, found, wrong)
-        return share, found
-    wrong.append(f"{case}, {card.name}: nothing was launched")
-    return None
+        found.append(predict.predict(card, kernels[launch.kernel], launch, followed(case, launch)))
+    products = [one for one in found if "by_mma" in one.kernel.name]
+    if not products:
+        wrong.append(f"{case}, {card.name}: none of its kernels is one for tensor cores")
+        return None
+    seconds = sum(one.busy if one in products else one.seconds(card) for one in found)
+    share = flops(case) / card.tensor / seconds
+    judge(f"{case}, {card.name}", share, products, target(case), wrong)
+    return share, products
 
 
-def judge(where, share, found, wrong):
-    if found.kernel.stack:
-        wrong.append(f"{where}: the kernel has a stack frame of {found.kernel.stack} bytes")
-    if found.resident == 0:
-        wrong.append(f"{where}: no block fits a multiprocessor, for its {found.limit}")
-    if found.unknown:
-        wrong.append(f"{where}: there are instructions that nobody described: {', '.join(found.unknown)}")
-    if share < TARGET:
-        wrong.append(f"{where}: {share:.2f} of the tensor cores' peak is predicted, of {TARGET:.2f}")
+def target(case):
+    return None if "backward" in case else TARGET
+
+
+def judge(where, share, found, least, wrong):
+    for one in found:
+        if one.kernel.stack:
+            wrong.append(f"{where}: the kernel has a stack frame of {one.kernel.stack} bytes")
+        if one.resident == 0:
+            wrong.append(f"{where}: no block fits a multiprocessor, for its {one.limit}")
+        if one.unknown:
+            wrong.append(f"{where}: there are instructions that nobody described: {', '.join(one.unknown)}")
+    if least and share < least:
+        wrong.append(f"{where}: {share:.2f} of the tensor cores' peak is predicted, of {least:.2f}")
 
 
 def text(shown, table):
@@ -67,10 +79,11 @@ def text(shown, table):
              "| Case | " + " | ".join(card.name for card in shown) + " | Target | Registers | Shared | Busiest | Blocks held |",
              "|---" * (len(shown) + 6) + "|"]
     for case in CASES:
-        found = [table[case, card.name] for card in shown]
-        shares = " | ".join(f"{one[0]:.2f}" if one else "—" for one in found)
-        known = [one[1] for one in found if one]
-        if known:
-            lines.append(f"| {case} | {shares} | {TARGET:.2f} | {known[0].kernel.registers} | {known[0].kernel.shared} | "
-                         f"{' '.join(one.pipe for one in known)} | {' '.join(str(one.resident) for one in known)} |")
+        rows = [table[case, card.name] for card in shown]
+        known, least = [row for row in rows if row], target(case)
+        for k in range(len(known[0][1]) if known else 0):
+            shares = ["" if k else f"{row[0]:.2f}" if row else "—" for row in rows]
+            found = [row[1][k] for row in known]
+            lines.append(f"| {case} | " + " | ".join(shares) + f" | {f'{least:.2f}' if least else 'told'} | {found[0].kernel.registers} | "
+                         f"{found[0].kernel.shared} | {' '.join(one.pipe for one in found)} | {' '.join(str(one.resident) for one in found)} |")
     return "\n".join(lines)
