@@ -51,9 +51,8 @@ struct BackwardHead : AttentionHead<In, kBackwardOperands, BackwardLaunch<In>> {
     __device__ C probability(C score, int64_t q, int64_t k) const
     {
         this->add_mask(score, q, k);
-        return kernels::attention_probability(score, lse(q));
+        return kernels::attention_probability(score, this->launch.lse[row(q)]);
     }
-    __device__ C lse(int64_t q) const { return this->launch.lse[row(q)]; }
     __device__ C dot(int64_t q) const { return this->launch.dots[row(q)]; }
 
 private:

@@ -42,9 +42,8 @@ public:
     template <class Own, class Others>
     __device__ void run(Own &own, Own &own_slopes, Others &others, Others &other_slopes)
     {
-        const int queries = (int)launch_.sizes.queries;
         const int begin = kOfKeys ? (int)head_.first_query(first_) : 0,
-                  end = kOfKeys ? queries : (int)head_.keys_before(first_ + Tile::kRows);
+                  end = kOfKeys ? queries() : (int)head_.keys_before(first_ + Tile::kRows);
         begin_rows();
         Copies next(other_rows(), begin), next_slopes(other_slope_rows(), begin);
         if (begin < end) {
@@ -125,14 +124,18 @@ private:
         return first_own_ + part * kMmaRows + i * 8 + lane_ / 4;
     }
 
+    // Lengths fit an int, and the queries of all heads: mma_serves sees to that.
+    __device__ int queries() const { return (int)launch_.sizes.queries; }
+    __device__ int first_query() const { return (int)head_.number * queries(); }
+
     // Of queries the log-sum-exp, as an exponent of 2, and the dot; of those that there are not, what is never used.
     __device__ float exponent_of(int query) const
     {
-        return query < launch_.sizes.queries ? head_.lse(query) * (float)kMmaExponent : 0.0f;
+        return query < queries() ? launch_.lse[first_query() + query] * (float)kMmaExponent : 0.0f;
     }
     __device__ float dot_of(int query) const
     {
-        return query < launch_.sizes.queries ? head_.dot(query) : 0.0f;
+        return query < queries() ? launch_.dots[first_query() + query] : 0.0f;
     }
 
     __device__ void begin_rows()
@@ -151,7 +154,7 @@ private:
     __device__ int first_met(int own) const { return kOfKeys ? (int)head_.first_query(own) : 0; }
     __device__ int last_met(int own) const
     {
-        return kOfKeys ? (int)launch_.sizes.queries : (int)head_.keys_before(own + 1);
+        return kOfKeys ? queries() : (int)head_.keys_before(own + 1);
     }
     __device__ bool meets_any(int at) const
     {
@@ -169,9 +172,10 @@ private:
     {
         YOKE_UNROLL
         for (int j = 0; j < kOthers / 8; j++) {
+            const int first = unknown(at + j * 8 + lane_ % 4 * 2);
             YOKE_UNROLL
             for (int c = 0; c < 2; c++) {
-                const int other = at + j * 8 + lane_ % 4 * 2 + c;
+                const int other = first + c;
                 const float lse = kOfKeys ? exponent_of(other) : 0.0f,
                             dot = kOfKeys ? dot_of(other) : 0.0f;
                 YOKE_UNROLL
