@@ -83,34 +83,11 @@ public:
     }
 
 private:
-    __device__ auto own_rows() const
-    {
-        if constexpr (kOfKeys)
-            return head_.key();
-        else
-            return head_.query();
-    }
-    __device__ auto own_slope_rows() const
-    {
-        if constexpr (kOfKeys)
-            return head_.value();
-        else
-            return head_.grad();
-    }
-    __device__ auto other_rows() const
-    {
-        if constexpr (kOfKeys)
-            return head_.query();
-        else
-            return head_.key();
-    }
-    __device__ auto other_slope_rows() const
-    {
-        if constexpr (kOfKeys)
-            return head_.grad();
-        else
-            return head_.value();
-    }
+    using Rows = HeadRows<Floats>;
+    __device__ Rows own_rows() const { return kOfKeys ? head_.key() : head_.query(); }
+    __device__ Rows own_slope_rows() const { return kOfKeys ? head_.value() : head_.grad(); }
+    __device__ Rows other_rows() const { return kOfKeys ? head_.query() : head_.key(); }
+    __device__ Rows other_slope_rows() const { return kOfKeys ? head_.grad() : head_.value(); }
 
     template <class Room>
     __device__ static void copy_next(Copies &next, Room &room, bool more)

@@ -5,6 +5,8 @@
 // l / 4 + 8, and of each eight columns l % 4 * 2 and the next one.
 #pragma once
 
+#include <initializer_list>
+
 #include "kernels/cuda/ops/attention_work.cuh"
 #include "kernels/cuda/ops/mma.cuh"
 
