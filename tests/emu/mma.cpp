@@ -60,15 +60,4 @@ void multiply_add(const Factors &own, float (&sum)[4])
     }
 }
 
-float approximate_exp2(float x)
-{
-    constexpr float kLeast = 0x1p-126f;
-    if (std::fabs(x) < kLeast) x = 0;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const double error = bits & 1 ? 0x1.8p-23 : -0x1.8p-23;  // and half a unit of the rounding
-    const float y = x == 0 ? 1.0f : (float)(std::exp2((double)x) * (1 + error));
-    return y < kLeast ? 0.0f : y;
-}
-
 }  // namespace yoke::emu

@@ -62,9 +62,4 @@ struct Factors {
 // sum += a b; products and sums are exact to double.
 void multiply_add(const Factors &own, float (&sum)[4]);
 
-// ---- functions ------------------------------------------------------------------------------------------------------
-
-// ex2.approx.ftz.f32 at its worst: off by 2^-22 of itself, up or down, and 0 for what is subnormal.
-float approximate_exp2(float x);
-
 }  // namespace yoke::emu

@@ -136,7 +136,7 @@ private:
                 YOKE_UNROLL
                 for (int c = i * 2; c < i * 2 + 2; c++) {
                     float &score = scores_[part][j][c];
-                    score = approximate_exp2(fmaf(score, launch_.exponent, -shift));
+                    score = fast_exp2(fmaf(score, launch_.exponent, -shift));
                     sum_[part][i] += score;
                 }
             }
@@ -161,7 +161,7 @@ private:
             const int part = row / 2, i = row % 2;
             const float moved = fmaxf(shift_[part][i], top[part][i]);
             const float factor =
-                approximate_exp2(shift_[part][i] - kernels::attention_shift(moved));
+                fast_exp2(shift_[part][i] - kernels::attention_shift(moved));
             shift_[part][i] = moved;
             sum_[part][i] *= factor;
             YOKE_UNROLL

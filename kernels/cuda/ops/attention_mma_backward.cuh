@@ -159,7 +159,7 @@ private:
                 for (int i = 0; i < kParts * 2; i++) {
                     float &weight = weights_[i / 2][j][i % 2 * 2 + c],
                           &slope = slopes_[i / 2][j][i % 2 * 2 + c];
-                    weight = approximate_exp2(fmaf(weight, exponent_, -(kOfKeys ? lse : lse_[i])));
+                    weight = fast_exp2(fmaf(weight, exponent_, -(kOfKeys ? lse : lse_[i])));
                     slope =
                         kernels::attention_score_backward(weight, slope, kOfKeys ? dot : dot_[i]);
                 }

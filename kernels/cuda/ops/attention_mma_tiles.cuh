@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 
+#include "kernels/cuda/ops/approximate.cuh"
 #include "kernels/cuda/ops/attention_work.cuh"
 #include "kernels/cuda/ops/mma.cuh"
 

@@ -74,11 +74,6 @@ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1, float
     for (int i = 0; i < 4; i++) own.b[i] = widened(i < 2 ? b0 : b1, i % 2);
     emu::multiply_add(own, sum);
 }
-
-inline float approximate_exp2(float x)
-{
-    return emu::approximate_exp2(x);
-}
 #else
 // Begins to copy a chunk from the device's memory, or zeros where there is none; `from` is any address then. Only after
 // wait_for_copies may the thread itself read it, and others after a barrier behind that.
@@ -141,14 +136,6 @@ __device__ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigne
     else
         YOKE_MMA("f16");
 #undef YOKE_MMA
-}
-
-// 2^x to 2^-22 of itself; what is subnormal is 0.
-__device__ inline float approximate_exp2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }
 #endif
 

@@ -202,15 +202,4 @@ TEST(Copies, FromAnAddressThatIsNotAlignedAreFound)
     });
 }
 
-TEST(Exp2, OfTheDeviceIsAsNearAsThePtxIsaSays)
-{
-    for (float x = -125.9f; x < 127.5f; x += 0.01f)
-        EXPECT_NEAR(approximate_exp2(x) / std::exp2((double)x), 1, 0x1p-22) << x;
-    EXPECT_EQ(approximate_exp2(-126.5f), 0) << "subnormal";
-    EXPECT_EQ(approximate_exp2(-INFINITY), 0);
-    EXPECT_EQ(approximate_exp2(INFINITY), INFINITY);
-    EXPECT_TRUE(std::isnan(approximate_exp2(NAN)));
-    EXPECT_EQ(approximate_exp2(0), 1);
-}
-
 }  // namespace yoke::emu
