@@ -8,6 +8,7 @@
 
 #include <type_traits>
 
+#include "tests/emu/approximate.h"
 #include "tests/emu/emu.h"
 #include "tests/emu/mma.h"
 #include "tests/emu/races.h"

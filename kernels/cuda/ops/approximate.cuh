@@ -7,9 +7,6 @@
 
 #include "kernels/common/math.h"
 #include "kernels/cuda/ops/formats.cuh"
-#if defined(YOKE_EMULATED)
-#include "tests/emu/approximate.h"
-#endif
 
 YOKE_CUDA_BEGIN
 

@@ -160,8 +160,7 @@ private:
         for (int row = 0; row < kParts * 2; row++) {
             const int part = row / 2, i = row % 2;
             const float moved = fmaxf(shift_[part][i], top[part][i]);
-            const float factor =
-                fast_exp2(shift_[part][i] - kernels::attention_shift(moved));
+            const float factor = fast_exp2(shift_[part][i] - kernels::attention_shift(moved));
             shift_[part][i] = moved;
             sum_[part][i] *= factor;
             YOKE_UNROLL
