@@ -1,7 +1,7 @@
 """Yoke on a GPU beside what the device itself can do, cuBLASLt, cuDNN and PyTorch, in one run.
 
-    ./dev gpu [...]        builds, tests, and runs this last
-    python benchmarks/gpu.py [--device cuda] [--seconds 150] [--rounds 5] [--small] [--json FILE]
+    ./dev gpu [...]        builds, tests, and runs the groups of this last
+    python benchmarks/gpu.py [--device cuda] [--only memory,gemm] [--seconds 150] [--rounds 5] [--small] [--json FILE]
 
 What is measured and what it should be: bench/gpu_cases.py. A case that cannot be measured says why, and the rest goes on.
 """
@@ -16,7 +16,7 @@ import sys
 import time
 
 import yoke
-from bench import BUILT, WORKERS, CaseError, Worker, gpu_report, rounds
+from bench import BUILT, WORKERS, CaseError, Worker, gpu_predictions, gpu_report, rounds
 from bench import gpu_cases as cases
 
 PATIENCE = 120  # seconds for one answer
@@ -67,7 +67,8 @@ class Contestant:
 
 class Bench:
     def __init__(self, options):
-        self.options, self.until = options, time.monotonic() + options.seconds
+        self.options, self.until, self.case = options, time.monotonic() + options.seconds, ""
+        self.predicted = {} if options.small else gpu_predictions.of_card(options.card)
         self.sizes = cases.sizes(options.small)
         self.data = {"head": {}, "parts": [], "results": [], "missing": []}
         small = ["--small"] * options.small
@@ -77,9 +78,11 @@ class Bench:
         self.torch = Contestant(self, "PyTorch", sys.executable, WORKERS / "gpu_torch.py", options.device, *small)
 
     def save(self):
-        """After every case, so that a run that is cut short leaves what it has."""
+        """After every case, and never by halves: a run that is cut short leaves what it has."""
         if self.options.json:
-            pathlib.Path(self.options.json).write_text(json.dumps(self.data, indent=1) + "\n")
+            new = pathlib.Path(f"{self.options.json}.new")
+            new.write_text(json.dumps(self.data, indent=1) + "\n")
+            new.replace(self.options.json)
 
     def lacks(self, name, reason):
         self.data["missing"].append({"name": name, "reason": str(reason)})
@@ -87,13 +90,16 @@ class Bench:
         self.save()
 
     def add(self, group, name, values, **more):
-        one = gpu_report.result(group, name, values, **more)
+        one = {**gpu_report.result(group, name, values, **more), "case": self.case}
+        if self.case in self.predicted:
+            one["predicted"] = self.predicted[self.case]
         self.data["results"].append(one)
         print(gpu_report.line(one), flush=True)
         self.save()
 
     def compete(self, name, contestants, seconds=0.05):
         """{role: seconds in each round} of {role: (worker, case)}; None, said and kept, where one of them cannot."""
+        self.case = name
         if time.monotonic() > self.until:
             return self.lacks(name, "no time was left")
         try:
@@ -203,6 +209,7 @@ def measure_mixed(bench):
         bench.add(group, f"{name}: speed", ratios(times, "TF32", "bf16"), target=cases.MIXED_SPEED)
     if time.monotonic() > bench.until:
         return
+    bench.case = f"{name}: activations"
     try:
         least, most = (bench.yoke.measure(f"activations gpt2 {amp}", 1) for amp in ("bf16", "tf32"))
         bench.add(group, f"{name}: activations", [least / most], target=cases.MIXED_MEMORY, at_most=True,
@@ -229,16 +236,21 @@ def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda", help="Yoke's and PyTorch's name of the device")
     parser.add_argument("--capability", default="", help="its compute capability, of which its peak follows")
+    parser.add_argument("--card", default="", help="its name as the driver tells it, of which predictions follow")
     parser.add_argument("--seconds", type=float, default=150, help="no case begins later than this")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of measurements")
     parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
     parser.add_argument("--only", help="some of the groups, with commas between: " + ", ".join(GROUPS))
     parser.add_argument("--json", metavar="FILE", help="also write the figures to a file")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.only = options.only.split(",") if options.only else list(GROUPS)
+    if unknown := set(options.only) - set(GROUPS):
+        parser.error(f"--only names {', '.join(sorted(unknown))}; there are {', '.join(GROUPS)}")
+    return options
 
 
-GROUPS = {"calls": measure_calls, "memory": measure_memory, "gemm": measure_gemm, "steps": measure_steps,
-          "main": measure_main_job, "graphs": measure_graphs, "attention": measure_attention, "mixed": measure_mixed}
+GROUPS = {"memory": measure_memory, "calls": measure_calls, "gemm": measure_gemm, "attention": measure_attention,
+          "main": measure_main_job, "steps": measure_steps, "graphs": measure_graphs, "mixed": measure_mixed}
 
 
 def main():
@@ -249,7 +261,7 @@ def main():
     bench = Bench(options)
     print(f"load {os.getloadavg()[0]:.2f}")
     for name, measure in GROUPS.items():
-        if not options.only or name in options.only.split(","):
+        if name in options.only:
             print(f"\n{name}", flush=True)
             measure(bench)
     for contestant in (bench.floor, bench.c, bench.yoke, bench.torch):

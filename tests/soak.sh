@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile install cuda)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile install cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -58,6 +58,15 @@ soak_cuda() { # the CUDA module as in packages: every architecture, without a wa
         roofline --check
     else
         say "no CUDA toolkit: no module to build"
+    fi
+}
+
+soak_gpu() { # the runner of ./dev gpu where there is no GPU: with all that may go wrong, and on the emulated device
+    $python -B tests/static/check_gpu_run.py "$PWD" build/gpu --whole || return
+    if command -v "${CUDACXX:-nvcc}" >/dev/null; then
+        $python -B tests/gpu/rehearsal/emulated.py
+    else
+        say "no CUDA toolkit: nothing to build for the emulated device"
     fi
 }
 

@@ -2,7 +2,8 @@
 
 The data: {"head": {what: text}, "parts": [{"name", "status", "seconds", "note"}], "results": [result], "missing":
 [{"name", "reason"}]}. A part's status is "passed", "failed", "skipped" or "out of time". A result has "group", "name", "value"
-and, as far as they apply, "spread" [low, high], "unit", "target", "at_most", "met" and "note".
+and, as far as they apply, "spread" [low, high], "unit", "target", "at_most", "met", "predicted" and "note". Where several calls
+have written one report, "calls" are [{"when", "command", "sources"}].
 """
 
 import re
@@ -60,9 +61,14 @@ def spread(one):
     return f"{number(low, one['unit'])} to {number(high, one['unit'])}" if low != high else ""
 
 
+def prediction(one):
+    return number(one["predicted"], one["unit"]) if "predicted" in one else ""
+
+
 def line(one):
     """A result on one line of a terminal."""
     wanted, met = verdict(one)
+    met += f"  predicted {prediction(one)}" if "predicted" in one else ""
     between = f"({spread(one)})" if spread(one) else ""
     return f"  {one['name']:48} {number(one['value'], one['unit']):>14}  {between:30} {wanted:10} {met}".rstrip()
 
@@ -113,10 +119,17 @@ def markdown(data):
             "## What ran",
             table(["Part", "Outcome", "Seconds", ""],
                   [[p["name"], p["status"], f"{p['seconds']:.0f}", p["note"]] for p in data["parts"]])]
+    if len(data.get("calls", [])) > 1:
+        page += ["In several calls; sources are told by a digest of what is compiled:",
+                 table(["Call", "Begun", "Sources"], [[c["command"], c["when"][:19], c["sources"]] for c in data["calls"]])]
     for group in dict.fromkeys(one["group"] for one in data["results"]):
-        rows = [[one["name"], number(one["value"], one["unit"]), spread(one), *verdict(one), one["note"]]
-                for one in data["results"] if one["group"] == group]
-        page += [f"## {group}", table(["", "Median", "Middle half", "Target", "", ""], rows)]
+        of_group = [one for one in data["results"] if one["group"] == group]
+        predicted = any("predicted" in one for one in of_group)
+        rows = [[one["name"], *[prediction(one)] * predicted, number(one["value"], one["unit"]), spread(one), *verdict(one), one["note"]]
+                for one in of_group]
+        page += [f"## {group}", table(["", *["Predicted"] * predicted, "Median", "Middle half", "Target", "", ""], rows)]
+        if predicted:
+            page.append("Predicted from machine code before anything ran: [docs/gpu-kernels.md](../docs/gpu-kernels.md).")
     if data["missing"]:
         page += ["## Not measured", table(["Case", "Why"], [[one["name"], one["reason"]] for one in data["missing"]])]
     return "\n\n".join(page) + "\n"

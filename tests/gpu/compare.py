@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "cuda"))
@@ -141,7 +142,8 @@ def environment(device):
 def record_elsewhere(device, part, options, until):
     """The file of one part, why there is none, or None where there is nothing to do."""
     path = pathlib.Path(options.folder) / f"{device}-{part}.npz"
-    path.unlink(missing_ok=True)
+    for old in (path, pathlib.Path(f"{path}.json")):
+        old.unlink(missing_ok=True)
     ops = options.ops[part::PARTS]
     command = [sys.executable, __file__, "--record", device, "--folder", str(path), "--ops", ",".join(ops)]
     command += ["--seconds", f"{max(1.0, until - time.monotonic() - 6):.0f}"]  # a call more, and the file
@@ -167,9 +169,14 @@ def load(outcomes):
             broken.append(outcome)
         if outcome is None or isinstance(outcome, str):
             continue
-        with np.load(outcome) as file:
-            found.update(file)
-        kept = json.loads(pathlib.Path(f"{outcome}.json").read_text())
+        try:
+            with np.load(outcome) as file:
+                results = dict(file)
+            kept = json.loads(pathlib.Path(f"{outcome}.json").read_text())
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            broken.append(f"{outcome} cannot be read: {error}")
+            continue
+        found.update(results)
         wrong.update(kept["wrong"])
         left += kept["left"]
     return found, wrong, broken, left

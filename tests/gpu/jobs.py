@@ -1,4 +1,4 @@
-"""The tests that run.py runs side by side on a GPU: what each needs, its command and its time."""
+"""What run.py runs on a GPU: tests, side by side, and benchmarks, one after another; what each needs, its command and its time."""
 
 import dataclasses
 import gzip
@@ -10,16 +10,23 @@ import shutil
 import struct
 from typing import Callable, Optional
 
+import machine
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
+LIMIT = "@LIMIT@"  # in a command: the seconds after which the part is ended, less what its own end takes
 
 # Beside test_ops_*.py, the files of tests/python whose tests are about what a device computes.
 MORE_TESTS = ("autocast", "grad_scaler", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
               "graph", "streams", "float8")
 # Few calls of each family, of the small samples: what a sanitizer sees.
 SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"
-SANITIZER_SECONDS = 150
+# Groups of benchmarks/gpu.py, the most important first: (name, most seconds, fewest in which it says something).
+BENCHMARKS = (("memory", 110, 40), ("calls", 40, 15), ("gemm", 90, 30), ("attention", 70, 25), ("main", 70, 30),
+              ("steps", 110, 40), ("graphs", 60, 20), ("mixed", 60, 25))
+PREPARED = "main"  # before this group torch.compile has compiled once
+GROUPS = ("contract", "sanitizer", "jobs", "compare", "ops")  # of tests, which are all of them
 
 
 @dataclasses.dataclass
@@ -32,6 +39,26 @@ class Job:
     variables: dict = dataclasses.field(default_factory=dict)
     lacking: str = ""  # why it cannot run here
     check: Optional[Callable[[str], str]] = None  # what is wrong with an output, though the program ended well
+    least: float = 3  # seconds with less of which it is not begun
+    figures: Optional[pathlib.Path] = None  # where it leaves measurements, as they come
+
+    def limited(self, seconds):
+        """Its command where it has so many seconds."""
+        return [str(part).replace(LIMIT, f"{max(1.0, seconds - 15):.0f}") for part in self.command]
+
+
+@dataclasses.dataclass
+class Setting:
+    """What jobs stand on."""
+
+    build: pathlib.Path
+    logs: pathlib.Path
+    python: str
+    variables: dict
+    packages: Optional[pathlib.Path] = None  # those that were carried, unpacked
+    card: str = ""
+    capability: str = ""
+    small: bool = False  # tiny sizes, for a rehearsal
 
 
 # ---- what is recorded of an output -----------------------------------------------------------------------------------
@@ -84,12 +111,12 @@ def sanitizer_note(output):
 # ---- the jobs --------------------------------------------------------------------------------------------------------
 
 
-def make_pictures(folder):
+def make_pictures(folder, train=12800, test=1000):
     """A set like Fashion-MNIST that can be learned: ten patterns under noise. Its files are not compressed."""
     draw = random.Random(1)
     patterns = [bytes(draw.choice((40, 215)) for _ in range(784)) for _ in range(10)]
     folder.mkdir(parents=True, exist_ok=True)
-    for part, count in (("train", 12800), ("t10k", 1000)):
+    for part, count in (("train", train), ("t10k", test)):
         kinds = [draw.randrange(10) for _ in range(count)]
         noise = [bytes(draw.randrange(0, 40) for _ in range(784)) for _ in range(16)]
         pictures = b"".join((int.from_bytes(patterns[kind], "big") + int.from_bytes(noise[i % 16], "big")).to_bytes(784, "big")
@@ -99,11 +126,13 @@ def make_pictures(folder):
     return folder
 
 
-def pictures_folder(build, logs):
+def pictures_folder(build, logs, small):
     """The real set where it is and this build inflates it."""
     real = PICTURES / "train-images-idx3-ubyte.gz"
     cache = build / "CMakeCache.txt"
     without = cache.exists() and re.search(r"ZLIB_INCLUDE_DIR:\w+=.*NOTFOUND", cache.read_text())
+    if small:
+        return make_pictures(logs / "pictures-small", 512, 128)
     if not real.exists():
         return make_pictures(logs / "pictures")
     if not without:
@@ -115,61 +144,85 @@ def pictures_folder(build, logs):
     return folder
 
 
-def training_jobs(build, logs, python):
+def contract_job(setting):
+    suite, module = setting.build / "tests" / "test_backend_all", setting.build / "lib" / "libyoke_cuda.so"
+    return Job("contract suite", "contract", [setting.build / "env", suite, "--gtest_filter=*/cuda", "--gtest_brief=1"], 120,
+               gtest_note, {"YOKE_TEST_CUDA_MODULE": str(module)},
+               "" if suite.exists() else "it was not built: there is no GoogleTest")
+
+
+def sanitizer_jobs(setting, check):
+    tool = shutil.which("compute-sanitizer", path=setting.variables["PATH"]) or "/usr/local/cuda/bin/compute-sanitizer"
+    lacking = "" if pathlib.Path(tool).exists() else "there is no compute-sanitizer"
+    for part in range(2):
+        command = [setting.build / "env", tool, "--tool", check, "--error-exitcode", "9", "--target-processes", "all",
+                   setting.python, "tests/gpu/compare.py", "--folder", setting.logs / f"{check}-{part}.npz", "--record", "cuda",
+                   "--small", "--ops", ",".join(SANITIZED.split(",")[part::2]), "--seconds", LIMIT]
+        yield Job(f"{check}, part {part + 1}", "sanitizer", command, 150, sanitizer_note, {"YOKE_NO_CACHING": "1"}, lacking)
+
+
+def training_jobs(setting, lua):
+    """The main job and the GPT, in Python or in Lua; tiny ones have no time to learn anything."""
     text = TEXT if TEXT.exists() else ROOT / "docs" / "design.md"
-    pictures, env = pictures_folder(build, logs), build / "env"
-    for amp in ("off", "bf16", "f16"):
-        yield Job(f"main job, {amp}", "jobs", [env, python, "examples/fashion_mnist.py", "--device", "cuda", "--epochs", "1",
-                                               "--amp", amp, "--data", pictures], 90, training_note, check=learned)
-        yield Job(f"GPT, {amp}", "jobs", [env, python, "examples/gpt.py", "--device", "cuda", "--steps", "100", "--amp", amp,
-                                          "--text", text], 90, training_note, check=learned)
-    lua = next(filter(None, map(shutil.which, ("lua5.4", "lua-5.4", "lua54", "lua"))), None)
-    built = (build / "lua" / "yoke" / "core.so").exists()
-    lacking = "there is no Lua" if not lua else "" if built else "the Lua binding was not built"
-    for name, options in (("fashion_mnist", ["--epochs", "1", "--data", pictures]), ("gpt", ["--steps", "100", "--text", text])):
-        yield Job(f"{name}.lua, bf16", "jobs", [env, lua, f"examples/{name}.lua", "--device", "cuda", "--amp", "bf16", *options],
-                  90, training_note, lacking=lacking, check=learned)
+    pictures = ["--epochs", "1", "--data", pictures_folder(setting.build, setting.logs, setting.small)]
+    steps = ["--steps", "100", "--text", text]
+    if setting.small:
+        steps += "--layers 1 --width 32 --heads 2 --context 16 --batch 2 --sample 4 --steps 3".split()
+    check = None if setting.small else learned
+    env = setting.build / "env"
+    if not lua:
+        for amp in ("off", "bf16", "f16"):
+            for name, script, options in (("main job", "fashion_mnist", pictures), ("GPT", "gpt", steps)):
+                yield Job(f"{name}, {amp}", "jobs", [env, setting.python, f"examples/{script}.py", "--device", "cuda", "--amp", amp,
+                                                     *options], 90, training_note, check=check)
+        return
+    interpreter, variables = machine.find_lua(setting.variables, setting.packages)
+    built = (setting.build / "lua" / "yoke" / "core.so").exists()
+    lacking = "there is no Lua 5.4" if not interpreter else "" if built else "the Lua binding was not built"
+    for name, options in (("fashion_mnist", pictures), ("gpt", steps)):
+        yield Job(f"{name}.lua, bf16", "jobs", [env, interpreter, f"examples/{name}.lua", "--device", "cuda", "--amp", "bf16",
+                                                *options], 90, training_note, variables, lacking, check)
 
 
-def op_test_jobs(build, python):
-    """One file of tests a job; with pytest-xdist four processes share it."""
+def op_test_jobs(setting):
+    """One file of tests a job, those that take longest first; with pytest-xdist four processes share it."""
     folder = ROOT / "tests" / "python"
     longest = [folder / f"test_ops_{name}.py" for name in ("grad", "table", "autograd")]
     files = longest + [file for file in sorted(folder.glob("test_ops_*.py")) if file not in longest]
     files += [folder / f"test_{name}.py" for name in MORE_TESTS if (folder / f"test_{name}.py").exists()]
     shared = ["-n", "4"] if importlib.util.find_spec("xdist") else []
-    lacking = "" if importlib.util.find_spec("pytest") else f"{python} has no pytest"
+    lacking = "" if importlib.util.find_spec("pytest") else f"{setting.python} has no pytest"
     for file in files:
-        yield Job(file.stem, "ops", [build / "env", python, "-m", "pytest", "-q", "-rfE", "--tb=short", "-p", "no:cacheprovider",
-                                     *shared, file], 400, pytest_note,
+        yield Job(file.stem, "ops", [setting.build / "env", setting.python, "-m", "pytest", "-q", "-rfE", "--tb=short",
+                                     "-p", "no:cacheprovider", *shared, file], 400, pytest_note,
                   {"YOKE_TEST_DEVICE": "cuda", "YOKE_NUM_THREADS": "2"}, lacking)
 
 
-def sanitizer_jobs(build, logs, python):
-    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    lacking = "" if pathlib.Path(tool).exists() else "there is no compute-sanitizer"
-    for check in ("memcheck", "racecheck"):
-        for part in range(2):
-            command = [build / "env", tool, "--tool", check, "--error-exitcode", "9", "--target-processes", "all", python,
-                       "tests/gpu/compare.py", "--folder", logs / f"{check}-{part}.npz", "--record", "cuda", "--small",
-                       "--ops", ",".join(SANITIZED.split(",")[part::2]), "--seconds", SANITIZER_SECONDS - 15]  # the end takes some
-            yield Job(f"{check}, part {part + 1}", "sanitizer", command, SANITIZER_SECONDS, sanitizer_note, {"YOKE_NO_CACHING": "1"}, lacking)
+def compare_job(setting):
+    emulated = (setting.build / "tests" / "emu" / "lib" / "libyoke_cuda.so").exists()
+    return Job("device against CPU and emulation", "compare",
+               [setting.build / "env", setting.python, "tests/gpu/compare.py", "--folder", setting.logs / "compare",
+                "--seconds", LIMIT, "--others", "cpu,emulated" if emulated else "cpu"], 400, last_line)
 
 
-def all_jobs(build, logs, python, seconds):
-    """Those that take longest first."""
-    suite, module = build / "tests" / "test_backend_all", build / "lib" / "libyoke_cuda.so"
-    emulated = (build / "tests" / "emu" / "lib" / "libyoke_cuda.so").exists()
-    torch = "" if importlib.util.find_spec("torch") else f"{python} has no PyTorch"
-    return [
-        Job("contract suite", "contract", [build / "env", suite, "--gtest_filter=*/cuda", "--gtest_brief=1"], 120, gtest_note,
-            {"YOKE_TEST_CUDA_MODULE": str(module)}, "" if suite.exists() else "it was not built: there is no GoogleTest"),
-        Job("device against CPU and emulation", "compare",
-            [build / "env", python, "tests/gpu/compare.py", "--folder", logs / "compare", "--seconds", f"{seconds - 15:.0f}",
-             "--others", "cpu,emulated" if emulated else "cpu"], 400, last_line),
-        Job("torch.compile, once", "jobs", [build / "env", python, "benchmarks/workers/gpu_torch.py", "cuda", "--prepare"], 150,
-            last_line, {"PYTHONPATH": str(ROOT / "benchmarks")}, torch),
-        *sanitizer_jobs(build, logs, python),
-        *training_jobs(build, logs, python),
-        *op_test_jobs(build, python),
-    ]
+def tests(setting):
+    """All of them, first what tells most about a device that was never seen: the suite, memcheck, the trainings."""
+    return [contract_job(setting), *sanitizer_jobs(setting, "memcheck"), *training_jobs(setting, lua=False), compare_job(setting),
+            *op_test_jobs(setting), *training_jobs(setting, lua=True), *sanitizer_jobs(setting, "racecheck")]
+
+
+def prepare_job(setting):
+    torch = "" if importlib.util.find_spec("torch") else f"{setting.python} has no PyTorch"
+    return Job("torch.compile, once", "bench", [setting.build / "env", setting.python, "benchmarks/workers/gpu_torch.py", "cuda",
+                                                "--prepare", *["--small"] * setting.small], 150, last_line,
+               {"PYTHONPATH": str(ROOT / "benchmarks")}, torch, least=20)
+
+
+def benchmarks(setting):
+    """Each group a process, so that one that hangs or dies takes no other with it."""
+    for name, seconds, least in BENCHMARKS:
+        file = setting.logs / f"bench-{name}.json"
+        yield Job(f"bench {name}", "bench", [setting.build / "env", setting.python, "benchmarks/gpu.py", "--only", name,
+                                             "--json", file, "--capability", setting.capability, "--card", setting.card,
+                                             "--seconds", LIMIT, *["--small"] * setting.small],
+                  seconds, last_line, least=least, figures=file)

@@ -31,6 +31,13 @@ def jobs():
 
 
 @pytest.fixture(scope="module")
+def predictions(report):
+    from bench import gpu_predictions
+
+    return gpu_predictions
+
+
+@pytest.fixture(scope="module")
 def compare(jobs):
     import compare
 
@@ -85,6 +92,35 @@ def test_the_page_has_every_part_figure_and_gap(report, data):
     assert page.index("## Copies") < page.index("## Calls") < page.index("## Not measured")
 
 
+def test_what_is_predicted_stands_beside_what_was_measured(report, data):
+    data["results"][0]["predicted"] = 0.99
+    page = report.markdown(data)
+    assert "| Predicted | Median |" in page and "| add f32 | 0.990 | 0.925 | 0.920 to 0.930 | ≥ 0.9 | met | 4.0 TB/s |" in page
+    assert "| softmax f32 |  | 0.600 |" in page and page.count("Predicted from machine code before anything ran") == 1
+    assert report.line(data["results"][0]).endswith("met  predicted 0.990")
+
+
+def test_predictions_are_those_of_the_card_that_the_driver_names(predictions):
+    for driver, model in (("NVIDIA H200", "H200 SXM"), ("NVIDIA H200 NVL", "H200 NVL"), ("NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"),
+                          ("NVIDIA GeForce RTX 4090", "RTX 4090"), ("Tesla T4", "T4"), ("Tesla T40", "")):
+        assert predictions.model_of(driver) == model
+    page = "| Case | H200 SXM | T4 |\n|---|---|---|\n| add f32 | **0.70** | 1.00 |\n| sum | — | 0.5 |\n\n| Case | Registers |\n|---|---|\n| add f32 | 5 |\n"
+    assert predictions.shares("H200 SXM", page) == {"add f32": 0.70}
+    assert predictions.shares("B200 SXM", page) == {}
+
+
+def test_the_committed_predictions_cover_every_memory_bound_case(predictions):
+    from bench import gpu_cases
+
+    assert set(predictions.of_card("NVIDIA H200")) >= {case for case, _, _ in gpu_cases.MEMORY}
+
+
+def test_a_page_of_several_calls_names_them(report, data):
+    data["calls"] = [{"when": f"2026-11-23T0{i}:00:00.000+00:00", "command": f"./dev gpu --only {only}", "sources": "ab12"}
+                     for i, only in enumerate(("build", "tests"))]
+    assert "| ./dev gpu --only tests | 2026-11-23T01:00:00 | ab12 |" in report.markdown(data)
+
+
 def test_the_summary_names_what_did_not_pass(report, data):
     text = report.summary(data)
     assert "build" not in text and "contract suite" in text
@@ -130,6 +166,14 @@ def test_a_record_that_is_not_whole_is_no_success(tmp_path, options, status, sai
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == status, done.stderr
     assert re.search(said, done.stdout.strip())
+
+
+def test_half_a_record_is_told_and_not_compared(compare, tmp_path):
+    half = tmp_path / "cuda-0.npz"
+    half.write_bytes(b"PK\x03\x04half")
+    outcome = argparse.Namespace(result=lambda: half)
+    found, wrong, broken, left = compare.load([outcome])
+    assert (found, wrong, left) == ({}, {}, []) and "cuda-0.npz cannot be read" in broken[0]
 
 
 def test_an_op_that_fails_anywhere_is_a_difference(compare, capsys):

@@ -1,0 +1,230 @@
+"""The build that tests and benchmarks stand on: made in build/cuda, or taken over from the call that made it.
+
+On the same machine the folder is there still. To another one it travels as build-<arch>.tar.xz, which a call with `--only build`
+leaves among its results and which is unpacked into build/carried. Its mark says what it is good for.
+"""
+
+import hashlib
+import json
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+
+import carry
+import record
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MARK = "gpu-build.json"
+ESSENTIAL = ["yoke", "_yoke", "yoke_cuda"]
+OPTIONAL = [("test_backend_all", "contract suite", "there is no GoogleTest"),
+            ("emu_cuda_module", "emulated kernels", "CMake left them out: see the log of configure"),
+            ("yoke_lua", "Lua binding", "there is no lua.h")]
+# What tests and benchmarks take of a build.
+PACKED = ("env", "CMakeCache.txt", "lib", "python", "lua", "benchmarks", "tests/test_backend_all", "tests/emu/lib",
+          "tests/fakes/cuda/driver")
+SOURCES = ("capi", "core", "kernels", "bindings", "cmake", "tests/backend", "tests/emu", "tests/fakes/cuda", "benchmarks/workers")
+COMPILED = {".c", ".cpp", ".cu", ".h", ".inc", ".def", ".map", ".cmake", ".in"}
+RELIABLE = 15 << 20  # bytes of a file that gets from machine to machine whole
+
+
+def sources_digest():
+    """Of what is compiled: twelve digits that change with it."""
+    digest = hashlib.sha256()
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in COMPILED or path.name == "CMakeLists.txt":
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def python_tag():
+    return f"{sysconfig.get_python_version()} ({sysconfig.get_config_var('EXT_SUFFIX')})"
+
+
+def serves(built, card):
+    """Machine code serves later cards of the same generation too."""
+    (major, minor), (card_major, card_minor) = (tuple(map(int, text.split("."))) for text in (built, card))
+    return major == card_major and minor <= card_minor
+
+
+def read_mark(text):
+    try:
+        mark = json.loads(text)
+    except ValueError:
+        return {}
+    wanted = ("compute capability", "sources", "python", "folder")
+    return mark if isinstance(mark, dict) and all(isinstance(mark.get(name), str) for name in wanted) else {}
+
+
+def misfit(mark, where, capability, sources):
+    """Why a build cannot be used here, or ""."""
+    if not mark or not re.fullmatch(r"\d+\.\d+", mark["compute capability"]):
+        return f"{where} does not say what it was built for"
+    if not serves(mark["compute capability"], capability):
+        return (f"{where} was built for compute capability {mark['compute capability']}, this card has {capability}: "
+                f"./dev gpu --only build on a machine with such a card makes one for it")
+    if mark["python"] != python_tag():
+        return f"{where} was built for Python {mark['python']}, this one is {python_tag()}: YOKE_PYTHON names another"
+    if mark["sources"] != sources:
+        return f"{where} was built of other sources, {mark['sources']}, than this tree's, {sources}"
+    return ""
+
+
+class Builds:
+    """What there is of builds under a folder, for a card and this tree."""
+
+    def __init__(self, folder, capability, sources):
+        self.made, self.carried, self.capability, self.sources = folder / "cuda", folder / "carried", capability, sources
+        self.reasons = []  # why what was found was not taken
+
+    def _fits(self, text, where):
+        problem = misfit(read_mark(text), where, self.capability, self.sources)
+        if problem:
+            self.reasons.append(problem)
+        return not problem
+
+    def likely(self, folders):
+        """Whether there is a build at all, for whatever."""
+        return (any((build / MARK).exists() for build in (self.made, self.carried))
+                or any(path for folder in folders for path in pathlib.Path(folder).glob("build-*.tar.xz*")))
+
+    def find(self, folders):
+        """The build to use: that of this machine, else one that was carried here in one of the folders; or None."""
+        for build in (self.made, self.carried):
+            if (build / MARK).exists() and self._fits((build / MARK).read_text(encoding="utf-8"), str(build)):
+                return build
+        for folder in map(pathlib.Path, folders):
+            for first in sorted(folder.glob("build-*.tar.xz")) + sorted(folder.glob("build-*.tar.xz.00")):
+                found = self._unpack(first)
+                if found:
+                    return found
+        return None
+
+    def _unpack(self, first):
+        pieces = sorted(first.parent.glob(f"{first.stem}.[0-9][0-9]")) if first.suffix == ".00" else [first]
+        new = self.carried.with_name(".carried.new")
+        shutil.rmtree(new, ignore_errors=True)
+        whole = new.with_name(".carried.tar.xz")
+        try:
+            whole.parent.mkdir(parents=True, exist_ok=True)
+            with open(whole, "wb") as file:
+                for piece in pieces:
+                    file.write(piece.read_bytes())
+            with tarfile.open(whole, "r:xz") as archive:
+                if not self._fits(archive.extractfile(archive.next()).read().decode(), first.name):
+                    return None
+                archive.extractall(new, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            self._settle(new)
+        except (OSError, EOFError, lzma.LZMAError, tarfile.TarError, AttributeError, UnicodeDecodeError) as error:
+            self.reasons.append(f"{first} cannot be unpacked: {error}")
+            return None
+        finally:
+            whole.unlink(missing_ok=True)
+        return self.carried
+
+    def _settle(self, new):
+        """Puts what was unpacked in its place, and that place into the script that knows it."""
+        mark = read_mark((new / MARK).read_text(encoding="utf-8"))
+        env = new / "env"
+        env.write_text(env.read_text(encoding="utf-8").replace(mark["folder"], str(self.carried)), encoding="utf-8")
+        for link, target in mark.get("links", {}).items():
+            (new / link).parent.mkdir(parents=True, exist_ok=True)
+            (new / link).symlink_to(ROOT / target)
+        shutil.rmtree(self.carried, ignore_errors=True)
+        new.replace(self.carried)
+
+    def mark(self, nvcc):
+        """Says that what was made is whole."""
+        record.replace_file(self.made / MARK, json.dumps({
+            "compute capability": self.capability, "sources": self.sources, "python": python_tag(), "nvcc": nvcc,
+            "folder": str(self.made)}) + "\n")
+
+    # ---- packing -----------------------------------------------------------------------------------------------------
+
+    def pack(self, folder):
+        """Leaves the build in a folder as one file, or as pieces that travel; says what it left."""
+        scratch = self.made.with_name(".packing")
+        shutil.rmtree(scratch, ignore_errors=True)
+        links = {}
+        for name in PACKED:
+            for path in [self.made / name] if (self.made / name).is_file() else sorted((self.made / name).rglob("*")):
+                self._copy(path, scratch, links)
+        self._copy_carried_libraries(scratch)
+        mark = {**read_mark((self.made / MARK).read_text(encoding="utf-8")), "links": links}
+        (scratch / MARK).write_text(json.dumps(mark) + "\n")
+        file = pathlib.Path(folder) / f"build-{self.capability.replace('.', '')}.tar.xz"
+        for old in file.parent.glob(f"{file.name}*"):
+            old.unlink()
+        new = file.with_name(f".{file.name}.new")
+        with tarfile.open(new, "w:xz", preset=1) as archive:
+            archive.add(scratch / MARK, MARK)  # first, so that it is read without the rest
+            for path in sorted(scratch.rglob("*")):
+                if path.name != MARK and (path.is_symlink() or path.is_file()):
+                    archive.add(path, path.relative_to(scratch))
+        shutil.rmtree(scratch)
+        return split(new, file)
+
+    def _copy(self, path, scratch, links):
+        """Without what debuggers want. Links into the tree are noted and made anew, where the tree is then."""
+        name = path.relative_to(self.made)
+        target = scratch / name
+        if path.is_dir() or "CMakeFiles" in name.parts or "__pycache__" in name.parts:
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            place = pathlib.Path(os.readlink(path))
+            if not place.is_absolute():
+                target.symlink_to(place)
+            elif place.is_relative_to(ROOT):
+                links[str(name)] = str(place.relative_to(ROOT))
+            return
+        shutil.copy2(path, target)
+        with open(path, "rb") as file:
+            machine_code = file.read(4) == b"\x7fELF"
+        if machine_code and shutil.which("strip"):
+            subprocess.run(["strip", "--strip-debug", target], capture_output=True)
+
+    def _copy_carried_libraries(self, scratch):
+        """Of the libraries that were carried to this machine, those that the build was linked with."""
+        said = subprocess.run(["ldd", self.made / "lib" / "libyoke.so"], capture_output=True, text=True).stdout
+        for place in re.findall(r"=> (\S+) \(", said):
+            if pathlib.Path(place).is_relative_to(self.made.parent):
+                (scratch / "lib").mkdir(parents=True, exist_ok=True)
+                shutil.copy2(pathlib.Path(place).resolve(), scratch / "lib" / pathlib.Path(place).name)
+
+
+def split(new, file):
+    """Names a finished archive; one that is too large for one file that travels becomes pieces: .00, .01, …"""
+    size = new.stat().st_size
+    if size <= RELIABLE:
+        new.replace(file)
+        return f"{file.name}, {size / 2**20:.1f} MiB"
+    with open(new, "rb") as whole:
+        count = 0
+        while piece := whole.read(RELIABLE):
+            file.with_name(f"{file.name}.{count:02}").write_bytes(piece)
+            count += 1
+    new.unlink()
+    return f"{file.name}.00 to .{count - 1:02}, {size / 2**20:.1f} MiB"
+
+
+def options(capability, python, pybind11, packages):
+    """CMake's, so that only what this machine can build is built."""
+    found = {"Python_EXECUTABLE": python, "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": capability.replace(".", ""),
+             "YOKE_CPU_ISAS": "native", "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO", "YOKE_GTEST": "AUTO", "YOKE_LUA": "AUTO",
+             "YOKE_WERROR": "OFF",  # whichever compiler this is
+             **carry.python_options(packages)}
+    if pybind11:
+        found["pybind11_DIR"] = pybind11
+    return [f"-D{name}={value}" for name, value in found.items()]
+
+
+def known_targets(build):
+    listed = subprocess.run(["ninja", "-C", str(build), "-t", "targets", "all"], capture_output=True, text=True).stdout
+    return {line.split(":")[0] for line in listed.splitlines()}

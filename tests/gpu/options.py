@@ -1,0 +1,82 @@
+"""The options of `./dev gpu`: which parts, how long, where to; and what of them is refused, before anything is begun."""
+
+import argparse
+import difflib
+import math
+import pathlib
+import sys
+
+import jobs
+
+BUILD_LEAST, BUILT_LEAST, TESTS_LEAST = 60, 15, 30  # seconds: of a build, of one that is there already, of the shortest test
+BENCHES = [name for name, _, _ in jobs.BENCHMARKS]
+PARTS = ["build", "tests", *jobs.GROUPS, "bench", *BENCHES]
+
+
+def refuse(text):
+    """Exit status 2: nothing was begun."""
+    print(f"./dev gpu: {text}", file=sys.stderr)
+    return 2
+
+
+def wants(only, group, name=""):
+    """Whether a part is among those that were asked for."""
+    return (not only or group in only or (group in jobs.GROUPS and "tests" in only)
+            or (group == "bench" and name.removeprefix("bench ") in only) or (group == "bench" and not name and set(only) & set(BENCHES)))
+
+
+def alone(only, group):
+    return set(only) == {group}
+
+
+def read_parts(parser, text):
+    names = text.split(",")
+    for name in names:
+        if name not in PARTS:
+            near = difflib.get_close_matches(name, PARTS, 1)
+            parser.error(f'--only names "{name}"{f", nearest is {near[0]}" if near else ""}; there are {", ".join(PARTS)}')
+    return names
+
+
+def read(folder, logs):
+    parser = argparse.ArgumentParser(prog="./dev gpu", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
+    parser.add_argument("--only", metavar="PART,…", help=f"some of {', '.join(PARTS)}; tests are {', '.join(jobs.GROUPS)}, bench what follows it")
+    parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only")
+    parser.add_argument("--from", dest="source", type=pathlib.Path, default=folder / "carry", metavar="FOLDER",
+                        help="what earlier calls left and --pack has packed; default: build/carry")
+    parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
+    options = parser.parse_args()
+    options.only = read_parts(parser, options.only) if options.only is not None else []
+    if not math.isfinite(options.minutes) or options.minutes <= 0:
+        parser.error(f"--minutes is {options.minutes:g}; it is a number above 0")
+    if options.source != folder / "carry" and not options.source.is_dir():
+        parser.error(f"--from names {options.source}, which is no folder")
+    options.given = options.results is not None
+    options.results = pathlib.Path(options.results or (logs if options.only else jobs.ROOT / "benchmarks")).resolve()
+    options.source = options.source.resolve()
+    return options
+
+
+def least_seconds(options, built):
+    """{what is wanted: seconds without which nothing of it is begun}, of the build and of the shortest of the rest."""
+    found = {}
+    if wants(options.only, "build") or not built:
+        found["the build"] = BUILT_LEAST if built else BUILD_LEAST
+    shortest = [(TESTS_LEAST, "a test")] * any(wants(options.only, group) for group in jobs.GROUPS)
+    shortest += [(least, f"the benchmark {name}") for name, _, least in jobs.BENCHMARKS if wants(options.only, "bench", f"bench {name}")]
+    if shortest:
+        seconds, name = min(shortest)
+        found[name] = seconds
+    return found
+
+
+def too_short(options, built, ending):
+    """What is wrong with the time that was given, or ""."""
+    least = least_seconds(options, built)
+    needed = ending + sum(least.values())
+    if 60 * options.minutes >= needed:
+        return ""
+    told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in least.items())
+    return (f"--minutes {options.minutes:g} is too short for anything: {told} and the end of a run {ending:.0f} s take "
+            f"--minutes {math.ceil(needed / 6) / 10:g} at least")

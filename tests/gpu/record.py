@@ -1,0 +1,128 @@
+"""What is known of a card so far: the parts that ran, figures and gaps, on disk after each change, over several calls.
+
+RESULTS-<gpu>.json beside the page RESULTS-<gpu>.md holds the data of benchmarks/bench/gpu_report.py. Each part, figure and gap
+carries when it was written: of two calls' entries of one name the later stands, and nothing else is dropped.
+"""
+
+import datetime
+import json
+import os
+import pathlib
+import threading
+
+
+def replace_file(path, text):
+    """Writes a file so that a reader, or a kill, finds the old text or the new one, never a part."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
+
+
+def stamp():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+def key(kind, one):
+    return (one.get("group"), one["name"]) if kind == "results" else one["name"]
+
+
+def well_formed(data):
+    lists = ("calls", "parts", "results", "missing")
+    return (isinstance(data, dict) and isinstance(data.get("head"), dict) and all(isinstance(data.get(kind), list) for kind in lists)
+            and all(isinstance(one, dict) and "when" in one for kind in lists for one in data[kind])
+            and all("name" in one for kind in lists[1:] for one in data[kind]))
+
+
+class Record:
+    """Safe from any thread. `render` makes the page of the data."""
+
+    def __init__(self, name, folders, page_folder, head, call, render):
+        self.name, self.render, self.lock = name, render, threading.RLock()
+        self.files = [pathlib.Path(folder) / f"RESULTS-{name}.json" for folder in dict.fromkeys(map(str, folders))]
+        self.page = pathlib.Path(page_folder) / f"RESULTS-{name}.md"
+        self.data = {"head": dict(head), "calls": [{"when": stamp(), **call}], "parts": [], "results": [], "missing": []}
+        self.seen, self.complained = {}, False
+
+    def take(self, folder):
+        """Adds what an earlier call left in a folder; what is wrong with that file, or ""."""
+        file = pathlib.Path(folder) / f"RESULTS-{self.name}.json"
+        if not file.exists():
+            return ""
+        try:
+            data = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            data = error
+        if not well_formed(data):
+            if file in self.files:  # which will be written anew
+                os.replace(file, file.with_name(f"{file.name}.unreadable"))
+            return f"{file} is no report of an earlier call: {data if isinstance(data, Exception) else 'entries are missing'}"
+        with self.lock:
+            calls = {one["when"]: one for one in [*data["calls"], *self.data["calls"]]}
+            self.data["calls"] = [calls[when] for when in sorted(calls)]
+            self.data["head"] = {**data["head"], **self.data["head"]}
+            for kind in ("parts", "results", "missing"):
+                for one in data[kind]:
+                    self._put(kind, one)
+        return ""
+
+    def _put(self, kind, one):
+        """The place of an entry is where the first of its name was."""
+        entries = self.data[kind]
+        for i, old in enumerate(entries):
+            if key(kind, old) == key(kind, one):
+                if one["when"] >= old["when"]:
+                    entries[i] = one
+                return
+        entries.append(one)
+
+    def part(self, name, status, seconds, note):
+        with self.lock:
+            self._put("parts", {"name": name, "status": status, "seconds": seconds, "note": note, "when": stamp()})
+            self.write()
+
+    def drop(self, name):
+        """Takes out a part that an earlier call had and that has come to something else."""
+        with self.lock:
+            self.data["parts"] = [one for one in self.data["parts"] if one["name"] != name]
+
+    def figures(self, data):
+        """Takes a benchmark's figures so far; again and again, as they come."""
+        with self.lock:
+            self.data["head"].update(data["head"])
+            changed = False
+            for kind in ("results", "missing"):
+                for one in data[kind]:
+                    if self.seen.get((kind, key(kind, one))) == one:
+                        continue
+                    self.seen[kind, key(kind, one)], changed = dict(one), True
+                    self._put(kind, {**one, "when": stamp()})
+                    if kind == "results":  # what a case lacked in an earlier call it has now
+                        self.data["missing"] = [old for old in self.data["missing"] if old["name"] != one.get("case")]
+            if changed:
+                self.write()
+
+    def write(self):
+        """A disk that is full ends no run; it is told once, and tried again with the next entry."""
+        with self.lock:
+            text = json.dumps(self.data, indent=1) + "\n"
+            for path, content in [*((file, text) for file in self.files), (self.page, self.render(self.data))]:
+                try:
+                    replace_file(path, content)
+                except OSError as error:
+                    if not self.complained:
+                        print(f"cannot write {path}: {error.strerror}", flush=True)
+                    self.complained = True
+
+
+def unwritable(folder):
+    """Why nothing can be written to a folder, which is made where it is missing, or ""."""
+    trial = pathlib.Path(folder) / f".trial-{os.getpid()}"
+    try:
+        trial.parent.mkdir(parents=True, exist_ok=True)
+        trial.write_text("")
+        trial.unlink()
+    except OSError as error:
+        return error.strerror
+    return ""

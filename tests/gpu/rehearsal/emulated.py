@@ -1,0 +1,93 @@
+"""`./dev gpu` end to end on the emulated device, in three calls on three machines: `emulated.py [--minutes 60] [--fast 10]`.
+
+The build is the true one, by cmake, ninja and nvcc. What cannot run without a card is exchanged in what it leaves: the module for
+the emulated one, gpu_floor and compute-sanitizer for stand-ins. Then everything runs again with a fast clock, in which most of it
+has no time: that run must end in its own, with every part told.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+WORK = ROOT / "build" / "rehearsal"
+# PyTorch finds no card: what has no other peer has no figures, and says so.
+BY_TORCH = {"torch.compile, once", "bench attention", "bench main", "bench steps"}
+
+
+def call(machine, *options, clock=1, **more):
+    """(exit status, {part: outcome}, real seconds) of a call of `./dev gpu` on a machine of its own."""
+    folder = WORK / machine
+    driver = folder / "carried" / "tests" / "fakes" / "cuda" / "driver"
+    variables = {**os.environ, "PATH": f"{HERE / 'emulated'}:{os.environ['PATH']}", "YOKE_GPU_CLOCK": str(clock), "YOKE_GPU_FOLDER": str(folder),
+                 "YOKE_CUDA_LIB_PATH": str(driver), "LD_LIBRARY_PATH": str(driver), **more}
+    results, begun = WORK / f"{machine}-results", time.monotonic()
+    command = [sys.executable, "-B", "tests/gpu/run.py", "--results", str(results), *map(str, options)]
+    status = subprocess.run(command, cwd=ROOT, env=variables).returncode
+    data = json.loads((results / "RESULTS-h200.json").read_text())
+    return status, {one["name"]: one["status"] for one in data["parts"]}, data, time.monotonic() - begun
+
+
+def exchange(archive):
+    """Puts the emulated module and the stand-in of gpu_floor into a packed build."""
+    opened = WORK / "opened"
+    shutil.rmtree(opened, ignore_errors=True)
+    with tarfile.open(archive, "r:xz") as packed:
+        names = packed.getnames()
+        packed.extractall(opened, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    shutil.copy(opened / "tests/emu/lib/libyoke_cuda.so", opened / "lib/libyoke_cuda.so")
+    shutil.copy(HERE / "emulated/gpu_floor", opened / "benchmarks/gpu_floor")
+    with tarfile.open(archive, "w:xz", preset=1) as packed:
+        for name in names:
+            packed.add(opened / name, name)
+    shutil.rmtree(opened)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=60, help="for each call with the true clock")
+    parser.add_argument("--fast", type=float, default=10, help="how fast the other clock runs")
+    options = parser.parse_args()
+    for name in ("tested", "measured", "hurried", "tested-results", "measured-results", "hurried-results"):
+        shutil.rmtree(WORK / name, ignore_errors=True)
+    wrong = []
+
+    def judge(what, right):
+        if not right:
+            wrong.append(what)
+
+    status, outcomes, _, _ = call("built", "--only", "build", "--minutes", options.minutes)
+    judge("the build", status == 0 and outcomes["build, packed"] == "passed")
+    if wrong:
+        return 1
+    built, tested = WORK / "built-results", WORK / "tested-results"
+    exchange(built / "build-90.tar.xz")
+    status, outcomes, _, _ = call("tested", "--only", "tests", "--small", "--minutes", options.minutes, "--from", built)
+    bad = {name for name, outcome in outcomes.items() if outcome not in ("passed", "skipped")}
+    judge(f"tests that failed on the emulated device: {sorted(bad)}", not bad and status == 0)
+    shutil.copy(built / "build-90.tar.xz", tested)
+    status, outcomes, data, _ = call("measured", "--only", "bench", "--small", "--minutes", options.minutes, "--from", tested)
+    bad = {name for name, outcome in outcomes.items() if outcome not in ("passed", "skipped")}
+    judge(f"benchmarks that failed beyond those by PyTorch: {sorted(bad - BY_TORCH)}", not bad - BY_TORCH)
+    judge("the report of three calls", len(data["calls"]) == 3 and {"build", "contract suite", "bench mixed"} <= set(outcomes))
+    judge("figures of kernels", sum(one["group"].startswith("Memory-bound") for one in data["results"]) == 17)
+    every = set(outcomes) - {"configure", "build", "build, packed"}
+
+    minutes = 9.5
+    status, outcomes, _, seconds = call("hurried", "--only", "tests,bench", "--minutes", minutes, "--from", built, clock=options.fast)
+    judge(f"the hurried run: {seconds:.0f} s of {60 * minutes / options.fast:.0f}", seconds < 60 * minutes / options.fast + 3)
+    judge(f"parts of which the hurried run tells nothing: {sorted(every - set(outcomes))}", every <= set(outcomes))
+    for text in wrong:
+        print(f"wrong: {text}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
