@@ -95,6 +95,11 @@ def unpack(folder, target):
         if done.returncode != 0:
             shutil.rmtree(target, ignore_errors=True)
             return None, f"{path} cannot be unpacked: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'dpkg failed'}"
+    for path in target.rglob("*"):  # a link to /lib/… means what the packages hold there, where they hold it
+        place = os.readlink(path) if path.is_symlink() else ""
+        if place.startswith("/") and (target / place[1:]).exists():
+            path.unlink()
+            path.symlink_to(target / place[1:])
     listed.write_text(wanted)
     return target, ""
 

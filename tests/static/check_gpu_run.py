@@ -209,6 +209,38 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("RESULTS-h200.json is no report of an earlier call", parts["what was carried here"]["note"])
         self.assertEqual((status, parts["contract suite"]["status"]), (1, "passed"), said)
 
+    # ---- what a machine lacks ----------------------------------------------------------------------------------------
+
+    def carried_package(self):
+        """A folder with a package of a header, a library and a link to that by the place where it would be installed."""
+        files, carried = self.folder / "files", self.folder / "carried"
+        for name, text in {"DEBIAN/control": "Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n",
+                           "usr/include/thing.h": "\n", "lib/libthing.so.1": "\n"}.items():
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
+            (files / name).write_text(text)
+        (files / "usr/lib").mkdir()
+        (files / "usr/lib/libthing.so").symlink_to("/lib/libthing.so.1")
+        carried.mkdir()
+        subprocess.run(["dpkg-deb", "-b", files, carried / "thing_1_all.deb"], check=True, capture_output=True)
+        return carried
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "there is no dpkg-deb")
+    def test_packages_that_were_carried_are_where_the_build_looks(self):
+        status, said, _ = self.call("--only", "build", "--from", self.carried_package())
+        self.assertEqual(status, 0, said)
+        logs = self.folder / "machine/gpu"
+        self.assertIn(f"searched: {logs}/packages/usr {logs}/packages/usr/include", (logs / "configure.log").read_text())
+        self.assertTrue((logs / "packages/usr/lib/libthing.so").samefile(logs / "packages/lib/libthing.so.1"))
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "there is no dpkg-deb")
+    def test_a_package_that_came_by_halves_is_told(self):
+        carried = self.carried_package()
+        whole = (carried / "thing_1_all.deb").read_bytes()
+        (carried / "thing_1_all.deb").write_bytes(whole[:len(whole) // 2])
+        status, said, _ = self.call("--only", "build", "--from", carried)
+        self.assertRegex(said, "what was carried here +failed .*thing_1_all.deb cannot be unpacked: ")
+        self.assertEqual((status, self.report(self.folder / "machine/gpu")[0]["build"]["status"]), (1, "passed"))
+
     # ---- bad input ---------------------------------------------------------------------------------------------------
 
     def test_what_cannot_be_done_is_refused_before_anything_is_begun(self):
