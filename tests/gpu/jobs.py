@@ -25,6 +25,7 @@ SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cums
 # Groups of benchmarks/gpu.py, the most important first: (name, most seconds, fewest in which it says something).
 BENCHMARKS = (("memory", 110, 40), ("calls", 40, 15), ("gemm", 90, 30), ("attention", 70, 25), ("main", 70, 30),
               ("steps", 110, 40), ("graphs", 60, 20), ("mixed", 60, 25))
+BY_TORCH = ("attention", "main", "steps")  # which have no other peer than PyTorch
 PREPARED = "main"  # before this group torch.compile has compiled once
 GROUPS = ("contract", "sanitizer", "jobs", "compare", "ops")  # of tests, which are all of them
 
@@ -211,11 +212,14 @@ def tests(setting):
             *op_test_jobs(setting), *training_jobs(setting, lua=True), *sanitizer_jobs(setting, "racecheck")]
 
 
+def without_torch(setting):
+    return "" if importlib.util.find_spec("torch") else f"{setting.python} has no PyTorch"
+
+
 def prepare_job(setting):
-    torch = "" if importlib.util.find_spec("torch") else f"{setting.python} has no PyTorch"
     return Job("torch.compile, once", "bench", [setting.build / "env", setting.python, "benchmarks/workers/gpu_torch.py", "cuda",
                                                 "--prepare", *["--small"] * setting.small], 150, last_line,
-               {"PYTHONPATH": str(ROOT / "benchmarks")}, torch, least=20)
+               {"PYTHONPATH": str(ROOT / "benchmarks")}, without_torch(setting), least=20)
 
 
 def benchmarks(setting):
@@ -225,4 +229,4 @@ def benchmarks(setting):
         yield Job(f"bench {name}", "bench", [setting.build / "env", setting.python, "benchmarks/gpu.py", "--only", name,
                                              "--json", file, "--capability", setting.capability, "--card", setting.card,
                                              "--seconds", LIMIT, *["--small"] * setting.small],
-                  seconds, last_line, least=least, figures=file)
+                  seconds, last_line, lacking=without_torch(setting) if name in BY_TORCH else "", least=least, figures=file)

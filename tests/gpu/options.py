@@ -42,7 +42,7 @@ def read(folder, logs):
     parser = argparse.ArgumentParser(prog="./dev gpu", description=__doc__)
     parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
     parser.add_argument("--only", metavar="PART,…", help=f"some of {', '.join(PARTS)}; tests are {', '.join(jobs.GROUPS)}, bench what follows it")
-    parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only")
+    parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only or --small")
     parser.add_argument("--from", dest="source", type=pathlib.Path, default=folder / "carry", metavar="FOLDER",
                         help="what earlier calls left and --pack has packed; default: build/carry")
     parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
@@ -53,7 +53,7 @@ def read(folder, logs):
     if options.source != folder / "carry" and not options.source.is_dir():
         parser.error(f"--from names {options.source}, which is no folder")
     options.given = options.results is not None
-    options.results = pathlib.Path(options.results or (logs if options.only else jobs.ROOT / "benchmarks")).resolve()
+    options.results = pathlib.Path(options.results or (logs if options.only or options.small else jobs.ROOT / "benchmarks")).resolve()
     options.source = options.source.resolve()
     return options
 

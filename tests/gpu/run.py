@@ -50,7 +50,7 @@ class Run:
         self.builds = build.Builds(carry.FOLDER, gpu[1], sources)
         head["command"] = " ".join(["./dev gpu", *sys.argv[1:]])
         call = {"command": head["command"], "sources": sources}
-        self.record = record.Record(gpu_report.slug(gpu[0]), [LOGS, *([options.results] if options.given else [])],
+        self.record = record.Record(gpu_report.slug(gpu[0]) + "-small" * options.small, [LOGS, *([options.results] if options.given else [])],
                                     options.results, head, call, gpu_report.markdown)
         self.remarks = [text for text in [lacking] if text]
         if options.only:

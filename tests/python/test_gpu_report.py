@@ -147,6 +147,14 @@ def test_parts_say_what_their_tools_counted(jobs):
     assert jobs.sanitizer_note("x\n========= ERROR SUMMARY: 0 errors\n") == "ERROR SUMMARY: 0 errors"
 
 
+def test_without_pytorch_only_what_needs_it_is_skipped(jobs, monkeypatch, tmp_path):
+    setting = jobs.Setting(tmp_path, tmp_path, "python3", {})
+    for found, lacking in ((object(), []), (None, ["bench attention", "bench main", "bench steps"])):
+        monkeypatch.setattr(jobs.importlib.util, "find_spec", lambda name, found=found: found)
+        assert [job.name for job in jobs.benchmarks(setting) if job.lacking] == lacking
+        assert bool(jobs.prepare_job(setting).lacking) == bool(lacking)
+
+
 def test_a_made_set_of_pictures_reads_as_one(jobs, tmp_path):
     yoke = pytest.importorskip("yoke")
     folder = jobs.make_pictures(tmp_path)

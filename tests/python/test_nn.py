@@ -109,7 +109,7 @@ def test_to_casts_all_parameters_and_keeps_shared_ones_shared():
     assert all(p.dtype is yoke.float64 and p.requires_grad for p in net.parameters())
     assert net.tied.weight is net.first.weight
     weight = net.first.weight
-    assert net.to("cpu").first.weight is weight
+    assert net.to(yoke.current_device()).first.weight is weight
 
 
 def test_activations_and_flatten():
