@@ -42,6 +42,7 @@ class Run:
         self.options, self.gpu = options, gpu
         self.end = parts.now() + 60 * options.minutes
         self.running, self.lock, self.failed, self.ran = parts.Running(), threading.Lock(), [], 0
+        self.prepared = False  # whether torch.compile was begun
         self.nvcc = machine.find_nvcc()
         self.packages, lacking = carry.unpack(options.source, LOGS / "packages")
         self.variables = machine.make_variables(self.nvcc, LOGS, self.packages)
@@ -159,18 +160,25 @@ class Run:
         if asked.wants(self.options.only, "bench") and chosen:
             kept = BENCH_SECONDS
             chosen.append(jobs.prepare_job(setting))
-        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda job: self.run(job, self.left(kept)), chosen))
-        return bool(chosen)
 
-    def bench(self, setting, prepared):
+        def one(job):
+            if job.group == "bench":
+                if self.left(kept) < job.least:
+                    return  # the benchmarks will have to wait for it
+                self.prepared = True
+            self.run(job, self.left(kept))
+
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(one, chosen))
+
+    def bench(self, setting):
         """One group after another, alone on the device; each leaves the later ones the least that they take."""
         chosen = [job for job in jobs.benchmarks(setting) if self.wants(job)]
         if chosen and not (setting.build / "benchmarks" / "gpu_floor").exists():
             self.record.figures({"head": {}, "results": [], "missing": [
                 {"name": "everything beside CUDA itself", "reason": "gpu_floor was not built"}]})
         names = [job.name.removeprefix("bench ") for job in chosen]
-        if not prepared and jobs.PREPARED in names:
+        if not self.prepared and jobs.PREPARED in names:
             chosen.insert(names.index(jobs.PREPARED), jobs.prepare_job(setting))
         for i, job in enumerate(chosen):
             self.run(job, max(job.least, self.left(sum(later.least for later in chosen[i + 1:]))) if self.left() >= job.least else 0)
@@ -189,7 +197,8 @@ class Run:
         self.record.drop("everything else")
         if not asked.alone(self.options.only, "build"):
             setting = jobs.Setting(made, LOGS, sys.executable, self.variables, self.packages, *self.gpu[:2], self.options.small)
-            self.bench(setting, prepared=self.test(setting))
+            self.test(setting)
+            self.bench(setting)
         return self.finish(start)
 
     def finish(self, start):

@@ -1,6 +1,7 @@
 """The report of `./dev gpu`, from figures that are given, and what its parts say of a tool's output."""
 
 import argparse
+import json
 import pathlib
 import re
 import subprocess
@@ -113,6 +114,30 @@ def test_the_committed_predictions_cover_every_memory_bound_case(predictions):
     from bench import gpu_cases
 
     assert set(predictions.of_card("NVIDIA H200")) >= {case for case, _, _ in gpu_cases.MEMORY}
+
+
+def test_the_benchmark_puts_predictions_beside_figures_and_saves_them_whole(predictions, tmp_path):
+    pytest.importorskip("yoke")
+    import gpu
+
+    options = argparse.Namespace(small=False, seconds=10.0, card="NVIDIA H200", device="cuda", json=tmp_path / "bench.json")
+    bench = gpu.Bench(options)
+    for bench.case in ("add f32", "something else"):
+        bench.add("g", bench.case, [0.9])
+    first, second = json.loads(options.json.read_text())["results"]
+    assert first["predicted"] == predictions.of_card("NVIDIA H200")["add f32"] and "predicted" not in second
+    assert gpu.Bench(argparse.Namespace(**{**vars(options), "small": True})).predicted == {}
+
+
+def test_a_disk_that_is_full_is_told_once_and_ends_no_run(jobs, report, tmp_path, capsys):
+    import record
+
+    (tmp_path / "file").write_text("")
+    kept = record.Record("x", [tmp_path], tmp_path / "file", {"device": "x"}, {"command": "c", "sources": "s"}, report.markdown)
+    for name in ("one", "two"):
+        kept.part(name, "passed", 1.0, "")
+    assert capsys.readouterr().out.count("cannot write") == 1 and kept.complained
+    assert [one["name"] for one in json.loads((tmp_path / "RESULTS-x.json").read_text())["parts"]] == ["one", "two"]
 
 
 def test_a_page_of_several_calls_names_them(report, data):
