@@ -5,6 +5,7 @@ not documented. The floating-point operations are those that the case needs: wha
 counts as time alone.
 """
 import cards
+import cubin
 import launches
 import predict
 from bench import gpu_cases
@@ -37,21 +38,24 @@ def followed(case, launch):
 
 
 def predicted(build, case, card, kernels, wrong):
-    """(the share of the peak, what each of its kernels does), or None where the card's code has no such kernels."""
+    """(the share of the peak, what each of its kernels does), or None where the card's code has no such kernels. Without
+    nvdisasm the share is None."""
     if card.arch < FIRST:
         return None
-    found = []
+    found, missing = [], cubin.missing("nvdisasm")
     for launch in launches.recorded(build, case, card.multiprocessors):
         if launch.kernel not in kernels:
             wrong.append(f"{case}, {card.name}: the module has no kernel {launch.kernel}")
             return None
-        found.append(predict.predict(card, kernels[launch.kernel], launch, followed(case, launch)))
+        kernel = kernels[launch.kernel]
+        found.append(predict.without_code(card, kernel, launch) if missing else predict.predict(card, kernel, launch, followed(case, launch)))
     products = [one for one in found if "by_mma" in one.kernel.name]
     if not products:
         wrong.append(f"{case}, {card.name}: none of its kernels is one for tensor cores")
         return None
-    seconds = sum(one.busy if one in products else one.seconds(card) for one in found)
-    share = flops(case) / card.tensor / seconds
+    share = None
+    if not missing:
+        share = flops(case) / card.tensor / sum(one.busy if one in products else one.seconds(card) for one in found)
     judge(f"{case}, {card.name}", share, products, target(case), wrong)
     return share, products
 
@@ -68,7 +72,7 @@ def judge(where, share, found, least, wrong):
             wrong.append(f"{where}: no block fits a multiprocessor, for its {one.limit}")
         if one.unknown:
             wrong.append(f"{where}: there are instructions that nobody described: {', '.join(one.unknown)}")
-    if least and share < least:
+    if least and share is not None and share < least:
         wrong.append(f"{where}: {share:.2f} of the tensor cores' peak is predicted, of {least:.2f}")
 
 
@@ -82,7 +86,7 @@ def text(shown, table):
         rows = [table[case, card.name] for card in shown]
         known, least = [row for row in rows if row], target(case)
         for k in range(len(known[0][1]) if known else 0):
-            shares = ["" if k else f"{row[0]:.2f}" if row else "—" for row in rows]
+            shares = ["" if k else "—" if row is None or row[0] is None else f"{row[0]:.2f}" for row in rows]
             found = [row[1][k] for row in known]
             lines.append(f"| {case} | " + " | ".join(shares) + f" | {f'{least:.2f}' if least else 'told'} | {found[0].kernel.registers} | "
                          f"{found[0].kernel.shared} | {' '.join(one.pipe for one in found)} | {' '.join(str(one.resident) for one in found)} |")

@@ -193,6 +193,10 @@ def planted_object(tmp_path_factory):
         {
             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] += 1;
         }
+        __global__ void by_mma(float *x, int n)
+        {
+            x[threadIdx.x] += n;
+        }
         __global__ void framed(float *x, int n)
         {
             float own[32];
@@ -249,10 +253,12 @@ def launch_of(kernel, shared=0):
 @pytest.fixture
 def report_on(planted_object, planted, monkeypatch):
     """A report on one planted kernel, by main's arguments; its exit status."""
-    def make(name, *options, shared=0, target=None):
+    def make(name, *options, shared=0, target=None, products=()):
+        monkeypatch.setattr(report.tensor, "CASES", products)
         monkeypatch.setattr(report.gpu_cases, "MEMORY", [(f"{name} f32", 1, target)])
         monkeypatch.setattr(report, "KNOWN", {})
-        monkeypatch.setattr(report.launches, "recorded", lambda *_: [launch_of(planted[name], shared)])
+        monkeypatch.setattr(report.launches, "recorded",
+                            lambda _, case, *rest: [launch_of(planted["by_mma"] if case in products else planted[name], shared)])
         monkeypatch.setattr(sys, "argv", ["report.py", ".", str(planted_object), "--cards", "H200 SXM", *options])
         return report.main()
     return make
@@ -285,10 +291,11 @@ def test_without_nvdisasm_the_report_says_so_and_does_the_rest(report_on, withou
     page = tmp_path / "page.md"
     page.write_text("as it was")
     without("nvdisasm")
-    assert report_on("plain", "--write", str(page), target=0.9) == 0
+    assert report_on("plain", "--write", str(page), target=0.9, products=("attention 4096 64",)) == 0
     said = capsys.readouterr().out
     assert "nvdisasm is not here" in said and "nothing is predicted" in said and page.read_text() == "as it was"
     assert "| plain f32 | — | 0.90 |" in said and "| 256 | 8 | threads | — | — | — |" in said, said
+    assert "| attention 4096 64 | — | 0.35 |" in said, said
     assert report_on("plain", "--check", target=0.9) == report.SKIPPED
     assert report_on("framed", "--check") == 1
     assert "framed has a stack frame" in capsys.readouterr().err
