@@ -2,7 +2,7 @@
 
 BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into that
 page; --check fails where a kernel has a stack frame, where nothing of it fits a multiprocessor, or where a prediction is below
-the target of ./dev gpu and KNOWN does not say why. --cards NAME,... takes other cards of the catalog. Without nvdisasm nothing
+the target of ./dev gpu and KNOWN does not say why, or where the page tells another share. --cards NAME,... takes other cards of the catalog. Without nvdisasm nothing
 is known of speed: the rest is told and checked, and no page is written.
 """
 import argparse
@@ -22,6 +22,7 @@ from thread import Lost  # noqa: E402
 
 CARDS = ("H200 SXM", "A100 SXM 80GB", "RTX 4090", "T4")
 BEGIN, END = "<!-- tables: ./dev cuda-report -->", "<!-- end of the tables -->"
+PAGE = ROOT / "docs/gpu-kernels.md"
 SKIPPED = 77  # exit status: a tool is missing
 SMALL = 0.02  # of a case's time: launches that take less are left out of the table
 
@@ -117,6 +118,24 @@ def write(path, text):
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
+def shares(text):
+    """{(case, card): share} of the first table, as it stands there."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    names, found = rows[0][1:-1], {}
+    for row in rows[2:]:
+        if len(row) != len(names) + 2:
+            break
+        found.update({(row[0], name): cell for name, cell in zip(names, row[1:])})
+    return found
+
+
+def stale(page, text):
+    """What the page says otherwise than this run, of the cases that it has."""
+    told = shares(page.read_text(encoding="utf-8").split(BEGIN)[1])
+    return [f"{page.name} says {told[at]} for {at[0]} on {at[1]}, and it is {share}: ./dev cuda-report --write {page}"
+            for at, share in shares(text).items() if told.get(at, share) != share]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
@@ -126,7 +145,11 @@ def main():
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     try:
-        report = Report(arguments.build.resolve(), arguments.module, arguments.cards.split(","))
+        chosen = arguments.cards.split(",")
+        unknown = [name for name in chosen if name not in cards.catalog()]
+        if unknown:
+            parser.error(f"--cards: nothing is known of {', '.join(unknown)}; there are {', '.join(sorted(cards.catalog()))}")
+        report = Report(arguments.build.resolve(), arguments.module, chosen)
     except cubin.Missing as missing:
         print(missing)
         return SKIPPED
@@ -135,6 +158,8 @@ def main():
         print(f"{report.missing}: nothing is predicted" + (f", and {arguments.write} stays as it is" if arguments.write else ""))
     elif arguments.write:
         write(arguments.write, report.text())
+    if arguments.check and not report.missing and not arguments.write:
+        report.wrong += stale(PAGE, report.text())
     for line in report.wrong:
         print(line, file=sys.stderr)
     if arguments.check and report.wrong:

@@ -232,8 +232,7 @@ def main():
         return asked.refuse(problem)
     gpu = machine.find_gpu()
     if gpu is None:
-        print("nvidia-smi names no GPU: nothing is run")
-        return 1
+        return asked.refuse("nvidia-smi names no GPU: nothing is run")
     run = Run(options, gpu)
     problem = asked.too_short(options, run.builds.likely([options.source, options.results]), parts.ENDING)
     if problem:

@@ -305,3 +305,12 @@ def test_without_cuobjdump_the_report_says_what_is_missing(report_on, without, c
     without("cuobjdump")
     assert report_on("plain", "--check") == report.SKIPPED
     assert "cuobjdump is not here; it is part of the CUDA toolkit" in capsys.readouterr().out
+
+
+def test_a_page_that_tells_another_share_is_found(tmp_path):
+    text = "| Case | H200 SXM | T4 | Target |\n|---|---|---|---|\n| add f32 | 0.99 | **0.84** | 0.90 |\n\n| Case | Op |\n|---|---|\n| add f32 | add |\n"
+    page = tmp_path / "page.md"
+    for told, wanted in (("0.99", []), ("0.11", ["page.md says 0.11 for add f32 on H200 SXM, and it is 0.99"])):
+        page.write_text(f"| Other | table |\n{report.BEGIN}\n\n{text.replace('0.99', told)}{report.END}\n")
+        assert [line.split(":")[0] for line in report.stale(page, text)] == wanted
+    assert report.shares(report.PAGE.read_text().split(report.BEGIN)[1])["add f32", "H200 SXM"]

@@ -266,7 +266,7 @@ class Rehearsal(unittest.TestCase):
         (self.folder / "bin/nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'\n")
         (self.folder / "bin/nvidia-smi").chmod(0o755)
         status, said, _ = self.call("--only", "build", PATH=f"{self.folder}/bin:{PLAY}/bin:{os.environ['PATH']}")
-        self.assertEqual((status, said), (1, "nvidia-smi names no GPU: nothing is run\n"))
+        self.assertEqual((status, said), (2, "./dev gpu: nvidia-smi names no GPU: nothing is run\n"))
 
 
 if __name__ == "__main__":

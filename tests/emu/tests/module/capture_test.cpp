@@ -138,7 +138,9 @@ TEST(Captures, NeedNoLibraryWhereTheyHoldNoProduct)
 
 namespace {
 
-// Every entry that does what such a capture forbids, or has it done: the first product among them.
+// Every entry that does what such a capture forbids, or has it done: the first product of a shape among them. The
+// stand-in begins as a capture of ours does, so that cuBLASLt's handle is there: whose first product makes it waits for
+// the device.
 void do_all_that_is_unsafe(Capture &c, void *other, void *event)
 {
     void *more = nullptr, *pinned = nullptr, *made = nullptr, *range = nullptr;
