@@ -16,6 +16,7 @@ build = {
     modules = {
         ["yoke"] = "bindings/lua/yoke/init.lua",
         ["yoke.backends"] = "bindings/lua/yoke/backends.lua",
+        ["yoke.checkpoint"] = "bindings/lua/yoke/checkpoint.lua",
         ["yoke.data"] = "bindings/lua/yoke/data.lua",
         ["yoke.dtypes"] = "bindings/lua/yoke/dtypes.lua",
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
@@ -38,8 +39,8 @@ build = {
         ["yoke.schedule"] = "bindings/lua/yoke/schedule.lua",
         ["yoke.core"] = {
             sources = {
-                "bindings/lua/src/autograd.c", "bindings/lua/src/device.c", "bindings/lua/src/device_fields.c",
-                "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
+                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/device.c",
+                "bindings/lua/src/device_fields.c", "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c", "bindings/lua/src/library.c", "bindings/lua/src/list.c",
                 "bindings/lua/src/log.c", "bindings/lua/src/memory.c", "bindings/lua/src/modes.c",
                 "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c",

@@ -6,6 +6,7 @@
 #include "core/memory/memory.h"
 #include "core/ops/autocast.h"
 #include "core/ops/graph.h"
+#include "core/ops/recompute.h"
 #include "core/tensor/live.h"
 
 namespace yoke {
@@ -13,6 +14,7 @@ namespace yoke {
 constinit Lent lent = {
     .drop_graph = detail::drop_graph,
     .drop_autocast = detail::drop_autocast,
+    .drop_scope = detail::drop_scope,
     .drop_memory_cache = detail::drop_memory_cache,
     .drop_stream = detail::drop_stream,
     .live_tensors = detail::live_tensors,

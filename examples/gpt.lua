@@ -7,6 +7,7 @@
 local yoke = require "yoke"
 local nn = yoke.nn
 local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
+local CHECKPOINT = { off = false, full = "full", matmul = "matmul" }
 local on_terminal = os.execute "test -t 2"
 
 local at_least = { [0] = { 0, math.huge }, { 1, math.huge } }
@@ -33,7 +34,8 @@ local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "
     heads = "of attention; they divide the width", context = "bytes that it sees at once", batch = "parts of the text in a step",
     steps = "of training", lr = "learning rate at its highest", sample = "bytes to write in the end",
     temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "what it goes on from",
-    text = "the file to learn", amp = "mixed precision: off, bf16 or f16" }
+    text = "the file to learn", amp = "mixed precision: off, bf16 or f16",
+    checkpoint = "what each block drops for its backward to make again: off, full or matmul" }
 
 local function show_help(options)
     local names = {}
@@ -48,7 +50,7 @@ end
 local function read_options()
     local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
         steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20, prompt = "You may ",
-        text = "/usr/share/common-licenses/GPL-3", amp = "off", losses = false }
+        text = "/usr/share/common-licenses/GPL-3", amp = "off", checkpoint = "off", losses = false }
     local i = 1
     while arg[i] do
         if arg[i] == "--help" or arg[i] == "-h" then show_help(options) end
@@ -56,10 +58,13 @@ local function read_options()
         local default = options[name]
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil then
-            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps --lr --sample --temperature --top-k --prompt --text --amp, each with its value, and --losses"):format(arg[i]),
+            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps --lr --sample --temperature --top-k --prompt --text --amp --checkpoint, each with its value, and --losses"):format(arg[i]),
                 0)
         end
         if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
+        if name == "checkpoint" and CHECKPOINT[value] == nil then
+            error(("--checkpoint is '%s'; it takes off, full or matmul"):format(value), 0)
+        end
         options[name], i = type(default) == "number" and read_number(name, value, default) or value, i + 2
     end
     for name, range in pairs(RANGES) do check_range(name, options[name], range) end
@@ -171,6 +176,7 @@ local function main()
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
     local text, net = load_text(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
+    for _, block in net.blocks:children() do block:checkpoint_(CHECKPOINT[o.checkpoint]) end
     local start, losses = now(), train(net, text, o)
     if on_terminal then io.stderr:write "\n" end
     local seconds, device = now() - start, yoke.current_device()

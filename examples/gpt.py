@@ -14,6 +14,7 @@ import yoke
 from yoke import nn
 
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
+CHECKPOINT = ("off", "full", "matmul")
 RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "top-k": (1, 256),
           **dict.fromkeys(("layers", "width", "heads", "context", "batch", "steps"), (1, float("inf")))}
 
@@ -31,6 +32,8 @@ def read_options(arguments=None):
             ("prompt", "You may ", "how what is written begins"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
+    parser.add_argument("--checkpoint", choices=CHECKPOINT, default="off",
+                        help="what each block drops for its backward to make again: nothing, all, or all but matrix products")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
     options = parser.parse_args(arguments)
     for name, (least, most) in RANGES.items():
@@ -137,6 +140,8 @@ def main():
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
     text, net = load(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
+    for block in net.blocks:
+        block.checkpoint_(o.checkpoint if o.checkpoint != "off" else False)
     step, losses = make_step(net, text, o.steps, o.batch, o.lr, o.amp), []
     start = time.perf_counter()
     for i in range(o.steps):

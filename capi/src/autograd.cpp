@@ -65,7 +65,16 @@ yoke_saved describe_saved(const char *op, const char *argument, const Remembered
 {
     auto nbytes = static_cast<int64_t>(item_size(saved.dtype));
     for (int i = 0; i < saved.ndim; ++i) nbytes *= saved.dims[i];
-    return {sizeof(yoke_saved), saved.dtype, op, argument, saved.dims, saved.ndim, nbytes};
+    yoke_saved told{};
+    told.struct_size = sizeof told;
+    told.dtype = saved.dtype;
+    told.op = op;
+    told.argument = argument;
+    told.shape = saved.dims;
+    told.ndim = saved.ndim;
+    told.nbytes = nbytes;
+    told.recomputed = saved.slot.present() && !saved.slot.item().held.present();
+    return told;
 }
 
 }  // namespace

@@ -164,8 +164,10 @@ int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b)
 
 void *yoke_tensor_data(yoke_tensor *tensor)
 {
-    return read<void *>("yoke_tensor_data", tensor, nullptr,
-                        [](yoke_tensor &x) { return x.numel ? x.data : nullptr; });
+    return read<void *>("yoke_tensor_data", tensor, nullptr, [](yoke_tensor &x) {
+        x.storage->note_exposed();
+        return x.numel ? x.data : nullptr;
+    });
 }
 
 yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *stream, void **out)
@@ -176,6 +178,7 @@ yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *
         yoke_tensor &x = need(tensor, call, "tensor");
         Device &device = *x.device;
         check_usable(device);
+        x.storage->note_exposed();
         const auto unordered = reinterpret_cast<void *>(intptr_t{-1});
         void *managed = to_dlpack(x, versioned != 0);
         if (stream != unordered && stream != current_native(device)) {

@@ -38,14 +38,22 @@ private:
     };
 
     void contribute(Node &node, uint32_t index, Tensor gradient);
+    void run_next(Node &node);
     void run_node(Node &node, std::vector<Tensor> gradients);
+    void run_left_leaves();
+    template <class Visit>
+    void each_reached(Visit visit) const;
     std::vector<const Node *> reached() const;
+    void count_uses();
+    void part_from(const LeafNode &leaf);
+    void note_use(Node &leaf);
     void mark_needed();
     bool needed(const Node &node) const { return to_leaves_ || needed_.contains(&node); }
     // Whether a captured input lies behind the node.
     bool leads_on(const Node &node) const;
 
     bool retain_graph_, to_leaves_;
+    bool given_ = false;  // a root's gradient is the caller's tensor
     std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
     // Holds the node too: another thread may drop the last tensor that leads to it meanwhile.
     struct Pending {
@@ -55,6 +63,8 @@ private:
     std::unordered_map<Node *, Pending> pending_;
     std::vector<Capture> captures_;
     std::vector<Node *> roots_;
+    std::unordered_map<const Node *, size_t>
+        uses_;  // of each leaf: nodes that have yet to contribute to it
     std::unordered_set<const Node *> needed_;
 };
 
@@ -82,6 +92,7 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
             describe(root).c_str(), static_cast<long long>(root.numel));
     if (gradient) check_gradient(*gradient, root);
     roots_.push_back(node);
+    given_ |= gradient != nullptr;
     contribute(*node, root.output_index, gradient ? alias(*gradient) : tape_ops.ones_like(root));
 }
 
@@ -97,35 +108,76 @@ void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
     if (is_new) {
         pending.node = Ref<Node>::share(&node);
         pending.gradients.resize(static_cast<size_t>(node.output_count()));
-        queue_.push(&node);
+        if (!uses_.contains(&node)) queue_.push(&node);
     }
     Tensor &sum = pending.gradients[index];
     sum = sum.present() ? add_gradients(std::move(sum), *gradient, false) : std::move(gradient);
 }
 
-// The nodes behind the roots, older ones first; an explicit stack, since graphs are deep.
-std::vector<const Node *> Walk::reached() const
+// The nodes behind the roots, each once; an explicit stack, since graphs are deep.
+template <class Visit>
+void Walk::each_reached(Visit visit) const
 {
     std::unordered_set<const Node *> seen;
-    std::vector<const Node *> order;
     std::vector<const Node *> stack(roots_.begin(), roots_.end());
     while (!stack.empty()) {
         const Node *node = stack.back();
         stack.pop_back();
         if (!seen.insert(node).second) continue;
-        order.push_back(node);
+        visit(*node);
         for (const Edge &edge : node->edges())
-            if (edge.node.present()) stack.push_back(edge.node.get());
+            if (edge.node.present() && !edge.node->is_leaf()) stack.push_back(edge.node.get());
     }
+}
+
+// Older ones first; of the leaves only those that are roots.
+std::vector<const Node *> Walk::reached() const
+{
+    std::vector<const Node *> order;
+    each_reached([&](const Node &node) { order.push_back(&node); });
     std::ranges::sort(order, {}, &Node::sequence);
     return order;
+}
+
+// How often each leaf is used: the last contribution has come when all have.
+void Walk::count_uses()
+{
+    each_reached([&](const Node &node) {
+        for (const Edge &edge : node.edges())
+            if (edge.node.present() && edge.node->is_leaf() && !uses_[edge.node.get()]++ && given_)
+                part_from(static_cast<const LeafNode &>(*edge.node));
+        if (given_ && node.is_leaf()) part_from(static_cast<const LeafNode &>(node));
+    });
+}
+
+// The walk may begin with what the leaf holds, which others read behind the leaf: its sum is not to be seen by them.
+void Walk::part_from(const LeafNode &leaf)
+{
+    const Tensor held = leaf.grad();
+    if (!held.present()) return;
+    for (auto &[node, pending] : pending_)
+        for (Tensor &one : pending.gradients)
+            if (one.present() && one->storage.get() == held->storage.get())
+                one = tape_ops.clone(*one);
+}
+
+// A node that uses the leaf has run, with or without a gradient for it. The leaf takes what has come as soon as nothing
+// more can: else a walk that adds to gradients would hold all new ones beside the old ones to its end.
+void Walk::note_use(Node &leaf)
+{
+    const auto use = uses_.find(&leaf);
+    if (use == uses_.end() || --use->second) return;
+    if (pending_.contains(&leaf)) run_next(leaf);
 }
 
 // Which nodes lie between the roots and a captured input.
 void Walk::mark_needed()
 {
     std::unordered_set<const Node *> wanted;
-    for (const Capture &capture : captures_) wanted.insert(capture.node);
+    for (const Capture &capture : captures_) {
+        wanted.insert(capture.node);
+        if (capture.node->is_leaf()) needed_.insert(capture.node);
+    }
     // Older nodes first: by then it is known of every edge whether it leads anywhere.
     for (const Node *node : reached())
         if (wanted.contains(node) || leads_on(*node)) needed_.insert(node);
@@ -152,22 +204,45 @@ void Walk::run_node(Node &node, std::vector<Tensor> gradients)
     node.backward(gradients, out);
     gradients.clear();
     if (!retain_graph_) node.release_saved();
-    for (size_t i = 0; i < edges.size(); ++i)
-        if (edges[i].node.present() && out[i].present() && needed(*edges[i].node))
+    for (size_t i = 0; i < edges.size(); ++i) {
+        if (!edges[i].node.present()) continue;
+        if (out[i].present() && needed(*edges[i].node))
             contribute(*edges[i].node, edges[i].index, std::move(out[i]));
+        if (edges[i].node->is_leaf()) note_use(*edges[i].node);
+    }
+}
+
+void Walk::run_next(Node &node)
+{
+    auto taken = pending_.extract(&node);
+    if (needed(node)) run_node(node, std::move(taken.mapped().gradients));
+}
+
+// Those that are roots, or that nodes use which no gradient has reached; younger ones first, as all nodes.
+void Walk::run_left_leaves()
+{
+    for (const auto &[leaf, pending] : pending_) queue_.push(leaf);
+    while (!queue_.empty()) {
+        Node *leaf = queue_.top();
+        queue_.pop();
+        run_next(*leaf);
+    }
 }
 
 void Walk::run()
 {
     NoGrad no_grad;
     const NoAutocast no_autocast;
-    if (!to_leaves_) mark_needed();
+    if (to_leaves_)
+        count_uses();
+    else
+        mark_needed();
     while (!queue_.empty()) {
         Node *node = queue_.top();
         queue_.pop();
-        auto taken = pending_.extract(node);
-        if (needed(*node)) run_node(*node, std::move(taken.mapped().gradients));
+        if (!uses_.contains(node)) run_next(*node);
     }
+    run_left_leaves();
 }
 
 void seed_all(Walk &walk, TensorList roots, TensorList gradients)
@@ -181,6 +256,7 @@ void seed_all(Walk &walk, TensorList roots, TensorList gradients)
 
 void backward(TensorList roots, TensorList gradients, bool retain_graph)
 {
+    const auto state = tape_ops.begin_walk();
     Walk walk(retain_graph, true);
     seed_all(walk, roots, gradients);
     walk.run();
@@ -189,6 +265,7 @@ void backward(TensorList roots, TensorList gradients, bool retain_graph)
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
                               bool retain_graph)
 {
+    const auto state = tape_ops.begin_walk();
     Walk walk(retain_graph, false);
     for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i]->requires_grad())

@@ -1,8 +1,10 @@
 // backward.h: walking the tape.
 //
 // Nodes are run by falling sequence number: every use of a tensor was recorded after the tensor was made, so when a
-// node's turn comes its gradients are complete. The order depends on nothing but the recording, and no recursion is
-// involved.
+// node's turn comes its gradients are complete. Leaves have the smallest numbers, and are run earlier: as soon as every
+// node that uses them has, so that a new gradient does not wait beside the old one for the end. The order of all that
+// is added depends on nothing but the recording, and no recursion is involved. A walk that fails midway has given some
+// leaves their gradients.
 //
 // Several threads may walk one graph, or graphs that share a trunk: a walk holds what it reads while it reads it. Where
 // one that does not retain the graph has been, a later one raises YOKE_E_STATE, as it would in one thread; which comes
@@ -12,6 +14,7 @@
 
 #include "core/autograd/node.h"
 
+#include <memory>
 #include <vector>
 
 namespace yoke {
@@ -31,8 +34,15 @@ Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place);
 // `gradient` itself if its memory is its own and dense, else a copy: what a leaf may keep and later change in place.
 Tensor own_gradient(Tensor gradient);
 
+// What a walk over the tape has of the ops above it while it lasts.
+class WalkState {
+public:
+    virtual ~WalkState() = default;
+};
+
 // What this floor needs of the ops above it; core/ops defines it.
 struct TapeOps {
+    std::unique_ptr<WalkState> (*begin_walk)();
     void (*add_)(yoke_tensor &x, const yoke_tensor &y);
     Tensor (*add)(const yoke_tensor &x, const yoke_tensor &y);
     Tensor (*clone)(const yoke_tensor &x);

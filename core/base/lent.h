@@ -16,6 +16,7 @@ namespace yoke {
 
 class Autocast;
 class Graph;
+class Scope;
 struct ThreadCache;
 
 // Adds the names of at most `most` things that live on the device to `names`, and returns how many there are.
@@ -25,6 +26,8 @@ struct Lent {
     // A thread ends and lets go of what its ThreadState holds; each gets what is there, never null, and does not raise.
     void (*drop_graph)(Graph *graph) noexcept;  // ops: a capture that the thread leaves unfinished
     void (*drop_autocast)(Autocast *region) noexcept;  // ops: the reference to the region in force
+    void (*drop_scope)(
+        Scope *scope) noexcept;  // ops: the reference to the checkpoint scope that is open
     void (*drop_memory_cache)(
         ThreadCache *cache) noexcept;  // memory: already taken out of the ThreadState
     void (*drop_stream)(

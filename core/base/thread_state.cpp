@@ -21,6 +21,7 @@ void end_of_thread(void *pointer)
     // Nobody else could end its capture; and with it goes the owner of the thread's memory.
     if (state->graph) lent.drop_graph(state->graph);
     if (Autocast *region = std::exchange(state->autocast, nullptr)) lent.drop_autocast(region);
+    if (Scope *scope = std::exchange(state->scope, nullptr)) lent.drop_scope(scope);
     // Taken out first: what drops the cache may look here for one to empty.
     if (ThreadCache *cache = std::exchange(state->memory_cache, nullptr))
         lent.drop_memory_cache(cache);

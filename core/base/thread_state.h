@@ -14,6 +14,9 @@ namespace yoke {
 class Autocast;      // core/ops/autocast.h
 class BlockOwner;    // core/memory/owner.h
 class Graph;         // core/ops/graph.h
+class Replays;       // core/ops/replay.h
+class Scope;         // core/ops/recompute.h
+struct OpDef;        // core/ops/op_def.h
 struct ThreadCache;  // core/memory/blocks.h
 
 struct ErrorRecord {
@@ -40,7 +43,13 @@ struct ThreadState {
     yoke_device *device;      // null: the process default
     Graph *graph;             // that is being captured, or null
     BlockOwner *block_owner;  // whence its memory comes, or null
-    RandomState random;       // valid if random_epoch equals the process's seeding epoch
+    Scope *scope;             // the innermost open checkpoint scope, one reference; null: none
+    Scope *scope_aside;       // while a walk over the tape has set it aside
+    Replays *replays;         // what that walk has made again; null: no walk
+    const OpDef *
+        composing;  // the op that the script called, while the ops run of which it is made, in a scope
+    int32_t threads;     // that work of the host may use; 0: as many as any thread's
+    RandomState random;  // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up

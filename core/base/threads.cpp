@@ -51,6 +51,8 @@ int32_t leading_count(const char *text) noexcept
 
 int32_t num_threads()
 {
+    if (const ThreadState *state = known_thread_state(); state && state->threads)
+        return state->threads;
     int32_t threads = process_threads.load(std::memory_order_relaxed);
     if (threads == 0) {
         // What another thread has set meanwhile stays.

@@ -4,7 +4,9 @@
 #include "core/backend/traits.h"
 #include "core/base/fork.h"
 #include "core/ops/graph.h"
+#include "core/ops/launch.h"
 #include "core/ops/ops.h"
+#include "core/ops/recompute.h"
 #include "core/ops/run.h"
 
 #include <unordered_map>
@@ -19,7 +21,10 @@ public:
     Tensor find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
     {
         const uint32_t version = x.storage->version.load(std::memory_order_relaxed);
-        if (Tensor known = find(x, dtype, version); known.present()) return known;
+        if (Tensor known = find(x, dtype, version); known.present()) {
+            if (Scope *scope = Scope::of_thread()) tell(*scope, x, *known);
+            return known;
+        }
         // Two threads may both make it: they differ in nothing, and the last one is kept.
         Tensor cast = ops::cast(x, dtype);
         keep({Tensor::share(const_cast<yoke_tensor *>(&x)), cast, version});
@@ -40,6 +45,27 @@ private:
         uint32_t version = 0;
     };
     using Entries = std::unordered_map<const yoke_tensor *, Entry>;
+
+    // A checkpoint scope makes the cast again, and does not hold it: as if it had been made here.
+    static void tell(Scope &scope, const yoke_tensor &weight, const yoke_tensor &cast)
+    {
+        if (!cast.numel || scope.has_made(*cast.storage)) return;
+        yoke_operand operands[2];
+        describe_operand(operands[0], &weight, YOKE_OPERAND_READ);
+        describe_operand(operands[1], &cast, YOKE_OPERAND_WRITE);
+        yoke_arg dtype = arg_int(cast.dtype);
+        yoke_launch launch{};
+        launch.struct_size = sizeof launch;
+        launch.op = YOKE_OP_CAST;
+        launch.operands = operands;
+        launch.params = &dtype;
+        launch.operand_count = 2;
+        launch.param_count = 1;
+        launch.device = weight.device->handle;
+        launch.work = static_cast<double>(operands[0].bytes + operands[1].bytes);
+        Storage *const storages[] = {weight.storage.get(), cast.storage.get()};
+        scope.import(launch, *weight.device, kOps[YOKE_OP_CAST], storages);
+    }
 
     // The cast that serves, or null.
     Tensor find(const yoke_tensor &x, yoke_dtype dtype, uint32_t version)

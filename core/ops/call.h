@@ -27,6 +27,7 @@ public:
     void clear() { size_ = 0; }
     T *data() { return items_; }
     T *begin() { return items_; }
+    const T *begin() const { return items_; }
     T *end() { return items_ + size_; }
     size_t size() const { return size_; }
     T &operator[](size_t i) { return items_[i]; }
@@ -63,7 +64,7 @@ private:
     void collect_tensors();
     void check_gradient_of_written(const yoke_tensor &x);
     void launch();
-    void note_uses(uint8_t lane);
+    bool prepare_write() const;
     void record();
     void mark_written();
     void give(Tensor *results);
@@ -73,7 +74,6 @@ private:
     void take_history(yoke_tensor &x);
     void check_result_fits(const yoke_tensor &x) const;
 
-    uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const;
     void describe_scalar(yoke_operand &o, const yoke_arg &value) const;
     template <class Visit>
     void each_tensor(Visit visit) const;

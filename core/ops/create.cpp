@@ -13,7 +13,7 @@ Tensor made(IntList shape, yoke_dtype dtype, Device *device, const char *call)
 {
     const yoke_dtype chosen = dtype == YOKE_NONE ? YOKE_F32 : dtype;
     check_dtype(chosen, call);
-    return make_tensor(device ? *device : current_device(), chosen, shape, call);
+    return make_empty(device ? *device : current_device(), chosen, shape, call);
 }
 
 Tensor filled(Tensor x, const Operand &value)

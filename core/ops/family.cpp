@@ -29,6 +29,14 @@ yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x)
     return YOKE_F32;
 }
 
+Tensor make_empty(Device &device, yoke_dtype dtype, IntList shape, const char *call)
+{
+    Tensor x = make_tensor(device, dtype, shape, call);
+    if (Scope *scope = Scope::of_thread()) [[unlikely]]
+        scope->log_empty(*x);
+    return x;
+}
+
 void check_floating(const yoke_tensor &x, const char *call, const char *arg)
 {
     if (!is_floating(x.dtype))

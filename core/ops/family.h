@@ -22,6 +22,9 @@ Tensor expand_reduced(const yoke_tensor &reduced, const Dims &axes, IntList shap
 // Casts argument `arg` to f32 unless it is floating; returns its dtype from then on.
 yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x);
 
+// A tensor whose values are not set yet, for an op that is made of those which set them.
+Tensor make_empty(Device &device, yoke_dtype dtype, IntList shape, const char *call);
+
 // Raises YOKE_E_TYPE unless x is floating, or an index (i64, i32).
 void check_floating(const yoke_tensor &x, const char *call, const char *arg);
 void check_index(const yoke_tensor &x, const char *call, const char *arg);

@@ -2,81 +2,42 @@
 
 #include "core/base/thread_state.h"
 #include "core/ops/autocast.h"
+#include "core/ops/launch_copy.h"
 #include "core/ops/ops.h"
 
-#include <string>
+#include <cstddef>
+#include <memory>
 
 namespace yoke {
 
-// A launch with copies of all that its record points to.
+// A launch of a capture that runs on the host.
 struct RecordedLaunch {
-    yoke_launch launch;
-    yoke_kernel_fn kernel;
-    std::vector<yoke_operand> operands;
-    std::vector<int64_t> numbers;  // shapes, strides, lists
-    std::vector<yoke_arg> params;
-    std::vector<std::string> strings;
-    int offset_param = -1;  // of an op that draws
-    int64_t offset = 0;
-
-    RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn kernel);
+    RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn function)
+        : kernel(function),
+          block(std::make_unique<std::max_align_t[]>(
+              (launch_copy_bytes(from) + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t))),
+          launch(copy_launch(from, block.get())),
+          drawn_at(offset_param(op)),
+          offset(drawn_at < 0 ? 0 : launch->params[drawn_at].v.i)
+    {
+    }
     void run(const Device &device, int64_t random_base);
 
-private:
-    const int64_t *keep(const int64_t *list, int32_t count);
+    const yoke_kernel_fn kernel;
+    const std::unique_ptr<std::max_align_t[]> block;
+    yoke_launch *const launch;  // in the block
+    const int drawn_at;         // the parameter that says where an op draws, or -1
+    const int64_t offset;       // what it was at the capture
 };
-
-RecordedLaunch::RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn function)
-    : launch(from),
-      kernel(function),
-      operands(from.operands, from.operands + from.operand_count),
-      params(from.params, from.params + from.param_count)
-{
-    size_t count = 0;
-    for (const yoke_operand &o : operands) count += 2 * static_cast<size_t>(o.ndim);
-    for (const yoke_arg &p : params)
-        count += p.kind == YOKE_ARG_INTS ? static_cast<size_t>(p.count) : 0;
-    numbers.reserve(count);  // and never again: what follows points into it
-    strings.reserve(params.size());
-    for (size_t i = 0; i < operands.size(); ++i) {
-        yoke_operand &o = operands[i];
-        if (o.flags & YOKE_OPERAND_SCALAR) o.data = &o.immediate;
-        if (o.data == &from.operands[i]) o.data = &o;  // an empty tensor
-        o.shape = keep(o.shape, o.ndim);
-        o.strides = keep(o.strides, o.ndim);
-    }
-    for (yoke_arg &p : params) {
-        if (p.kind == YOKE_ARG_INTS) p.v.ints = keep(p.v.ints, p.count);
-        if (p.kind == YOKE_ARG_STRING) p.v.string = strings.emplace_back(p.v.string).c_str();
-    }
-    launch.operands = operands.data();
-    launch.params = params.data();
-    int param = 0;
-    for (int i = 0; i < op.arg_count; ++i) {
-        if (is_tensor_type(op.args[i].type)) continue;
-        if (op.args[i].role == ArgRole::kRandomOffset) {
-            offset_param = param;
-            offset = params[static_cast<size_t>(param)].v.i;
-        }
-        ++param;
-    }
-}
-
-const int64_t *RecordedLaunch::keep(const int64_t *list, int32_t count)
-{
-    const size_t first = numbers.size();
-    if (count > 0) numbers.insert(numbers.end(), list, list + count);
-    return numbers.data() + first;
-}
 
 void RecordedLaunch::run(const Device &device, int64_t random_base)
 {
     // Offsets are 64 bits that go round: yoke_set_rng_state takes any.
-    if (offset_param >= 0)
-        params[static_cast<size_t>(offset_param)].v.i = static_cast<int64_t>(
+    if (drawn_at >= 0)
+        const_cast<yoke_arg *>(launch->params)[drawn_at].v.i = static_cast<int64_t>(
             static_cast<uint64_t>(offset) + static_cast<uint64_t>(random_base));
     const auto start = device.backend->launch;
-    check_backend(start ? start(&launch, kernel) : kernel(&launch), kOps[launch.op].name,
+    check_backend(start ? start(launch, kernel) : kernel(launch), kOps[launch->op].name,
                   device.name.c_str());
 }
 
@@ -196,10 +157,9 @@ void Graph::release_handle() noexcept
     release();
 }
 
-void Graph::hold(const yoke_tensor *x, bool written)
+void Graph::hold(Storage *storage, bool written)
 {
-    if (!x || !x->storage.present()) return;
-    Storage *storage = x->storage.get();
+    if (!storage) return;
     if (storage->is_graph_owned() && blocks_->owns(storage->data))
         return;  // its memory stays, and may serve again within the capture; another graph's may go
     if (held_.insert(storage).second) storage->retain();
@@ -207,16 +167,15 @@ void Graph::hold(const yoke_tensor *x, bool written)
 }
 
 bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
-                 std::span<yoke_tensor *const> tensors, std::span<const Tensor> results)
+                 std::span<Storage *const> storages)
 {
     if (launch.device != device_.handle)
         fail(
             YOKE_E_STATE,
             "%s: a graph of %s is being captured, and this works on another device: it would run once, at the capture, and not in replays; do it before or after",
             op.name, device_.name.c_str());
-    size_t next = 0;
-    for (yoke_tensor *x : tensors) hold(x, launch.operands[next++].flags & YOKE_OPERAND_WRITE);
-    for (const Tensor &x : results) hold(x.get(), true);
+    for (size_t i = 0; i < storages.size(); ++i)
+        hold(storages[i], launch.operands[i].flags & YOKE_OPERAND_WRITE);
     if (is_native()) {
         launch.stream = stream_->native();
         launch.random_base = reinterpret_cast<const int64_t *>(random_base_->data);
@@ -268,11 +227,8 @@ void Graph::replay()
             "replay", device_.name.c_str());
     }
     for (const auto &recorded : launches_) recorded->run(device_, base);
-    for (Storage *storage : written_) storage->version.fetch_add(1, std::memory_order_relaxed);
-    blocks_->each_storage([](Storage &storage) {
-        storage.last_writer.store("a replay of its graph", std::memory_order_relaxed);
-        storage.version.fetch_add(1, std::memory_order_relaxed);
-    });
+    for (Storage *storage : written_) storage->note_written(storage->last_writer());
+    blocks_->each_storage([](Storage &storage) { storage.note_written("a replay of its graph"); });
 }
 
 }  // namespace yoke

@@ -37,10 +37,10 @@ public:
     void release_handle() noexcept;
     void replay();
 
-    // Called for each launch of the capturing thread, with every tensor it names. True: it is taken down and shall not
-    // run.
+    // Called for each launch of the capturing thread, with the storage of each operand, or null. True: it is taken down
+    // and shall not run.
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
-              std::span<yoke_tensor *const> tensors, std::span<const Tensor> results);
+              std::span<Storage *const> storages);
 
     // From 1 on, and never another graph's.
     uint64_t number() const noexcept { return number_; }
@@ -62,7 +62,7 @@ private:
     yoke_status end_native(void **graph) noexcept;
     Ref<Graph> leave_thread() noexcept;
     void forget() noexcept;
-    void hold(const yoke_tensor *x, bool written);
+    void hold(Storage *storage, bool written);
     void note_replay();
 
     const uint64_t number_;

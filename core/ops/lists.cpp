@@ -1,4 +1,5 @@
 // lists.cpp: ops whose results are a list.
+#include "core/ops/recompute.h"
 #include "core/ops/run.h"
 
 namespace yoke {
@@ -16,6 +17,7 @@ int64_t count_list(int32_t number, yoke_arg *args)
 std::vector<Tensor> run_list(int32_t number, yoke_arg *args)
 {
     count_list(number, args);
+    const Composing part_of(kOps[number]);
     return kOps[number].compose_list(args);
 }
 

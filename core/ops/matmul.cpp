@@ -1,5 +1,6 @@
 // matmul.cpp: matrix products: shape rules and vjps.
 #include "core/ops/family.h"
+#include "core/ops/remake.h"
 
 namespace yoke {
 
@@ -164,6 +165,22 @@ void infer_linear_act(LinearActArgs a, Plan &plan)
 {
     const Dims shape = infer_product(a, plan);
     plan.result(a.keep() ? shape : Dims{0}, a.x().dtype);  // what the activation is applied to
+}
+
+// The host's kernel applies the activation to what it has kept, as the op of its name does. Devices may apply it to
+// sums that are more precise than what they keep.
+bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake)
+{
+    constexpr size_t kOut = 3, kKept = 4;
+    if (!device.host || !launch.operands[kKept].numel) return false;
+    const std::string_view activation = launch.params[0].v.string;
+    const bool is_silu = activation == "silu";
+    remake = {kKept,
+              kOut,
+              is_silu ? YOKE_OP_SILU : YOKE_OP_GELU,
+              {arg_string(activation == "gelu" ? "none" : "tanh")},
+              is_silu ? 0 : 1};
+    return true;
 }
 
 void vjp_linear_act(LinearActArgs a, Backward &b)

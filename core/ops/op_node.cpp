@@ -3,6 +3,7 @@
 #include "core/autograd/backward.h"
 #include "core/ops/args.h"
 #include "core/ops/ops.h"
+#include "core/ops/replay.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +15,10 @@ namespace {
 
 // ---- the ops that the tape itself calls -----------------------------------------------------------------------------
 
+std::unique_ptr<WalkState> begin_walk()
+{
+    return std::make_unique<Replays>();
+}
 void add_in_place(yoke_tensor &x, const yoke_tensor &y)
 {
     ops::add_(x, y);
@@ -36,7 +41,6 @@ size_t aligned(size_t bytes)
 
 void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&dims)
 {
-    new (&slot) Remembered{};
     slot.present = x != nullptr;
     if (!x) return;
     slot.device = x->device;
@@ -46,16 +50,17 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
     std::copy_n(x->shape_, x->ndim, dims);
     std::copy_n(x->strides_, x->ndim, dims + x->ndim);
     dims += 2 * x->ndim;
-    if (with_data) {
-        slot.storage = x->storage;
-        slot.data = x->data;
-        slot.version = x->storage->version.load(std::memory_order_relaxed);
-    }
+    if (!with_data) return;
+    slot.offset = x->data - static_cast<char *>(x->storage->data);
+    slot.version = x->storage->version.load(std::memory_order_relaxed);
+    if (Scope *scope = Scope::of_thread()) [[unlikely]]
+        slot.slot = scope->slot_for(*x);
+    if (!slot.slot.present()) slot.storage = x->storage;
 }
 
 }  // namespace
 
-const TapeOps tape_ops = {add_in_place, add_new, ops::clone, ones};
+const TapeOps tape_ops = {begin_walk, add_in_place, add_new, ops::clone, ones};
 
 // Where the arrays of a node lie in its one block of memory.
 struct NodeLayout {
@@ -99,7 +104,7 @@ struct NodeLayout {
     }
 };
 
-Tensor Remembered::restore() const
+Tensor Remembered::restore(const char *reader) const
 {
     if (!present) return nullptr;
     Tensor x = Tensor::adopt(new yoke_tensor(static_cast<size_t>(ndim)));
@@ -110,9 +115,27 @@ Tensor Remembered::restore() const
     x->numel = 1;
     for (const int64_t size : x->shape()) x->numel *= size;
     x->contiguous = is_contiguous(x->shape(), x->strides_);
-    x->storage = storage;
-    x->data = data;
+    if (slot.present()) {
+        // Of one that has changed since there is nothing to make: the caller says so.
+        if (version_now() != version) return x;
+        x->storage = Replays::of_thread().take(slot, reader);
+    } else {
+        x->storage = storage;
+    }
+    if (x->storage.present()) x->data = static_cast<char *>(x->storage->data) + offset;
     return x;
+}
+
+uint32_t Remembered::version_now() const
+{
+    return slot.present() ? slot.value().version.load(std::memory_order_relaxed)
+                          : storage->version.load(std::memory_order_relaxed);
+}
+
+const char *Remembered::last_writer() const
+{
+    return slot.present() ? slot.value().last_writer.load(std::memory_order_relaxed)
+                          : storage->last_writer();
 }
 
 Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tensors,
@@ -121,6 +144,7 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
     const NodeLayout layout(op, args, tensors, results);
     char *block = static_cast<char *>(pool_alloc(layout.bytes));
     auto *node = new (block) OpNode(op, layout.bytes);
+    Ref<OpNode> made = Ref<OpNode>::adopt(node);
     node->args_ = reinterpret_cast<yoke_arg *>(block + layout.args);
     node->edges_ = reinterpret_cast<Edge *>(block + layout.edges);
     node->remembered_ = reinterpret_cast<Remembered *>(block + layout.remembered);
@@ -133,22 +157,24 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
     for (int i = 0; i < op.arg_count; ++i) {
         const int items =
             is_list_type(op.args[i].type) ? args[i].count : is_tensor_type(op.args[i].type);
-        for (int k = 0; k < items; ++k, ++node->tensor_count_) {
-            const yoke_tensor *x = tensors[static_cast<size_t>(node->tensor_count_)];
-            remember(node->remembered_[node->tensor_count_], x, saves >> i & 1, dims);
-            new (&node->edges_[node->tensor_count_]) Edge{};
-            if (x && x->requires_grad())
-                node->edges_[node->tensor_count_] = {Ref<Node>::share(node_of(*x)),
-                                                     x->output_index};
+        for (int k = 0; k < items; ++k) {
+            // Counted as soon as they are there: what follows may find no memory.
+            const int at = node->tensor_count_++;
+            Remembered &slot = *new (&node->remembered_[at]) Remembered{};
+            Edge &edge = *new (&node->edges_[at]) Edge{};
+            const yoke_tensor *x = tensors[static_cast<size_t>(at)];
+            remember(slot, x, saves >> i & 1, dims);
+            if (x && x->requires_grad()) edge = {Ref<Node>::share(node_of(*x)), x->output_index};
         }
     }
     for (const Tensor &x : results) {
         const int k = node->result_count_++;
-        remember(node->remembered_[node->tensor_count_ + k], x.get(), saves >> (16 + k) & 1, dims);
+        Remembered &slot = *new (&node->remembered_[node->tensor_count_ + k]) Remembered{};
+        remember(slot, x.get(), saves >> (16 + k) & 1, dims);
     }
     for (int i = 0; i < node->tensor_count_ + node->result_count_; ++i)
-        node->saves_ |= node->remembered_[i].storage.present();
-    return Ref<OpNode>::adopt(node);
+        node->saves_ |= node->remembered_[i].is_kept();
+    return made;
 }
 
 OpNode::~OpNode()
@@ -173,7 +199,10 @@ void OpNode::release_saved() noexcept
 
 void OpNode::drop_saved() noexcept
 {
-    for (int i = 0; i < tensor_count_ + result_count_; ++i) remembered_[i].storage = nullptr;
+    for (int i = 0; i < tensor_count_ + result_count_; ++i) {
+        remembered_[i].storage = nullptr;
+        remembered_[i].slot = {};
+    }
 }
 
 void OpNode::backward(std::span<Tensor> gradients, std::span<Tensor> out)
@@ -188,7 +217,15 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
     const int count = node.tensor_count_ + node.result_count_;
     restored_.resize(static_cast<size_t>(count));
     lists_.resize(static_cast<size_t>(count));
-    restore_all();
+    // Behind this the walk holds what it reads, whatever others do with the node.
+    const OpNode::Reading reading(node);
+    if (!reading)
+        fail(
+            YOKE_E_STATE,
+            "backward: the graph through '%s' was freed by an earlier backward; give that one retain_graph=true to go through it twice",
+            name());
+    for (size_t i = 0; i < restored_.size(); ++i)
+        restored_[i] = node.remembered_[i].restore(name());
     int next = 0;
     for (int i = 0; i < node.op_.arg_count; ++i) {
         const ArgSpec &spec = node.op_.args[i];
@@ -209,26 +246,14 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
         check_unchanged(node.tensor_count_ + k, "its result");
 }
 
-// From here on the walk holds what it reads, whatever others do with the node.
-void Backward::restore_all()
-{
-    const OpNode::Reading reading(node_);
-    if (!reading)
-        fail(
-            YOKE_E_STATE,
-            "backward: the graph through '%s' was freed by an earlier backward; give that one retain_graph=true to go through it twice",
-            name());
-    for (size_t i = 0; i < restored_.size(); ++i) restored_[i] = node_.remembered_[i].restore();
-}
-
 void Backward::check_unchanged(int index, const char *which) const
 {
-    const Tensor &tensor = restored_[static_cast<size_t>(index)];
-    if (!tensor.present() || !tensor->storage.present()) return;
-    const uint32_t version = tensor->storage->version.load(std::memory_order_relaxed);
-    const uint32_t saved = node_.remembered_[index].version;
+    const Remembered &remembered = node_.remembered_[index];
+    if (!restored_[static_cast<size_t>(index)].present() || !remembered.is_kept()) return;
+    const uint32_t version = remembered.version_now();
+    const uint32_t saved = remembered.version;
     if (version != saved) {
-        const char *writer = tensor->storage->last_writer.load(std::memory_order_relaxed);
+        const char *writer = remembered.last_writer();
         fail(
             YOKE_E_STATE,
             "backward of %s needs '%s' as it was, but %s has changed it in place since (version %u, saved at %u); change a clone() instead",

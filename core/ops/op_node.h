@@ -8,21 +8,28 @@
 #include "core/autograd/node.h"
 #include "core/base/read_gate.h"
 #include "core/ops/op_def.h"
+#include "core/ops/recompute.h"
 
 namespace yoke {
 
 // A tensor as a node remembers it.
 struct Remembered {
-    Ref<Storage> storage;  // null: shape and dtype only
+    Ref<Storage> storage;  // null, and no slot: shape and dtype only
+    Slot slot;             // of a checkpoint scope that can make the memory again
     Device *device;
-    char *data;
-    int64_t *dims;  // shape, then strides
+    int64_t offset;  // in bytes, of the first element from the beginning of its storage
+    int64_t *dims;   // shape, then strides
     uint32_t version;
     yoke_dtype dtype;
     int16_t ndim;
     bool present;
 
-    Tensor restore() const;
+    bool is_kept() const { return storage.present() || slot.present(); }
+    // Its memory, made again where that is needed by `reader`.
+    Tensor restore(const char *reader) const;
+    // How the memory stands now: its version, and who wrote it last.
+    uint32_t version_now() const;
+    const char *last_writer() const;
 };
 
 class OpNode final : public Node {
@@ -97,10 +104,10 @@ void OpNode::each_saved(Visit visit) const
         if (!is_tensor_type(op_.args[i].type)) continue;
         const int items = is_list_type(op_.args[i].type) ? args_[i].count : 1;
         for (int k = 0; k < items; ++k, ++next)
-            if (remembered_[next].storage.present()) visit(op_.args[i].name, remembered_[next]);
+            if (remembered_[next].is_kept()) visit(op_.args[i].name, remembered_[next]);
     }
     for (int k = 0; k < result_count_; ++k, ++next)
-        if (remembered_[next].storage.present()) visit("out", remembered_[next]);
+        if (remembered_[next].is_kept()) visit("out", remembered_[next]);
 }
 
 // Handed to vjp_<op>: gradients of the results come out, gradients of the arguments go in.
@@ -123,7 +130,6 @@ private:
     friend class OpNode;
     Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> out);
     int slot(int arg, int item) const { return first_slot_[arg] + item; }
-    void restore_all();
     void check_unchanged(int index, const char *which) const;
 
     OpNode &node_;

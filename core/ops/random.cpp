@@ -12,7 +12,7 @@ namespace {
 template <class Draw>
 Tensor drawn(IntList shape, yoke_dtype dtype, Device *device, const char *call, Draw draw)
 {
-    Tensor x = make_tensor(device ? *device : current_device(), dtype, shape, call);
+    Tensor x = make_empty(device ? *device : current_device(), dtype, shape, call);
     const RandomState at = reserve_random(x->numel);
     draw(x, static_cast<int64_t>(at.seed), static_cast<int64_t>(at.offset));
     return x;

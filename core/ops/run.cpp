@@ -2,10 +2,8 @@
 
 #include "core/ops/autocast.h"
 #include "core/ops/call.h"
-#include "core/ops/graph.h"
 #include "core/ops/ops.h"
-#include "core/ops/scalar.h"
-#include "core/ops/tf32.h"
+#include "core/ops/recompute.h"
 #include "core/select/select.h"
 
 #include <algorithm>
@@ -20,7 +18,7 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
     if (!x.storage.present() ||
         x.storage->rewrites.load(std::memory_order_relaxed) == x.node_rewrites)
         return;
-    const char *writer = x.storage->last_writer.load(std::memory_order_relaxed);
+    const char *writer = x.storage->last_writer();
     if (const Node *node = node_of(x); !node || !node->is_leaf())
         fail(
             YOKE_E_STATE,
@@ -164,99 +162,6 @@ void Call::check_gradient_of_written(const yoke_tensor &x)
             public_name(op_), op_.args[op_.mut_result].name);
 }
 
-// Returns the bytes that it takes.
-inline uint64_t Call::describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access) const
-{
-    if (!x) {
-        o = {};
-        return 0;
-    }
-    const ByteRange range = byte_range(*x);
-    // An empty tensor has no memory; kernels still step through its strides, and may not step from null.
-    o.data = x->data ? x->data : static_cast<void *>(&o);
-    o.shape = x->shape_;
-    o.strides = x->strides_;
-    o.numel = x->numel;
-    o.ndim = x->ndim;
-    o.dtype = x->dtype;
-    o.flags = access | (x->contiguous ? YOKE_OPERAND_CONTIGUOUS : 0);
-    o.reserved = 0;
-    o.begin = range.begin;
-    o.bytes = range.bytes;
-    o.immediate = 0;
-    return range.bytes;
-}
-
-void Call::describe_scalar(yoke_operand &o, const yoke_arg &value) const
-{
-    o = {};
-    o.data = &o.immediate;
-    o.numel = 1;
-    o.dtype = plan_.scalar_dtype_;
-    o.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
-    o.immediate = scalar_bits(value, o.dtype);
-}
-
-void Call::launch()
-{
-    ShortList<yoke_operand, 8> operands(tensors_.size() + static_cast<size_t>(plan_.result_count_));
-    yoke_operand *operand = operands.data();
-    yoke_arg params[kMaxArgs];
-    int param_count = 0;
-    uint64_t bytes = 0;
-    yoke_tensor *const *tensor = tensors_.data();
-    for (int i = 0; i < op_.arg_count; ++i) {
-        const yoke_arg &value = args_[i];
-        const ArgType type = op_.args[i].type;
-        const uint32_t access =
-            is_written(type) ? YOKE_OPERAND_READ | YOKE_OPERAND_WRITE : YOKE_OPERAND_READ;
-        if (!is_tensor_type(type))
-            params[param_count++] = value;
-        else if (is_scalar(value))
-            describe_scalar(*operand++, value), ++tensor;
-        else
-            for (int k = 0; k < (is_list_type(type) ? value.count : 1); ++k)
-                bytes += describe_operand(*operand++, *tensor++, access);
-    }
-    for (int k = 0; k < plan_.result_count_; ++k)
-        bytes += describe_operand(*operand++, plan_.results_[k].get(), YOKE_OPERAND_WRITE);
-    Device &device = plan_.device_;
-    const int32_t number = op_.in_place_of >= 0 ? op_.in_place_of : number_;
-    yoke_launch record{sizeof(yoke_launch),
-                       number,
-                       operands.data(),
-                       params,
-                       static_cast<int32_t>(operands.size()),
-                       param_count,
-                       device.handle,
-                       nullptr,
-                       op_.cost == Cost::kGemm ? plan_.work_ : static_cast<double>(bytes),
-                       nullptr,
-                       tf32_flag(),
-                       0};
-    const yoke_kernel_fn kernel = kernel_of(device, number, public_name(op_));
-    if (Graph *graph = Graph::of_thread()) [[unlikely]] {
-        const std::span<const Tensor> results(plan_.results_,
-                                              static_cast<size_t>(plan_.result_count_));
-        if (graph->take(kOps[number], record, kernel, {tensors_.data(), tensors_.size()}, results))
-            return;
-    } else if (device.has_side_streams.load(std::memory_order_relaxed)) [[unlikely]] {
-        record.stream = current_native(device);
-        note_uses(memory_lane(device));
-    }
-    const auto start = device.backend->launch;
-    const yoke_status status = start ? start(&record, kernel) : kernel(&record);
-    if (status != YOKE_OK) [[unlikely]]
-        raise_kernel_error(op_, status, device);
-}
-
-// Tells the storages of the arguments which stream uses them. Results were allocated on it.
-void Call::note_uses(uint8_t lane)
-{
-    for (const yoke_tensor *x : tensors_)
-        if (x && x->storage.present()) x->storage->note_use(lane);
-}
-
 void Call::record()
 {
     std::span<const Tensor> results(plan_.results_, static_cast<size_t>(plan_.result_count_));
@@ -277,8 +182,7 @@ void Call::mark_written()
 {
     each_tensor([this](int i, yoke_tensor *x) {
         if (x && is_written(op_.args[i].type)) {
-            x->storage->last_writer.store(op_.name, std::memory_order_relaxed);
-            x->storage->version.fetch_add(1, std::memory_order_relaxed);
+            x->storage->note_written(op_.name);
         }
     });
 }
@@ -344,7 +248,7 @@ void Call::take_history(yoke_tensor &x)
         const NoGrad no_grad;
         ops::copy_(x, *made);
     }
-    x.storage->last_writer.store(op_.name, std::memory_order_relaxed);
+    x.storage->note_writer(op_.name);
     x.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
     if (Node *node = node_of(*made)) set_node(x, Ref<Node>::share(node), made->output_index);
 }
@@ -388,10 +292,12 @@ void run(int32_t number, yoke_arg *args, Tensor *results)
     const OpDef &op = kOps[number];
     if (autocasts(op)) [[unlikely]]
         return run_autocast(number, args, results);
-    if (op.compose)
+    if (op.compose) {
+        const Composing part_of(op);
         results[0] = op.compose(args);
-    else
+    } else {
         Call(op, number, args).execute(results);
+    }
 }
 
 }  // namespace yoke

@@ -39,8 +39,7 @@ void wait_for_copy(Device &device, const char *call)
 
 void note_written(const yoke_tensor &x)
 {
-    x.storage->last_writer.store(nullptr, std::memory_order_relaxed);
-    x.storage->version.fetch_add(1, std::memory_order_relaxed);
+    x.storage->note_written(nullptr);
 }
 
 // A pinned block is not used again before what the current stream was given.

@@ -121,6 +121,7 @@ void Storage::destroy() noexcept
         }
         delete lender_;
     }
+    if (Origin *known = origin()) known->release();
     this->~Storage();
     pool_free(this, sizeof(Storage));
 }

@@ -17,17 +17,65 @@
 
 namespace yoke {
 
+// Where a storage has its values from, for those who may have them made again (core/ops/recompute.h). It outlives the
+// memory, and goes on knowing which version that was at.
+class Origin : public RefCounted {
+public:
+    std::atomic<uint32_t> version{0};
+    std::atomic<const char *> last_writer{nullptr};
+    std::atomic<bool> exposed{false};  // the host program has its address, and may write it unseen
+};
+
 // A block of device memory, ours or borrowed from the host program.
 class Storage final : public RefCounted {
 public:
     // One cache line in all: a script drops these by the thousand.
     std::atomic<uint32_t> version{0};  // steps with every change in place
     Device *const device;
-    void *const data;                                // nullptr if bytes is 0
-    const uint64_t bytes;                            // as asked for
-    std::atomic<const char *> last_writer{nullptr};  // the op that changed it last, for messages
+    void *const data;      // nullptr if bytes is 0
+    const uint64_t bytes;  // as asked for
     std::atomic<uint32_t> rewrites{
         0};  // steps with every change in place that the tape has recorded
+
+    // The op that changed it last, for messages; nullptr: the host.
+    const char *last_writer() const noexcept
+    {
+        const Origin *known = origin();
+        return known ? known->last_writer.load(std::memory_order_relaxed)
+                     : reinterpret_cast<const char *>(writer_.load(std::memory_order_relaxed));
+    }
+    void note_writer(const char *writer) noexcept
+    {
+        if (Origin *known = origin()) [[unlikely]]
+            known->last_writer.store(writer, std::memory_order_relaxed);
+        else
+            writer_.store(reinterpret_cast<uintptr_t>(writer), std::memory_order_relaxed);
+    }
+    // It has changed in place.
+    void note_written(const char *writer) noexcept
+    {
+        note_writer(writer);
+        const uint32_t now = version.fetch_add(1, std::memory_order_relaxed) + 1;
+        if (Origin *known = origin()) [[unlikely]]
+            known->version.store(now, std::memory_order_relaxed);
+    }
+    Origin *origin() const noexcept
+    {
+        const uintptr_t writer = writer_.load(std::memory_order_relaxed);
+        return writer & kIsOrigin ? reinterpret_cast<Origin *>(writer - kIsOrigin) : nullptr;
+    }
+    // For whoever has just made it, before anybody else knows it.
+    void set_origin(Ref<Origin> origin) noexcept
+    {
+        writer_.store(reinterpret_cast<uintptr_t>(origin.detach()) + kIsOrigin,
+                      std::memory_order_relaxed);
+    }
+
+    // Its address goes to the host program.
+    void note_exposed() noexcept
+    {
+        if (Origin *known = origin()) known->exposed.store(true, std::memory_order_relaxed);
+    }
 
     // Work of that lane reads or writes the memory: its end is waited for before the memory serves again.
     void note_use(uint8_t by) noexcept
@@ -68,9 +116,12 @@ private:
     }
     void destroy() noexcept override;
 
+    // The bit that no address of a program has; the lowest will not do, since names lie anywhere.
+    static constexpr uintptr_t kIsOrigin = uintptr_t{1} << 63;
     const bool is_borrowed_;
-    const uint8_t lane_;             // on whose stream it was allocated or borrowed
-    std::atomic<uint16_t> uses_{0};  // other lanes, as lane_bit() sets them
+    const uint8_t lane_;                // on whose stream it was allocated or borrowed
+    std::atomic<uint16_t> uses_{0};     // other lanes, as lane_bit() sets them
+    std::atomic<uintptr_t> writer_{0};  // the name of the last writer, or an Origin that knows it
     union {
         uint64_t capacity_;  // of our own block
         Lender *lender_;     // of borrowed memory

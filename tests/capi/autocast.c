@@ -107,7 +107,7 @@ static void a_dtype_that_is_no_half_is_refused(void)
 static void what_the_tape_saves_is_told(void)
 {
     yoke_tensor *x = floats(ones, square, 2), *y = NULL;
-    yoke_saved saved = {sizeof saved, 0, NULL, NULL, NULL, 0, 0};
+    yoke_saved saved = {sizeof saved, 0, NULL, NULL, NULL, 0, 0, 0};
     OK(yoke_tensor_set_requires_grad(x, 1));
     OK(yoke_exp(x, &y));
     CHECK(yoke_tensor_saved_count(y) == 1);

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-PLANTS = {"random_calls": (["--calls", "20000", "--batch", "20000", "--plant", "yoke_relu"], r"1 of \d+ calls are enough:\n.*?yoke_relu\("),
+PLANTS = {"random_calls": (["--calls", "20000", "--batch", "20000", "--plant", "yoke_relu"], r"1 of \d+ calls are enough:\n(?:.*\n)*?.*yoke_relu\("),
           "random_programs.py": (["--programs", "400", "--plant", "tanh"], r"[12] of \d+ steps are enough:\n(?:.*\n)*?.*yoke\.tanh\(")}
 
 

@@ -10,6 +10,7 @@ local NOT_BOUND = {
     yoke_tensor_scalar = "yoke.tensor(number) makes the same tensor in one way with lists",
     yoke_autocast_current = "a scope is the one owner of its region, and the coroutine's scopes tell which is in force",
     yoke_autocast_retain = "goes with yoke_autocast_current",
+    yoke_checkpoint_retain = "each Lua scope is the one owner of its handle",
     yoke_graph_retain = "each Lua graph is the one owner of its handle",
     yoke_inventory_retain = "each Lua inventory is the one owner of its handle",
     yoke_path_label = "links carry their label",

@@ -127,6 +127,20 @@ def test_gpt_gives_the_same_losses_and_text_in_both_languages(amp):
     assert losses["Lua"][-1] < losses["Lua"][0]
 
 
+def test_gpt_gives_the_same_losses_whatever_it_drops():
+    losses, peaks = set(), {}
+    for language, dropped in (("Python", "off"), ("Python", "full"), ("Python", "matmul"), ("Lua", "full"), ("Lua", "matmul")):
+        done = run(GPT[language], *TINY, "--context", "64", "--steps", "2", "--amp", "bf16", "--losses", "--sample", "0",
+                   "--checkpoint", dropped)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told = done.stdout.split("losses: ")[1].split("\n")[0]
+        losses.add(tuple(float.fromhex(x) for x in told.split()))
+        peaks[language, dropped] = float(done.stdout.split("peak memory: ")[1].split()[0])
+    assert len(losses) == 1
+    assert peaks["Python", "full"] < peaks["Python", "matmul"] < peaks["Python", "off"]
+    assert peaks["Lua", "full"] < peaks["Lua", "matmul"]
+
+
 @pytest.mark.parametrize("language", GPT)
 @pytest.mark.parametrize("options, said", [
     (["--text", "/no/such/file"], "name another file with --text"),
@@ -142,6 +156,7 @@ def test_gpt_gives_the_same_losses_and_text_in_both_languages(amp):
     (["--lr", "fast"], "'fast'"),
     (["--heads", "3"], "num_heads"),
     (["--amp", "f8"], "bf16"),
+    (["--checkpoint", "some"], "matmul"),
     (["--wheels", "4"], "--"),
 ])
 def test_gpt_tells_bad_options_without_a_stack_trace(language, options, said):

@@ -23,10 +23,10 @@ def objects():
     """One object of each class that the binding makes."""
     x = nn.Parameter(yoke.ones(2))
     options = {"lr": 0.1, "momentum": 0, "weight_decay": 0, "nesterov": False, "master_weights": False}
-    region = _yoke._AutocastRegion(None, True, True)
+    region, scope = _yoke._AutocastRegion(None, True, True), _yoke._CheckpointScope("full", [], None)
     return [yoke.device("cpu"), yoke.current_stream(), yoke.Event(), _yoke._Graph(None), _yoke._Optimizer("SGD", options),
             _yoke._GradScaler((2.0, 2.0, 0.5, 10, 0)), _yoke._Ema([x], 0.9), region,
-            _yoke._Modes(False, region, None, (), ())]
+            scope, _yoke._Modes(False, region, scope, None, (), ())]
 
 
 def in_child(code):
@@ -215,7 +215,8 @@ def test_numbers_that_do_not_fit_are_still_told_by_name():
     lambda: yoke.explain("auto\0x"), lambda: yoke.select(1, same="x\0y"), lambda: yoke.is_available("cpu\0x"),
     lambda: yoke.catalog_find("H200\0x", 0), lambda: yoke.lease_holder("GPU\0x"), lambda: yoke.disable("cuda\0x"),
     lambda: yoke.device("cpu").supports("float32", "compute\0x"), lambda: objects()[4].get_state(0, 0, "step\0x"),
-    lambda: objects()[4].set_state(0, 0, "step\0x", None),
+    lambda: objects()[4].set_state(0, 0, "step\0x", None), lambda: yoke.checkpoint_scope("full\0x"),
+    lambda: yoke.checkpoint_scope(["gelu\0x"]),
 ])
 def test_a_string_with_a_nul_is_shown_and_not_cut(call):
     with pytest.raises(ValueError, match=r"\\x00"):

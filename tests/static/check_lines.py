@@ -5,6 +5,8 @@ import comments
 import tree
 
 LIMIT = 400
+# One name a line for ever, in the order in which they came: nobody reads it from end to end.
+REGISTERS = {"capi/slots.txt"}
 HAND_WRITTEN = tree.CODE | {".py", ".pyi", ".lua", ".md", ".txt", ".cmake", ".json", ".toml", ".in",
                             ".sh", ""}
 
@@ -17,7 +19,7 @@ def main(root):
         looked_at += 1
         with open(path, encoding="utf-8") as file:
             lines = sum(1 for _ in file)
-        if lines > LIMIT:
+        if lines > LIMIT and str(path.relative_to(root)) not in REGISTERS:
             broken.append(f"{path.relative_to(root)} has {lines} lines; split it, {LIMIT} is the limit")
         if comments.has_comments(path):
             broken += [f"{path.relative_to(root)}:{line} is a comment behind column {comments.LIMIT}; ./dev format wraps it"

@@ -118,8 +118,8 @@ static int grad(lua_State *L)
 /* What the tape keeps at place `i` for the tensor at 1. */
 static void push_saved(lua_State *L, Binding *b, int64_t i)
 {
-    yoke_saved saved = {sizeof saved, 0, NULL, NULL, NULL, 0, 0};
-    lua_createtable(L, 0, 5);
+    yoke_saved saved = {.struct_size = sizeof saved};
+    lua_createtable(L, 0, 6);
     yl_check(L, b, yoke_tensor_saved(yl_tensor_arg(L, b, 1, "saved_tensors", "tensor"), i, &saved));
     int64_t shape[YOKE_MAX_NDIM]; /* copied: a field's allocation may close the tensor */
     for (int64_t axis = 0; axis < saved.ndim; ++axis) shape[axis] = saved.shape[axis];
@@ -127,6 +127,8 @@ static void push_saved(lua_State *L, Binding *b, int64_t i)
     yl_set_text(L, "argument", saved.argument);
     yl_set_text(L, "dtype", yoke_dtype_name(saved.dtype));
     yl_set_integer(L, "nbytes", saved.nbytes);
+    lua_pushboolean(L, saved.recomputed);
+    lua_setfield(L, -2, "recomputed");
     yl_push_integers(L, shape, saved.ndim);
     lua_setfield(L, -2, "shape");
 }

@@ -13,6 +13,7 @@ void yl_open_index(lua_State *L, Binding *b);
 void yl_open_list(lua_State *L, Binding *b);
 void yl_open_autograd(lua_State *L, Binding *b);
 void yl_open_modes(lua_State *L, Binding *b);
+void yl_open_checkpoint(lua_State *L, Binding *b);
 void yl_open_device(lua_State *L, Binding *b);
 void yl_open_device_fields(lua_State *L, Binding *b);
 void yl_open_stream(lua_State *L, Binding *b);

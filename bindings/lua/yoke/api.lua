@@ -224,7 +224,7 @@ function yoke.GradScaler(options) end
 function yoke.clip_grad_norm_(params, max_norm, norm_type) end
 
 ---What the tape keeps for the gradient of the op that made `tensor`: a list of tables with op, argument,
----dtype, shape and nbytes.
+---dtype, shape, nbytes, and recomputed, where it is not kept but made again for backward.
 ---@param tensor yoke.Tensor
 ---@return table[]
 function yoke.saved_tensors(tensor) end

@@ -1,5 +1,5 @@
 ---@meta yoke
--- For editors (LuaLS): streams, events and graphs.
+-- For editors (LuaLS): streams, events, graphs and checkpoint scopes.
 
 ---An order of work on one device. One that is closed keeps its work.
 ---@class yoke.Stream
@@ -105,3 +105,28 @@ function yoke.catalog() end
 ---@param memory? integer 0: not known
 ---@return table? model
 function yoke.catalog_find(name, memory) end
+
+---Calls fn(...) once, in a scope: what its ops make is not kept for backward, which runs those ops again that lead to
+---what it needs, bit for bit. Options: policy, whose results are kept all the same: "full" or nil: nobody's; "matmul":
+---those of matrix products and attention; a list of op names; a function, which is told of each op as a table {name,
+---shape, dtype, bytes, work} as the scope closes, and answers "keep" or "recompute".
+---@param options {policy: string|string[]|function|nil}|function
+---@param fn function
+---@param ... any
+---@return any ... what fn returns
+---@overload fun(fn: function, ...): ...
+function yoke.checkpoint(options, fn, ...) end
+
+---The same without a function: the scope lasts until it is closed. It belongs to the running coroutine.
+---@param options? {policy: string|string[]|function|nil}
+---@return yoke.Scope
+function yoke.checkpoint_scope(options) end
+
+---x through all functions, as `segments` parts of near the same length, each in a scope but the last, whose results
+---backward wants at once.
+---@param fns function[]|yoke.nn.Module
+---@param segments integer
+---@param x any
+---@param options? {policy: string|string[]|function|nil}
+---@return any
+function yoke.checkpoint_sequential(fns, segments, x, options) end

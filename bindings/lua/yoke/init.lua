@@ -23,6 +23,7 @@ yoke.backends = require "yoke.backends"
 local random = require "yoke.random"
 yoke.get_rng_state, yoke.set_rng_state, yoke.Generator = random.get_rng_state, random.set_rng_state, random.Generator
 yoke.Timer = require "yoke.timer"
+yoke.checkpoint_sequential = require "yoke.checkpoint"
 
 local choice = require "yoke.select"
 yoke.select, yoke.device, yoke.disabled = choice.select, choice.device, choice.disabled

@@ -87,13 +87,14 @@ py::list saved_tensors(const py::object &tensor)
     py::list all;
     const int64_t count = yoke_tensor_saved_count(handle);
     for (int64_t i = 0; i < count; ++i) {
-        yoke_saved saved{sizeof saved, 0, nullptr, nullptr, nullptr, 0, 0};
+        yoke_saved saved{};
+        saved.struct_size = sizeof saved;
         check(yoke_tensor_saved(handle, i, &saved));
         py::tuple shape(saved.ndim);
         for (int64_t axis = 0; axis < saved.ndim; ++axis)
             shape[static_cast<size_t>(axis)] = saved.shape[axis];
         all.append(py::make_tuple(saved.op, saved.argument, taken(dtype_object(saved.dtype)), shape,
-                                  saved.nbytes));
+                                  saved.nbytes, saved.recomputed == 1));
     }
     return all;
 }

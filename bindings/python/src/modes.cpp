@@ -1,5 +1,6 @@
 #include "modes.h"
 
+#include "checkpoint.h"
 #include "stream.h"
 
 #include "yoke/amp.h"
@@ -55,15 +56,21 @@ uint64_t ended = 0;    // how often a block ended in another context than its ow
 // What the blocks of a context come to. Never changes.
 class Modes : public Bound {
 public:
-    Modes(const py::object &grad, const py::object &region, const py::object &device,
-          const py::tuple &streams, const py::tuple &entries)
-        : id(++last_id), seen_ended(ended), entries_(entries), region_(region), streams_(streams)
+    Modes(const py::object &grad, const py::object &region, const py::object &checkpoint,
+          const py::object &device, const py::tuple &streams, const py::tuple &entries)
+        : id(++last_id),
+          seen_ended(ended),
+          entries_(entries),
+          region_(region),
+          checkpoint_(checkpoint),
+          streams_(streams)
     {
         if (!grad.is_none()) grad_ = need_bool(grad, "grad mode", "enabled");
         if (!device.is_none()) device_ = need_device(device, "device");
         for (const py::handle stream : streams_)
             require(stream_argument(stream.ptr(), {"stream", "stream"}) != nullptr);
         if (!region.is_none()) static_cast<void>(region.cast<AutocastRegion &>());
+        if (!checkpoint.is_none()) static_cast<void>(checkpoint.cast<CheckpointScope &>());
         ++modes_count;
     }
     ~Modes() { --modes_count; }
@@ -77,6 +84,7 @@ public:
     {
         Py_VISIT(entries_.ptr());
         Py_VISIT(region_.ptr());
+        Py_VISIT(checkpoint_.ptr());
         Py_VISIT(streams_.ptr());
         return 0;
     }
@@ -85,9 +93,14 @@ public:
         entries_ = py::tuple();
         streams_ = py::tuple();
         region_ = py::none();
+        checkpoint_ = py::none();
     }
     int32_t grad() const { return grad_; }
     const AutocastRegion *region() const { return object_in<AutocastRegion>(region_.ptr()); }
+    const CheckpointScope *checkpoint() const
+    {
+        return object_in<CheckpointScope>(checkpoint_.ptr());
+    }
     yoke_device *device() const { return device_; }
     // Those of its own in _modes.py: nobody closes them.
     const py::tuple &streams() const { return streams_; }
@@ -96,6 +109,7 @@ private:
     py::tuple entries_;
     int32_t grad_ = -1;  // -1: none of the blocks sets it
     py::object region_;
+    py::object checkpoint_;
     yoke_device *device_ = nullptr;
     py::tuple streams_;
 };
@@ -128,6 +142,7 @@ private:
         ++modes_count;
         if (modes.grad() >= 0) grad_ = yoke_set_grad_enabled(modes.grad());
         if (const AutocastRegion *region = modes.region()) status = enter_region(*region);
+        if (const CheckpointScope *scope = modes.checkpoint()) enter_checkpoint(*scope);
         for (const py::handle stream : modes.streams())
             status = first(status, enter_stream(stream));
         if (modes.device()) {
@@ -147,6 +162,21 @@ private:
         return YOKE_OK;
     }
 
+    // Not in a thread other than its own, nor once it was closed.
+    void enter_checkpoint(const CheckpointScope &scope)
+    {
+        if (!scope.handle() || !scope.is_of_this_thread()) return;
+        checkpoint_ = yoke_checkpoint_retain(yoke_checkpoint_current());
+        yoke_checkpoint_swap(scope.handle());
+        has_checkpoint_ = true;
+    }
+
+    void leave_checkpoint()
+    {
+        yoke_checkpoint_swap(nullptr);
+        if (checkpoint_) yoke_checkpoint_swap(checkpoint_);
+    }
+
     yoke_status enter_stream(py::handle object)
     {
         yoke_stream *stream = stream_argument(object.ptr(), {"stream", "stream"}),
@@ -163,6 +193,7 @@ private:
         yoke_status status = YOKE_OK;
         if (grad_ >= 0) yoke_set_grad_enabled(grad_);
         if (own_region_) yoke_autocast_swap(region_);
+        if (has_checkpoint_) leave_checkpoint();
         for (auto at = streams_.rbegin(); at != streams_.rend(); ++at)
             status = first(status, yoke_set_stream(*at));
         if (device_) status = first(status, yoke_set_device(device_));
@@ -177,6 +208,8 @@ private:
         streams_.clear();
         yoke_autocast_release(std::exchange(own_region_, nullptr));
         yoke_autocast_release(std::exchange(region_, nullptr));
+        yoke_checkpoint_release(std::exchange(checkpoint_, nullptr));
+        has_checkpoint_ = false;
         device_ = nullptr;
         grad_ = -1;
         id_ = 0;
@@ -186,6 +219,8 @@ private:
     int32_t grad_ = -1;
     yoke_autocast *own_region_ = nullptr;  // in force, in place of region_
     yoke_autocast *region_ = nullptr;
+    bool has_checkpoint_ = false;
+    yoke_checkpoint *checkpoint_ = nullptr;  // in whose place another is in force
     yoke_device *device_ = nullptr;
     std::vector<yoke_stream *> streams_;
 };
@@ -309,8 +344,8 @@ void bind_modes(py::module_ &module)
     bound_class<AutocastRegion>(module, "_AutocastRegion")
         .def(py::init<const py::object &, const py::object &, const py::object &>());
     bound_class<Modes>(module, "_Modes", "", collect_modes)
-        .def(py::init<const py::object &, const py::object &, const py::object &, const py::tuple &,
-                      const py::tuple &>())
+        .def(py::init<const py::object &, const py::object &, const py::object &,
+                      const py::object &, const py::tuple &, const py::tuple &>())
         .def_property_readonly("entries", [](const py::object &self) {
             // Not as a Modes object, whose use puts blocks in force.
             const Modes *modes = object_in<Modes>(self.ptr());

@@ -87,6 +87,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_autograd(module);
     bind_optimizer(module);
     bind_training(module);
+    bind_checkpoint(module);
     bind_graph(module);
     bind_doctor(module);
     bind_inventory(module);

@@ -47,11 +47,16 @@ class Scope:
         _modes.leave(self)
 
 
-def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
-    """`function`, run in the scope that `enter` opens anew for each call."""
+def need_plain_function(function: Callable[..., Any], name: str) -> None:
+    """Raises for one whose body would run outside the scope of that name."""
     code = getattr(function, "__code__", None)
     if code is not None and code.co_flags & (_GENERATOR | _COROUTINE | _ASYNC_GENERATOR):
         raise _yoke.TypeError(f"{name}: '{function.__name__}' is a generator or coroutine, whose body runs after the call; write `with yoke.{name}():` inside it")
+
+
+def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
+    """`function`, run in the scope that `enter` opens anew for each call."""
+    need_plain_function(function, name)
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -107,12 +112,13 @@ class set_grad_enabled(_GradMode):
 
 
 class Saved(NamedTuple):
-    """One tensor that the tape keeps in memory for the gradient of an op."""
+    """One tensor that the tape keeps for the gradient of an op: in memory, or, `recomputed`, so that it is made again."""
     op: str
     argument: str
     dtype: Any
     shape: tuple[int, ...]
     nbytes: int
+    recomputed: bool
 
 
 def saved_tensors(tensor: Tensor) -> list[Saved]:

@@ -1,4 +1,4 @@
-"""What `with` blocks put in force: grad mode, autocast, devices and streams, each for its own context.
+"""What `with` blocks put in force: grad mode, autocast, checkpoint scopes, devices and streams, each for its own context.
 
 A context variable holds what the open blocks of a context come to, a _Modes object of the binding, which has them as
 `entries`, innermost last. Tasks start with the blocks of those that made them and open their own; a generator shares the
@@ -45,13 +45,15 @@ def _open(owner: object) -> list[_Entry]:
 
 def _put(entries: tuple[_Entry, ...]) -> Any:
     """Makes them the blocks of this context."""
-    grad = region = device = None
+    grad = region = checkpoint = device = None
     streams: dict[Any, Any] = {}
     for entry in entries:
         if entry.kind == "grad":
             grad = entry.value
         elif entry.kind == "autocast":
             region = entry.value
+        elif entry.kind == "checkpoint":
+            checkpoint = entry.value
         elif entry.kind == "device":
             device = entry.value
         else:
@@ -60,11 +62,12 @@ def _put(entries: tuple[_Entry, ...]) -> Any:
                 device = entry.device
     if not entries:
         return _variable.set(None)
-    return _variable.set(_yoke._Modes(grad, region, device, tuple(streams.values()), entries))
+    return _variable.set(_yoke._Modes(grad, region, checkpoint, device, tuple(streams.values()), entries))
 
 
 def enter(owner: object, kind: str, value: Any) -> None:
-    """Opens a block: `kind` is grad (a bool), autocast (a region), device or stream, which is a device too."""
+    """Opens a block: `kind` is grad (a bool), autocast (a region), checkpoint (a scope), device or stream, which is a device
+    too."""
     if kind == "stream":
         value = _yoke._stream_again(value)  # which nobody else can close
     entry = _Entry(owner, kind, value)
@@ -116,3 +119,6 @@ def prune() -> None:
     state = _variable.get()
     gone = {id(each) for each in state.entries if each.ended}
     _put(tuple(each for each in state.entries if id(each) not in gone and id(each.below) not in gone))
+    for each in reversed(state.entries):
+        if each.ended and each.kind == "checkpoint":
+            each.value.abandon()

@@ -14,6 +14,7 @@
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
+#include "yoke/checkpoint.h"
 #include "yoke/doctor.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
@@ -543,6 +544,12 @@ typedef struct yoke_api {
                                        yoke_tensor **out);
     yoke_status (*accelerator_get)(int32_t index, yoke_device **out);
     const char *(*meant_word)(const char *text, const char *const *words, int64_t count);
+    yoke_status (*checkpoint_begin)(const yoke_checkpoint_options *options, yoke_checkpoint **out);
+    yoke_status (*checkpoint_end)(yoke_checkpoint *scope);
+    yoke_checkpoint *(*checkpoint_retain)(yoke_checkpoint *scope);
+    void (*checkpoint_release)(yoke_checkpoint *scope);
+    yoke_checkpoint *(*checkpoint_swap)(yoke_checkpoint *scope);
+    yoke_checkpoint *(*checkpoint_current)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -5,6 +5,9 @@
  * and frees it as it goes. Gradients add up in the leaves until they are zeroed. Whether ops are
  * recorded is a mode of the thread. There are no second-order gradients.
  *
+ * A leaf gets its gradient as soon as the last op that uses it has been walked; a walk that fails midway has given
+ * some leaves theirs.
+ *
  * Several threads may go backward at once over one record, or over losses with a shared trunk. Each holds what
  * it reads while it reads it. A walk that comes to what another has freed gets STATE, as it would in one
  * thread: all but the last retain the record, or the program orders them. Leaves add up whatever comes.
@@ -49,7 +52,8 @@ typedef struct yoke_saved {
     const char *argument; /* "x", or "out" for a result */
     const int64_t *shape;
     int64_t ndim;
-    int64_t nbytes; /* of its elements; tensors that share memory are counted each */
+    int64_t nbytes;     /* of its elements; tensors that share memory are counted each */
+    int32_t recomputed; /* 1: not kept, but made again for backward (yoke/checkpoint.h) */
 } yoke_saved;
 
 /* How many tensors the op that made this one keeps for its gradient; 0 for a leaf and after backward,

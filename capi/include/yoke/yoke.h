@@ -57,6 +57,7 @@
 #include "yoke/amp.h"
 #include "yoke/api.h"
 #include "yoke/autograd.h"
+#include "yoke/checkpoint.h"
 #include "yoke/data.h"
 #include "yoke/device.h"
 #include "yoke/doctor.h"

@@ -1,6 +1,7 @@
 // Walking the tape over nodes that no op makes: order, many edges, missing gradients, freeing, errors on the way.
 #include "core/autograd/backward.h"
 
+#include "core/memory/memory.h"
 #include "core/ops/ops.h"
 #include "tests/core/expect_error.h"
 
@@ -214,6 +215,96 @@ TEST(Walk, TwoRootsOfOneGraphAddTheirGradients)
     backward(roots, {}, false);
     EXPECT_EQ(value_of(grad_of(*x, "a test")), 3);
     EXPECT_EQ(log, (Log{"b", "release b", "a", "release a"}));
+}
+
+// What a leaf holds when a node runs, as that node sees it.
+static auto sees(const Tensor &leaf, std::vector<bool> &seen)
+{
+    return [&leaf, &seen](std::span<Tensor> in, std::span<Tensor> out) {
+        seen.push_back(grad_of(*leaf, "a test").present());
+        for (Tensor &one : out) one = in[0];
+    };
+}
+
+TEST(Walk, ALeafRunsAsSoonAsAllThatUseItHave)
+{
+    Log log;
+    const Tensor x = number(1, true), once = number(1, true), twice = number(1, true);
+    std::vector<bool> of_once, of_twice;
+    Made a = made_by("a", {edge_to(x)}, log);
+    Made b = made_by("b", {edge_to(a.tensor), edge_to(twice)}, log);
+    Made c = made_by("c", {edge_to(b.tensor), edge_to(once), edge_to(twice)}, log);
+    a.node->action = [&](std::span<Tensor> in, std::span<Tensor> out) {
+        sees(once, of_once)(in, out);
+        sees(twice, of_twice)(in, out);
+    };
+    b.node->action = a.node->action;
+    go_back(c.tensor);
+    EXPECT_EQ(of_once, (std::vector{true, true})) << "behind c, before b";
+    EXPECT_EQ(of_twice, (std::vector{false, true})) << "behind b, before a";
+    EXPECT_EQ(value_of(grad_of(*twice, "a test")), 2);
+}
+
+TEST(Walk, ALeafThatNodesUseWithoutAGradientRunsAtTheEnd)
+{
+    Log log;
+    const Tensor x = number(1, true), y = number(1, true), z = number(1, true);
+    Made a = made_by("a", {edge_to(x), edge_to(y)}, log);
+    Made b = made_by("b", {edge_to(a.tensor), edge_to(y), edge_to(z)}, log);
+    b.node->action = [](std::span<Tensor> in, std::span<Tensor> out) { out[1] = in[0]; };
+    go_back(b.tensor);  // no gradient reaches a, which uses y too
+    EXPECT_EQ(value_of(grad_of(*y, "a test")), 1);
+    EXPECT_FALSE(grad_of(*x, "a test").present());
+    EXPECT_FALSE(grad_of(*z, "a test").present());
+}
+
+TEST(Walk, ALeafMayBeARootAndUsedToo)
+{
+    Log log;
+    const Tensor x = number(1, true), alone = number(1, true);
+    Made a = made_by("a", {edge_to(x), edge_to(x)}, log);
+    yoke_tensor *roots[] = {x.get(), a.tensor.get(), alone.get(), x.get()};
+    backward(roots, {}, false);
+    EXPECT_EQ(value_of(grad_of(*x, "a test")), 4);
+    EXPECT_EQ(value_of(grad_of(*alone, "a test")), 1);
+}
+
+// A leaf adds to its gradient in place, and the walk may have begun with that very tensor, which others have yet to
+// read.
+TEST(Walk, AWalkMayBeginWithTheGradientOfALeafThatItAddsTo)
+{
+    const Tensor older = number(1, true), leaf = number(1, true);
+    const Tensor held = number(1);
+    set_grad_of(*leaf, held.get(), "a test");
+    const Tensor y = ops::add(*ops::mul(*older, *number(3)), *leaf);
+    yoke_tensor *root = y.get(), *seed = held.get();
+    backward({&root, 1}, {&seed, 1}, false);
+    EXPECT_EQ(value_of(grad_of(*older, "a test")), 3);
+    EXPECT_EQ(value_of(grad_of(*leaf, "a test")), 2);
+}
+
+// 8 weights that hold gradients already: a walk needs memory for one new one, and what the chain itself takes.
+TEST(Walk, NewGradientsDoNotWaitBesideOldOnes)
+{
+    constexpr int64_t kSide = 128, kBytes = kSide * kSide * 8;
+    const int64_t shape[] = {kSide, kSide};
+    std::vector<Tensor> weights;
+    for (int i = 0; i < 8; ++i) {
+        weights.push_back(ops::full(shape, 0.01, YOKE_F64));
+        set_requires_grad(*weights.back(), true);
+    }
+    int64_t most = 0;
+    for (int pass = 0; pass < 2; ++pass) {
+        Tensor x = ops::full(shape, 1.0, YOKE_F64);
+        Device &device = *x->device;
+        for (const Tensor &weight : weights) x = ops::matmul(x, weight);
+        x = ops::sum(x);
+        reset_peak_memory_stats(device);
+        const int64_t before = memory_stats(device).allocated;
+        go_back(x, true);  // what the chain has saved stays: it is not to make room for gradients
+        most = memory_stats(device).max_allocated - before;
+    }
+    EXPECT_LT(most, 5 * kBytes);
 }
 
 }  // namespace yoke

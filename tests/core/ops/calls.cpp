@@ -89,7 +89,7 @@ TEST(OpCalls, AStepOfTheOptimizerMarksWhatItHasWritten)
     EXPECT_EQ(values_of(p), (std::vector<double>{0.5, 1.5}));
     EXPECT_EQ(values_of(m), (std::vector<double>{1, 1}));
     EXPECT_EQ(p->storage->version.load(), before + 1);
-    EXPECT_STREQ(p->storage->last_writer.load(), "_sgd");
+    EXPECT_STREQ(p->storage->last_writer(), "_sgd");
     EXPECT_EQ(g->storage->version.load(), read_before) << "what is only read keeps its version";
 }
 

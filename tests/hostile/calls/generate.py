@@ -16,7 +16,8 @@ SPECIAL = {
     "yoke_tensor_from_memory", "yoke_tensor_from_data", "yoke_tensor_copy_to_host", "yoke_tensor_copy_from_host",
     "yoke_tensor_to_dlpack", "yoke_tensor_from_dlpack", "yoke_alloc", "yoke_free", "yoke_log_set_callback", "yoke_log_add_callback",
     "yoke_log_remove_callback", "yoke_meant_word", "yoke_tensor_view_storage", "yoke_op_invoke",
-    "yoke_op_invoke_list", "yoke_grad", "yoke_autocast_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
+    "yoke_op_invoke_list", "yoke_grad", "yoke_autocast_swap",
+    "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
@@ -28,9 +29,9 @@ RARE = {
     "yoke_why_unavailable": 10, "yoke_device_count": 10, "yoke_device_get": 10, "yoke_device_synchronize": 4,
     "yoke_device_supports": 4, "yoke_set_device": 4, "yoke_graph_begin": 3,
 }
-# Often enough that a capture, once begun, ends.
-OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3}
-HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "inventory",
+# Often enough that a capture, or a scope, once begun, ends.
+OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6}
+HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "inventory",
            "explanation", "report"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",

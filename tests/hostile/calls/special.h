@@ -29,6 +29,8 @@ void yoke_op_invoke_list(Draw &d);
 void yoke_op_info(Draw &d);
 void yoke_grad(Draw &d);
 void yoke_autocast_swap(Draw &d);
+void yoke_checkpoint_begin(Draw &d);
+void yoke_checkpoint_swap(Draw &d);
 void yoke_select(Draw &d);
 void yoke_last_error(Draw &d);
 void yoke_get_api(Draw &d);

@@ -144,6 +144,7 @@ void leave_modes()
     yoke_device *cpu = nullptr;
     yoke_stream *usual = nullptr;
     yoke_autocast_swap(nullptr);
+    yoke_checkpoint_swap(nullptr);
     yoke_set_grad_enabled(1);
     yoke_set_caching(1);
     yoke_device_open("cpu", &cpu);

@@ -23,6 +23,7 @@ namespace hostile {
     X(grad_scaler, 3)      \
     X(ema, 3)              \
     X(autocast, 4)         \
+    X(checkpoint, 4)       \
     X(inventory, 2)        \
     X(explanation, 2)      \
     X(report, 2)

@@ -129,6 +129,49 @@ static yoke_status take_step(void)
     return train(1, 0);
 }
 
+/* Scopes in one another, with what is held, written in place and cast for autocast in them. */
+static yoke_status recompute(void)
+{
+    yoke_status status = YOKE_OK;
+    const yoke_checkpoint_options matmul = {.struct_size = sizeof matmul, .policy = "matmul"};
+    yoke_tensor *w = NULL, *y = NULL, *z = NULL, *u = NULL, *loss = NULL, *grad = NULL, *sum = NULL;
+    yoke_checkpoint *outer = NULL, *inner = NULL;
+    yoke_autocast *region = NULL;
+    double value = 0;
+    TRY(yoke_ones(kShape, 2, YOKE_F32, NULL, &w));
+    TRY(yoke_tensor_set_requires_grad(w, 1));
+    TRY(yoke_autocast_create(1, YOKE_BF16, 1, &region));
+    if (region) yoke_autocast_swap(region);
+    TRY(yoke_checkpoint_begin(NULL, &outer));
+    TRY(yoke_matmul(g_x, w, &y));
+    TRY(yoke_checkpoint_begin(&matmul, &inner));
+    TRY(yoke_mul_(y, y));
+    TRY(yoke_relu(y, &z));
+    TRY(yoke_matmul(z, w, &u));
+    if (inner) TRY(yoke_checkpoint_end(inner));
+    TRY(yoke_sum(u, NULL, 0, 0, YOKE_F32, &loss));
+    if (outer && !status) TRY(yoke_checkpoint_end(outer));
+    yoke_checkpoint_release(inner);
+    yoke_checkpoint_release(outer);
+    if (yoke_checkpoint_current()) abort();
+    yoke_autocast_swap(NULL);
+    yoke_tensor_release(y);
+    yoke_tensor_release(z);
+    yoke_tensor_release(u);
+    TRY(yoke_backward(loss, NULL, 0));
+    TRY(yoke_tensor_grad(w, &grad));
+    TRY(yoke_sum(grad, NULL, 0, 0, YOKE_NONE, &sum));
+    if (!status) TRY(yoke_tensor_item_f64(sum, &value));
+    /* With y = 48: through z, 48 * y^2 a weight, and through y twice as much; there are 48^2 weights. */
+    if (!status && value != 3.0 * 48 * 48 * 48 * 48 * 48) abort();
+    yoke_tensor_release(sum);
+    yoke_tensor_release(grad);
+    yoke_tensor_release(loss);
+    yoke_tensor_release(w);
+    yoke_autocast_release(region);
+    return status;
+}
+
 static yoke_status capture(void)
 {
     yoke_status status = YOKE_OK;
@@ -158,8 +201,8 @@ static const struct {
     {"open_device", open_device},       {"run_ops", run_ops},
     {"run_backward", run_backward},     {"run_autocast", run_autocast},
     {"take_step", take_step},           {"capture", capture},
-    {"explain_choice", explain_choice}, {"take_inventory", take_inventory},
-    {"ask_doctor", ask_doctor},
+    {"recompute", recompute},           {"explain_choice", explain_choice},
+    {"take_inventory", take_inventory}, {"ask_doctor", ask_doctor},
 };
 enum { kWorkCount = sizeof kWorks / sizeof kWorks[0] };
 

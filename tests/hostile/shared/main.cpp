@@ -134,8 +134,8 @@ void play(std::vector<Part> &parts, const Options &options)
 std::vector<SceneKind> kinds_of(const std::string &only)
 {
     std::vector<SceneKind> kinds;
-    for (const auto list :
-         {step_scenes(), record_scenes(), machine_scenes(), setting_scenes(), memory_scenes()})
+    for (const auto list : {step_scenes(), record_scenes(), scope_scenes(), machine_scenes(),
+                            setting_scenes(), memory_scenes()})
         for (const SceneKind &kind : list)
             if (only.empty() ||
                 ("," + only + ",").find("," + std::string(kind.name) + ",") != std::string::npos)

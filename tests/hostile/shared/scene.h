@@ -42,6 +42,7 @@ struct SceneKind {
 // What each file has.
 std::span<const SceneKind> step_scenes();     // optimizers, scalers, averages
 std::span<const SceneKind> record_scenes();   // gradients, casts, graphs
+std::span<const SceneKind> scope_scenes();    // checkpoint scopes
 std::span<const SceneKind> machine_scenes();  // inventories, explanations, reports, devices
 std::span<const SceneKind> setting_scenes();  // logs, configuration
 std::span<const SceneKind>

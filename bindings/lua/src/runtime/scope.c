@@ -1,32 +1,47 @@
 /*
- * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; autocast and stream alike.
+ * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; autocast, checkpoint and stream
+ * alike.
  *
- * C knows one grad mode, one autocast region and one stream of a device per thread; here they belong to the
- * coroutine. An open scope is an entry of the Binding's list that names its coroutine. Before a call into C the
- * newest entry of each kind of the running coroutine is put in force, and afterwards what was there before is
+ * C knows one grad mode, one autocast region, one checkpoint scope and one stream of a device per thread; here they
+ * belong to the coroutine. An open scope is an entry of the Binding's list that names its coroutine. Before a call into
+ * C the newest entry of each kind of the running coroutine is put in force, and afterwards what was there before is
  * put back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
  * runs in the mode of its host's thread.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/scope.h"
+
+typedef struct ScopeBox ScopeBox;
+
+/* What C knows of a policy's function, which is the box's second user value. */
+typedef struct Decider {
+    lua_State *L; /* that closes the scope: its box is at 1; NULL: nobody is asked */
+    int failed;   /* what was raised is on the top */
+} Decider;
 
 struct Scope {
     Scope *newer, *older;
     Binding *binding;
     lua_State *coroutine;
-    int32_t grad;          /* the grad mode; -1: another kind of scope */
-    yoke_autocast *region; /* NULL: another kind */
-    yoke_stream *stream;   /* NULL: another kind */
-    yoke_stream *outer;    /* while `stream` is in force: what it replaced, */
-    Scope *next_stream;    /* and the scope whose stream was put in force before it */
+    ScopeBox *box;               /* until that is collected */
+    int32_t grad;                /* the grad mode; -1: another kind of scope */
+    yoke_autocast *region;       /* NULL: another kind */
+    yoke_checkpoint *checkpoint; /* NULL: another kind */
+    Decider *decider;            /* of its policy, where that is a function */
+    yoke_stream *stream;         /* NULL: another kind */
+    yoke_stream *outer;          /* while `stream` is in force: what it replaced, */
+    Scope *next_stream;          /* and the scope whose stream was put in force before it */
 };
 
 /* The userdata holds a scope of its own memory: one that the debug library robbed of its __gc stays open for
  * good, and the list whole. */
-typedef struct ScopeBox {
-    Scope *scope; /* NULL when closed */
-} ScopeBox;
+struct ScopeBox {
+    Scope *scope;    /* NULL when closed */
+    int closes_once; /* closed, to close it again is an error: a checkpoint scope's */
+};
 
 static const char kScopeName[] = "yoke.Scope";
 
@@ -55,13 +70,18 @@ static void enter_stream(Scope *scope, Modes *outer)
 
 Modes yl_enter_scopes(lua_State *L, const Binding *b)
 {
-    Modes outer = {-1, 0, NULL, NULL, NULL};
+    Modes outer = {.grad = -1};
     for (Scope *scope = b->scopes; scope; scope = scope->older) {
         if (scope->coroutine != L) continue;
         if (scope->grad >= 0 && outer.grad < 0) outer.grad = yoke_set_grad_enabled(scope->grad);
         if (scope->region && !outer.autocast) {
             outer.autocast = 1;
             outer.region = yoke_autocast_swap(scope->region);
+        }
+        if (scope->checkpoint && !outer.has_checkpoint) {
+            outer.has_checkpoint = 1;
+            outer.checkpoint = yoke_checkpoint_current();
+            yoke_checkpoint_swap(scope->checkpoint);
         }
         if (scope->stream) enter_stream(scope, &outer);
     }
@@ -82,8 +102,8 @@ void yl_leave_streams(Modes outer)
  * scope is closed or collected, so that no other coroutine can come to lie at the same address. */
 Scope *yl_push_scope(lua_State *L, Binding *b)
 {
-    ScopeBox *box = lua_newuserdatauv(L, sizeof *box, 1);
-    box->scope = NULL;
+    ScopeBox *box = lua_newuserdatauv(L, sizeof *box, 2);
+    *box = (ScopeBox){NULL, 0};
     luaL_setmetatable(L, kScopeName);
     lua_pushthread(L);
     lua_setiuservalue(L, -2, 1);
@@ -96,20 +116,89 @@ Scope *yl_push_scope(lua_State *L, Binding *b)
     if (b->scopes) b->scopes->newer = scope;
     b->scopes = scope;
     box->scope = scope;
+    scope->box = box;
     return scope;
+}
+
+/* The function of the box at 1 is told of an op, and answers. */
+static int ask(lua_State *L)
+{
+    const ScopeBox *box = lua_touserdata(L, 1);
+    const yoke_checkpoint_op *op = lua_touserdata(L, 2);
+    lua_getiuservalue(L, 1, 2);
+    lua_createtable(L, 0, 5);
+    yl_set_text(L, "name", op->name);
+    yl_set_text(L, "dtype", yoke_dtype_name(op->dtype));
+    yl_set_integer(L, "bytes", op->bytes);
+    yl_set_number(L, "work", op->work);
+    lua_createtable(L, (int)op->ndim, 0);
+    for (int64_t axis = 0; axis < op->ndim; ++axis) {
+        lua_pushinteger(L, op->shape[axis]);
+        lua_rawseti(L, -2, axis + 1);
+    }
+    lua_setfield(L, -2, "shape");
+    lua_call(L, 1, 1);
+    const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    const int keeps = !strcmp(answer, "keep");
+    if (!keeps && strcmp(answer, "recompute"))
+        yl_raise(L, box->scope->binding, YOKE_E_VALUE, "checkpoint_scope",
+                 "option 'policy' answers %s for %s; it takes \"keep\" or \"recompute\"",
+                 luaL_tolstring(L, -1, NULL), op->name);
+    lua_pushboolean(L, keeps);
+    return 1;
+}
+
+/* Under yoke_checkpoint_end: nothing is raised through that. */
+static int32_t decide(void *user, const yoke_checkpoint_op *op)
+{
+    Decider *decider = user;
+    lua_State *L = decider->L;
+    if (!L || decider->failed) return YOKE_CHECKPOINT_RECOMPUTE;
+    lua_pushcfunction(L, ask);
+    lua_pushvalue(L, 1);
+    lua_pushlightuserdata(L, (void *)op);
+    if (lua_pcall(L, 2, 1, 0)) {
+        decider->failed = 1;
+        return -1;
+    }
+    const int keeps = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return keeps ? YOKE_CHECKPOINT_KEEP : YOKE_CHECKPOINT_RECOMPUTE;
+}
+
+/* Another may be in force: the host's, or one of another coroutine whose call a finalizer interrupts. */
+static yoke_status end_checkpoint(const Scope *scope, lua_State *L)
+{
+    yoke_checkpoint *before = yoke_checkpoint_current();
+    if (scope->decider) scope->decider->L = L;
+    yoke_checkpoint_swap(scope->checkpoint);
+    const yoke_status status = yoke_checkpoint_end(scope->checkpoint);
+    if (before != scope->checkpoint) yoke_checkpoint_swap(before);
+    if (scope->decider) scope->decider->L = NULL;
+    return status;
+}
+
+/* One that is still open is closed, and its function not asked. */
+static void release_checkpoint(yoke_checkpoint *checkpoint)
+{
+    yoke_checkpoint *before = yoke_checkpoint_current();
+    yoke_checkpoint_swap(checkpoint);
+    const int is_open = yoke_checkpoint_current() == checkpoint;
+    yoke_checkpoint_release(checkpoint);
+    if (is_open && before != checkpoint) yoke_checkpoint_swap(before);
 }
 
 static void free_scope(Scope *scope)
 {
     yoke_autocast_release(scope->region);
+    if (scope->checkpoint) release_checkpoint(scope->checkpoint);
     yoke_stream_release(scope->stream);
+    free(scope->decider);
     free(scope);
 }
 
-/* __gc, __close and :close(). */
-static int close_scope(lua_State *L)
+static int let_go(lua_State *L, ScopeBox *box)
 {
-    ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
     Scope *scope = box->scope;
     box->scope = NULL;
     if (!scope || !yl_binding(L)->is_open) return 0; /* yl_close_scopes has freed it */
@@ -120,6 +209,45 @@ static int close_scope(lua_State *L)
     if (scope->older) scope->older->newer = scope->newer;
     free_scope(scope);
     return 0;
+}
+
+/* __gc */
+static int collect_scope(lua_State *L)
+{
+    return let_go(L, luaL_checkudata(L, 1, kScopeName));
+}
+
+/* Of a checkpoint scope at 1. It stays open where that is a STATE error. */
+static void close_checkpoint(lua_State *L, Binding *b, ScopeBox *box)
+{
+    if (box->scope->coroutine != L)
+        yl_raise(L, b, YOKE_E_STATE, "checkpoint_scope",
+                 "this scope was opened in another coroutine; close it there");
+    const yoke_status status = end_checkpoint(box->scope, L);
+    if (box->scope->decider && box->scope->decider->failed) {
+        let_go(L, box);
+        lua_error(L);
+    }
+    yl_check(L, b, status);
+}
+
+/* __close, also behind :close() */
+static int close_scope(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
+    if (box->scope && box->scope->checkpoint && b->is_open) close_checkpoint(L, b, box);
+    return let_go(L, box);
+}
+
+/* :close() */
+static int close_scope_once(lua_State *L)
+{
+    const ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
+    if (!box->scope && box->closes_once)
+        return yl_raise(L, yl_binding(L), YOKE_E_STATE, "checkpoint_scope",
+                        "this scope is closed already; a scope is closed once");
+    return close_scope(L);
 }
 
 void yl_close_scopes(Binding *b)
@@ -159,6 +287,23 @@ void yl_scope_autocast(Scope *scope, yoke_autocast *region)
     scope->region = region;
 }
 
+void yl_scope_checkpoint(Scope *scope, yoke_checkpoint *checkpoint)
+{
+    scope->checkpoint = checkpoint;
+    scope->box->closes_once = 1;
+}
+
+void yl_scope_policy(lua_State *L, Binding *b, Scope *scope, int box,
+                     yoke_checkpoint_options *options)
+{
+    scope->decider = calloc(1, sizeof *scope->decider);
+    if (!scope->decider) yl_raise(L, b, YOKE_E_OOM, "checkpoint_scope", "no memory for a scope");
+    lua_setiuservalue(L, box, 2);
+    options->policy = "function";
+    options->decide = decide;
+    options->user = scope->decider;
+}
+
 void yl_scope_stream(Scope *scope, yoke_stream *stream)
 {
     scope->stream = stream;
@@ -177,8 +322,8 @@ int yl_has_body(lua_State *L, Binding *b, int index, const char *call)
 void yl_open_scope(lua_State *L, Binding *b)
 {
     static const luaL_Reg events[] = {
-        {"__gc", close_scope}, {"__close", close_scope}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"close", close_scope}, {NULL, NULL}};
+        {"__gc", collect_scope}, {"__close", close_scope}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"close", close_scope_once}, {NULL, NULL}};
     luaL_newmetatable(L, kScopeName);
     yl_set_functions(L, b, events);
     lua_createtable(L, 0, 1);

@@ -1,4 +1,4 @@
-/* scope.h: modes that belong to a coroutine: the grad mode, the autocast region, the current stream. */
+/* scope.h: modes that belong to a coroutine: the grad mode, the autocast region, the checkpoint scope, the stream. */
 #ifndef YOKE_LUA_RUNTIME_SCOPE_H
 #define YOKE_LUA_RUNTIME_SCOPE_H
 
@@ -9,15 +9,17 @@ typedef struct Modes {
     int32_t grad;     /* -1: left as it was */
     int32_t autocast; /* 1: `region` is put back */
     yoke_autocast *region;
+    int32_t has_checkpoint; /* 1: `checkpoint` is put back */
+    yoke_checkpoint *checkpoint;
     Scope *streams; /* scopes whose streams are in force, each with what it replaced; NULL: none */
     yoke_device *device; /* the thread's own, where there are streams */
 } Modes;
 
-/* Puts the running coroutine's grad mode, autocast region and streams in force. */
+/* Puts the running coroutine's grad mode, autocast region, checkpoint scope and streams in force. */
 Modes yl_enter_scopes(lua_State *L, const Binding *b);
 static inline Modes yl_enter(lua_State *L, const Binding *b)
 {
-    const Modes none = {-1, 0, NULL, NULL, NULL};
+    const Modes none = {.grad = -1};
     return b->scopes ? yl_enter_scopes(L, b) : none;
 }
 void yl_leave_streams(Modes outer);
@@ -26,6 +28,7 @@ static inline void yl_leave(Modes outer)
     if (outer.streams) yl_leave_streams(outer);
     if (outer.grad >= 0) yoke_set_grad_enabled(outer.grad);
     if (outer.autocast) yoke_autocast_swap(outer.region);
+    if (outer.has_checkpoint) yoke_checkpoint_swap(outer.checkpoint);
 }
 
 /* Leaves, and raises what the call between has failed with. */
@@ -40,6 +43,10 @@ Scope *yl_push_scope(lua_State *L, Binding *b);
 /* What it sets; the references become the scope's own. */
 void yl_scope_grad(Scope *scope, int32_t enabled);
 void yl_scope_autocast(Scope *scope, yoke_autocast *region);
+void yl_scope_checkpoint(Scope *scope, yoke_checkpoint *checkpoint);
+/* The function on the top, which is popped, becomes the policy of the scope in the userdata at `box`. */
+void yl_scope_policy(lua_State *L, Binding *b, Scope *scope, int box,
+                     yoke_checkpoint_options *options);
 void yl_scope_stream(Scope *scope, yoke_stream *stream);
 
 /* Whether there is a function to run in a scope at `index`; raises for anything else that stands there. */

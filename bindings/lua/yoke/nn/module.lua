@@ -52,7 +52,11 @@ function Module:extend(class_name)
     class.instance = {
         __index = make_index(class),
         __newindex = newindex,
-        __call = function(instance, ...) return instance:forward(...) end,
+        __call = function(instance, ...)
+            local checkpoint = members[instance].checkpoint
+            if checkpoint then return core.checkpoint(checkpoint, instance.forward, instance, ...) end
+            return instance:forward(...)
+        end,
         __tostring = self.describe,
         __len = self.length,
         __name = "yoke.nn.Module",
@@ -203,6 +207,15 @@ function Module:eval() return self:train(false) end
 --- Asks for gradients of all parameters, or no longer; returns the module.
 function Module:requires_grad_(required)
     for _, parameter in self:named_parameters() do parameter:requires_grad_(required ~= false) end
+    return self
+end
+
+--- From now on each call of this module is a yoke.checkpoint_scope{policy = policy}; returns the module. false: no
+--- longer.
+function Module:checkpoint_(policy)
+    local options = policy ~= false and { policy = policy ~= true and policy or nil } or nil
+    if options then core.checkpoint_scope(options):close() end -- what is wrong with it is said here, not later
+    members[self].checkpoint = options
     return self
 end
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import yoke
 from yoke import _yoke
+from yoke._checkpoint import Policy, checkpoint_scope
 from yoke._check import entries, shown, tensor as need_tensor, text
 from yoke._named import Named
 from yoke._yoke import Device, Tensor, dtype as DType
@@ -34,6 +35,7 @@ class Module(Named):
     """Base class: assign Parameters and Modules to attributes in __init__ and write forward()."""
 
     training: bool
+    _checkpoint_scope: checkpoint_scope | None = None
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _transient: set[str]  # names of buffers that state_dict() leaves out
@@ -52,6 +54,9 @@ class Module(Named):
         raise _yoke.UnsupportedError(f"{type(self).__name__} has no forward(); a Module must define one")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._checkpoint_scope is not None:
+            with self._checkpoint_scope:
+                return self.forward(*args, **kwargs)
         return self.forward(*args, **kwargs)
 
     # ---- Attributes ------------------------------------------------------------------------------------------
@@ -199,6 +204,12 @@ class Module(Named):
         """Asks for gradients of all parameters below, or no longer; returns the module."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
+        return self
+
+    def checkpoint_(self: M, policy: Policy | bool = None) -> M:
+        """From now on each call of this module is a yoke.checkpoint_scope(policy); returns the module. False: no longer."""
+        scope = None if policy is False else checkpoint_scope(None if policy is True else policy)
+        object.__setattr__(self, "_checkpoint_scope", scope)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -1,0 +1,87 @@
+"""Activations that are dropped and made again: memory and time of a step over the plain one, beside PyTorch's.
+
+    ./dev bench recompute [--json FILE] [--rounds N]
+
+float32, 1 thread, 1,024 tokens, width 512: 16 blocks x + down(gelu(up(x))), and 12 blocks of a GPT (4 x 256 tokens, 8
+heads). Each block is a checkpoint scope. Yoke's memory is what its allocator says that a step needs beside weights and
+gradients, which are there before; PyTorch's the peak of resident memory of a process that takes nothing but such steps.
+"""
+
+import sys
+
+from bench import WORKERS, CaseError, Report, Worker, ratio, rounds, torch_workers
+
+# The most that memory and time may be, as shares of the plain step's.
+TARGETS = {"MLP": {"full": (0.23, 1.22), "matmul": (0.63, 1.05)}, "GPT": {"full": (0.20, 1.26), "matmul": (0.68, 1.05)}}
+
+
+def settle(share):
+    """A figure that is the same in every run, as ratio() would give it."""
+    return {"median": share, "low": share, "high": share}
+
+
+def measure_times(report, workers):
+    contestants = {f"{role}, {model} {policy}": (worker, f"step {model} {policy}")
+                   for model, policies in TARGETS.items() for policy in ("plain", *policies) for role, worker in workers.items()}
+    for name, (worker, case) in list(contestants.items()):
+        try:
+            worker.measure(case, 1)
+        except CaseError as error:
+            print(f"{name}: {error}")
+            del contestants[name]
+    return rounds(contestants, report.options.rounds or 7, 1.0)
+
+
+def compare_times(report, times, peers):
+    for model, policies in TARGETS.items():
+        for policy, (_, most) in policies.items():
+            ours = ratio(times, f"Yoke, {model} {policy}", f"Yoke, {model} plain")
+            report.target(f"time, {model} {policy}", ours, most, True)
+            for role in peers:
+                if f"{role}, {model} {policy}" in times:
+                    theirs = ratio(times, f"{role}, {model} {policy}", f"{role}, {model} plain")
+                    report.target(f"the same over {role}'s ratio of {theirs['median']:.3f}",
+                                  settle(ours["median"] / theirs["median"]), 1.0, True)
+
+
+def compare_memory(report, yoke, torch):
+    for model, policies in TARGETS.items():
+        plain = yoke.measure(f"peak {model} plain", 1)
+        for policy, (most, _) in policies.items():
+            share = yoke.measure(f"peak {model} {policy}", 1) / plain
+            report.target(f"activations, {model} {policy}, of {plain / 2**20:.0f} MiB", settle(share), most, True)
+        for role, command in torch.items():
+            shown = {policy: resident(command, model, policy) for policy in ("plain", *policies)}
+            print(f"  {role}, {model}, peak of resident memory beyond weights and gradients: " +
+                  ", ".join(f"{policy} {bytes_ / 2**20:.0f} MiB ({bytes_ / shown['plain']:.2f})"
+                            for policy, bytes_ in shown.items() if bytes_))
+
+
+def resident(command, model, policy):
+    """In a process of its own, since the peak of one never falls. None where the case cannot be measured."""
+    worker = Worker(*command)
+    try:
+        return worker.measure(f"peak {model} {policy}", 1)
+    except CaseError:
+        return None
+    finally:
+        worker.close()
+
+
+def main():
+    report = Report("recompute")
+    yoke = Worker(sys.executable, WORKERS / "recompute_yoke.py")
+    # Debian's 1.13 has neither the attention nor the selective policy.
+    torch = {role: worker for role, worker in torch_workers(WORKERS / "recompute_torch.py").items() if role == "newest PyTorch"}
+    workers = {"Yoke": yoke, **torch}
+    for role, worker in workers.items():
+        report.peer(role, worker.about)
+    times = measure_times(report, workers)
+    print()
+    compare_times(report, times, list(torch))
+    compare_memory(report, yoke, {role: worker.command for role, worker in torch.items()})
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+/* Scopes whose activations are made again: yoke.checkpoint_scope and yoke.checkpoint, over yoke/checkpoint.h. */
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/scope.h"
+
+#include <string.h>
+
+/* Raises for a name that no option has. */
+static void check_option_names(lua_State *L, Binding *b, const char *call)
+{
+    static const char *const names[] = {"policy"};
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        const char *name = yl_key(L, -2);
+        if (yl_find_name(name, names, 1) == 1)
+            yl_raise(L, b, YOKE_E_VALUE, call, "there is no option '%s'%s; there is policy", name,
+                     yl_meant(L, name, names, 1));
+    }
+}
+
+/* The list of ops on the top; what holds their names for C is pushed. */
+static void read_ops(lua_State *L, Binding *b, const char *call, yoke_checkpoint_options *options)
+{
+    const int list = lua_gettop(L);
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, list);
+    const char **names = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *names, 0);
+    for (lua_Integer i = 0; i < count; ++i, lua_pop(L, 1)) {
+        if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING)
+            yl_raise(L, b, YOKE_E_TYPE, call,
+                     "option 'policy' has a %s at place %I; it takes names of ops",
+                     luaL_typename(L, -1), i + 1);
+        names[i] = lua_tostring(L, -1); /* which the list holds */
+    }
+    options->policy = "ops";
+    options->ops = names;
+    options->op_count = count;
+}
+
+/* Of the options at 1, or none, for the scope on the top. What they point to stays on the stack. */
+static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char *call,
+                                            Scope *scope)
+{
+    const int box = lua_gettop(L);
+    yoke_checkpoint_options options = {.struct_size = sizeof options};
+    if (lua_isnoneornil(L, 1)) return options;
+    luaL_checkstack(L, 8, call);
+    if (lua_type(L, 1) != LUA_TTABLE)
+        yl_raise(L, b, YOKE_E_TYPE, call, "argument 'options' is a %s; it takes {policy = ...}",
+                 luaL_typename(L, 1));
+    check_option_names(L, b, call);
+    const int type = lua_getfield(L, 1, "policy");
+    if (type == LUA_TTABLE)
+        read_ops(L, b, call, &options);
+    else if (type == LUA_TSTRING)
+        options.policy = yl_string_arg(L, b, -1, call, "policy");
+    else if (type == LUA_TFUNCTION)
+        yl_scope_policy(L, b, scope, box, &options);
+    else if (type != LUA_TNIL)
+        yl_raise(
+            L, b, YOKE_E_TYPE, call,
+            "option 'policy' is a %s; it takes \"full\", \"matmul\", a list of ops or a function",
+            lua_typename(L, type));
+    if (type == LUA_TSTRING &&
+        (!strcmp(options.policy, "ops") || !strcmp(options.policy, "function")))
+        yl_raise(
+            L, b, YOKE_E_VALUE, call,
+            "option 'policy' is '%s'; give the list of ops itself, such as {\"gelu\"}, or the function",
+            options.policy);
+    return options;
+}
+
+/* Pushes a scope that is open, within the one of the running coroutine. */
+static void push_checkpoint(lua_State *L, Binding *b, const char *call)
+{
+    Scope *scope = yl_push_scope(L, b);
+    const int place = lua_gettop(L);
+    const yoke_checkpoint_options options = read_options(L, b, call, scope);
+    yoke_checkpoint *made = NULL;
+    const Modes outer = yl_enter(L, b);
+    yoke_checkpoint *around = yoke_checkpoint_current();
+    const yoke_status status = yoke_checkpoint_begin(&options, &made);
+    if (!status) yoke_checkpoint_swap(around);
+    yl_leave_checked(L, b, outer, status);
+    yl_scope_checkpoint(scope, made);
+    lua_settop(L, place);
+}
+
+/* yoke.checkpoint_scope([options]) */
+static int checkpoint_scope(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "checkpoint_scope", 0, 1);
+    lua_settop(L, 1);
+    push_checkpoint(L, b, "checkpoint_scope");
+    return 1;
+}
+
+static int is_callable(lua_State *L, int index)
+{
+    if (lua_type(L, index) == LUA_TFUNCTION) return 1;
+    if (!luaL_getmetafield(L, index, "__call")) return 0;
+    lua_pop(L, 1);
+    return 1;
+}
+
+/* yoke.checkpoint([options,] fn, ...) */
+static int checkpoint(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    luaL_checkany(L, 1);
+    if (is_callable(L, 1)) {
+        lua_pushnil(L);
+        lua_insert(L, 1);
+    }
+    if (!is_callable(L, 2))
+        return yl_raise(L, b, YOKE_E_TYPE, "checkpoint",
+                        "argument 'fn' is a %s; give a function to run", luaL_typename(L, 2));
+    push_checkpoint(L, b, "checkpoint");
+    lua_remove(L, 1);
+    return yl_run_in_scope(L);
+}
+
+void yl_open_checkpoint(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {
+        {"checkpoint", checkpoint}, {"checkpoint_scope", checkpoint_scope}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+}

@@ -1,0 +1,138 @@
+"""Checkpoint scopes: activations that are dropped, and made again for backward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional, Union
+
+from yoke import _modes, _yoke
+from yoke._check import listed, shown, text, whole
+from yoke._grad import need_plain_function
+from yoke._named import Named
+
+
+class CheckpointOp(NamedTuple):
+    """An op of a checkpoint scope, as a policy's function is told of it: shape and dtype are its first result's, `bytes` what
+    its results take, `work` the floating-point operations of a product, and bytes read and written of another op."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    bytes: int
+    work: float
+
+
+Policy = Union[str, Sequence[str], Callable[[CheckpointOp], str], None]
+_Read = tuple[str, list[str], Optional[Callable[..., bool]]]  # as the library takes it
+
+
+def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., bool]:
+    def decide(*told: Any) -> bool:
+        op = CheckpointOp(*told)
+        answer = policy(op)
+        if not isinstance(answer, str) or answer not in ("keep", "recompute"):
+            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' answers {shown(answer)} for {op.name}; \"keep\" or \"recompute\" is needed")
+        return answer == "keep"
+
+    return decide
+
+
+def read_policy(call: str, policy: Policy) -> _Read:
+    """A policy as the library takes it; raises for one that is none."""
+    if isinstance(policy, str) and policy in ("ops", "function"):
+        raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give the list of ops itself, such as [\"gelu\"], or the function")
+    if policy is None or isinstance(policy, str):
+        found: _Read = ("full" if policy is None else policy, [], None)
+    elif callable(policy):
+        found = ("function", [], _decider(policy))
+    else:
+        found = ("ops", [text(call, "policy", name) for name in listed(call, "policy", policy, "names of ops")], None)
+    _yoke._CheckpointScope(*found).end()
+    return found
+
+
+class _Block:
+    """One `with` block. A context holds this, not the checkpoint_scope: one that goes takes its blocks along."""
+
+    def __init__(self, policy: _Read) -> None:
+        self.scope = _yoke._CheckpointScope(*policy)
+        _modes.enter(self, "checkpoint", self.scope)
+
+    def end(self) -> None:
+        try:
+            self.scope.end()
+        finally:
+            if self.scope.closed:
+                _modes.leave(self)
+
+    def abandon(self) -> None:
+        _modes.leave(self)
+        self.scope.abandon()
+
+
+class checkpoint_scope(Named):
+    """What ops make in the block is not kept for backward, which runs those ops again that lead to what it needs, bit for
+    bit: `with yoke.checkpoint_scope():`.
+
+    No code of the script runs twice. `policy` says whose results are kept all the same: "full" or None: nobody's;
+    "matmul": those of matrix products and attention; a list of op names as docs/ops.md has them; a function, which is told
+    of each CheckpointOp as the scope closes and answers "keep" or "recompute". Scopes nest; a model has
+    one for each of its blocks. The scope belongs to the context (contextvars) and to the thread that opened it.
+    """
+
+    def __init__(self, policy: Policy = None) -> None:
+        self._blocks: list[_Block] = []
+        self._given, self._policy = policy, read_policy(type(self).__name__, policy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._given,)  # without the blocks, which are their contexts'
+
+    def __enter__(self) -> None:
+        self._blocks.append(_Block(self._policy))
+
+    def __exit__(self, *exception: object) -> None:
+        block = self._innermost()
+        try:
+            block.end()
+        finally:
+            if block.scope.closed:
+                self._blocks.remove(block)
+
+    def _innermost(self) -> _Block:
+        """The block that was opened last in this context, or in any."""
+        for entry in reversed(_yoke._modes_entries()):
+            if isinstance(entry.owner, _Block) and entry.owner in self._blocks:
+                return entry.owner
+        if not self._blocks:
+            raise _yoke.StateError("checkpoint_scope: this scope is not open: it is closed already, or was never entered")
+        return self._blocks[-1]
+
+    def __del__(self) -> None:
+        for block in reversed(getattr(self, "_blocks", ())):  # which nobody has closed
+            block.abandon()
+
+
+def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, **kwargs: Any) -> Any:
+    """fn(*args, **kwargs) in a scope of its own: see checkpoint_scope. fn is called once."""
+    if not callable(fn):
+        raise _yoke.TypeError(f"checkpoint(): argument 'fn' is {shown(fn)}; a function is needed")
+    need_plain_function(fn, "checkpoint_scope")
+    with checkpoint_scope(policy):
+        return fn(*args, **kwargs)
+
+
+def checkpoint_sequential(fns: Any, segments: int, x: Any, policy: Policy = None) -> Any:
+    """x through all functions, one after another, as `segments` parts of near the same length, each in a scope but the
+    last, whose results backward wants at once. `fns` is an nn.Sequential, or a sequence of functions or modules."""
+    fns = listed("checkpoint_sequential", "fns", fns, "functions")
+    segments = whole("checkpoint_sequential", "segments", segments, 1)
+    if segments > max(len(fns), 1):
+        raise _yoke.ValueError(f"checkpoint_sequential(): argument 'segments' is {segments}, for {len(fns)} functions; at most one for each can be made")
+    last = len(fns) // segments * (segments - 1)
+    for begin in range(0, last, len(fns) // segments):
+        with checkpoint_scope(policy):
+            for fn in fns[begin:begin + len(fns) // segments]:
+                x = fn(x)
+    for fn in fns[last:]:
+        x = fn(x)
+    return x

@@ -1,0 +1,137 @@
+#include "yoke/checkpoint.h"
+
+#include "capi/src/guard.h"
+#include "capi/src/structs.h"
+#include "core/base/config.h"
+#include "core/base/text.h"
+#include "core/ops/recompute.h"
+
+#include <cstring>
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+Ref<Policy> policy_of_ops(const yoke_checkpoint_options &options, const char *call)
+{
+    std::vector<std::string_view> names;
+    for (const char *name : need_list(options.ops, options.op_count, call, "options.ops"))
+        names.emplace_back(&need(name, call, "options.ops"));
+    return Policy::ops(names, short_name(call));
+}
+
+// The host's function, and what it says to.
+class HostPolicy final : public Policy {
+public:
+    HostPolicy(yoke_checkpoint_decide_fn decide, void *user) : decide_(decide), user_(user) {}
+    bool holds(const LoggedCall &) const noexcept override { return true; }
+    bool is_asked() const noexcept override { return true; }
+    bool keeps(const LoggedCall &call) override
+    {
+        const CallResults results = results_of(call);
+        const yoke_checkpoint_op op{sizeof op,
+                                    results.dtype,
+                                    public_name(call.named),
+                                    results.shape.data(),
+                                    static_cast<int64_t>(results.shape.size()),
+                                    static_cast<int64_t>(results.bytes),
+                                    call.launch().work};
+        const int32_t answer = decide_(user_, &op);
+        if (answer != YOKE_CHECKPOINT_KEEP && answer != YOKE_CHECKPOINT_RECOMPUTE)
+            fail(
+                YOKE_E_VALUE,
+                "checkpoint_end: the policy's function answers %d for %s; it is YOKE_CHECKPOINT_KEEP (1) or YOKE_CHECKPOINT_RECOMPUTE (0)",
+                answer, op.name);
+        return answer == YOKE_CHECKPOINT_KEEP;
+    }
+
+private:
+    const yoke_checkpoint_decide_fn decide_;
+    void *const user_;
+};
+
+Ref<Policy> policy_of_function(const yoke_checkpoint_options &options, const char *call)
+{
+    if (!options.decide)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'policy' is \"function\", and 'decide' NULL; give the function that decides",
+            short_name(call));
+    return Ref<HostPolicy>::adopt(new HostPolicy(options.decide, options.user));
+}
+
+Ref<Policy> policy_of(const yoke_checkpoint_options *given, const char *call)
+{
+    if (!given) return Policy::full();
+    const yoke_checkpoint_options options = read_struct(given, call, "options");
+    const std::string_view policy = options.policy ? options.policy : "full";
+    if (policy == "full") return Policy::full();
+    if (policy == "matmul") return Policy::matmul();
+    if (policy == "ops") return policy_of_ops(options, call);
+    if (policy == "function") return policy_of_function(options, call);
+    const char *nearest = nearest_word(policy, {"full", "matmul", "ops", "function"});
+    fail(YOKE_E_VALUE,
+         "%s: argument 'policy' is '%s'; it is \"full\", \"matmul\", \"ops\" or \"function\"%s",
+         short_name(call), options.policy,
+         nearest ? format("; did you mean '%s'?", nearest).c_str() : "");
+}
+
+Scope &need_scope(yoke_checkpoint *handle, const char *call)
+{
+    if (!handle)
+        fail(YOKE_E_VALUE, "%s: argument 'scope' is NULL; give what yoke_checkpoint_begin made",
+             short_name(call));
+    return *object_of(handle, call, "scope");
+}
+
+}  // namespace
+
+yoke_status yoke_checkpoint_begin(const yoke_checkpoint_options *options, yoke_checkpoint **out)
+{
+    constexpr const char *call = "yoke_checkpoint_begin";
+    return guard(call, [&] {
+        yoke_checkpoint *&place = need_out(out, call);
+        place = hand_out<yoke_checkpoint>(Scope::open(policy_of(options, call)));
+    });
+}
+
+yoke_status yoke_checkpoint_end(yoke_checkpoint *scope)
+{
+    constexpr const char *call = "yoke_checkpoint_end";
+    return guard(call, [&] { need_scope(scope, call).close(short_name(call)); });
+}
+
+yoke_checkpoint *yoke_checkpoint_retain(yoke_checkpoint *scope)
+{
+    constexpr const char *call = "yoke_checkpoint_retain";
+    yoke_checkpoint *retained = capi::retain_handle(scope, call);
+    if (retained) object_of(retained, call, "scope")->retain_handle();
+    return retained;
+}
+
+void yoke_checkpoint_release(yoke_checkpoint *scope)
+{
+    constexpr const char *call = "yoke_checkpoint_release";
+    if (Scope *object = take_back(scope, call)) {
+        object->release_handle(short_name(call));
+        object->release();
+    }
+}
+
+yoke_checkpoint *yoke_checkpoint_swap(yoke_checkpoint *scope)
+{
+    constexpr const char *call = "yoke_checkpoint_swap";
+    return guard_value(call, static_cast<yoke_checkpoint *>(nullptr), [&] {
+        Scope *object = object_of(scope, call, "scope");
+        if (object && !object->is_open())
+            fail(YOKE_E_STATE, "%s: this scope is closed already; begin another", short_name(call));
+        return lend<yoke_checkpoint>(set_scope(object));
+    });
+}
+
+yoke_checkpoint *yoke_checkpoint_current(void)
+{
+    return guard_value("yoke_checkpoint_current", static_cast<yoke_checkpoint *>(nullptr),
+                       [] { return lend<yoke_checkpoint>(Scope::of_thread()); });
+}

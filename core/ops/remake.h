@@ -1,0 +1,27 @@
+// remake.h: results of a call that follow from another of its results by a cheap op, with the same bits.
+//
+// Where a checkpoint scope would hold both, it holds the one and makes the other again.
+#pragma once
+
+#include "core/device/device.h"
+#include "core/ops/op_def.h"
+
+namespace yoke {
+
+struct Remake {
+    size_t from, to;  // operands of the call
+    int32_t op;       // takes `from` alone and gives `to`
+    yoke_arg params[1];
+    int param_count;
+};
+
+// Of _linear_act, beside the op in matmul.cpp.
+bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake);
+
+// False where there is none.
+inline bool find_remake(const yoke_launch &launch, const Device &device, Remake &remake)
+{
+    return launch.op == YOKE_OP__LINEAR_ACT && remake_of_linear_act(launch, device, remake);
+}
+
+}  // namespace yoke

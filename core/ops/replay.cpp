@@ -1,0 +1,197 @@
+#include "core/ops/replay.h"
+
+#include "core/base/error.h"
+#include "core/ops/launch.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+// The host's kernels use so many threads as they did in the first run: their results may depend on it.
+class SameThreads {
+public:
+    SameThreads() : before_(thread_state().threads) {}
+    ~SameThreads() { thread_state().threads = before_; }
+    SameThreads(const SameThreads &) = delete;
+    SameThreads &operator=(const SameThreads &) = delete;
+    static void set(int32_t threads) { thread_state().threads = threads; }
+
+private:
+    const int32_t before_;
+};
+
+void check_unchanged(const Storage &storage, uint32_t version, const LoggedCall &call,
+                     size_t operand, const char *reader)
+{
+    const uint32_t now = storage.version.load(std::memory_order_relaxed);
+    if (now == version) return;
+    const char *writer = storage.last_writer();
+    fail(
+        YOKE_E_STATE,
+        "backward of %s needs what a checkpoint scope dropped, and to make it again %s must read operand %zu as it was, but %s has changed that in place since (version %u, read at %u); change a clone() instead",
+        reader, public_name(call.named), operand, writer ? writer : "the host", now, version);
+}
+
+}  // namespace
+
+// One pass over the calls of a scope.
+class Replays::Run {
+public:
+    Run(Replays &replays, Scope &scope, Item &wanted, const char *reader)
+        : replays_(replays), scope_(scope), reader_(reader), needs_(scope.find_needs(&wanted))
+    {
+    }
+    void run()
+    {
+        const SameThreads as_before;
+        for (LoggedCall *call : needs_.calls) launch(*call);
+    }
+    Ref<Storage> made(const Value &value) { return made_[&value]; }
+
+private:
+    void launch(LoggedCall &call);
+    Storage *read(const LoggedCall &call, size_t operand);
+    Storage *make(const LoggedCall &call, const Value &value);
+    void let_go(const LoggedCall &call);
+
+    Replays &replays_;
+    Scope &scope_;
+    const char *const reader_;
+    Needs needs_;
+    std::unordered_map<const Value *, Ref<Storage>> made_;
+    std::unordered_map<const Value *, Slot> requested_;
+};
+
+Storage *Replays::Run::make(const LoggedCall &call, const Value &value)
+{
+    Ref<Storage> &made = made_[&value];
+    made = Storage::allocate(call.device, value.bytes);
+    return made.get();
+}
+
+// The memory that an operand is in now.
+Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
+{
+    const Source &source = call.sources()[operand];
+    if (source.outside.present()) {
+        check_unchanged(*source.outside, source.version, call, operand, reader_);
+        return source.outside.get();
+    }
+    const Value &value = *source.value;
+    if (value.maker == call.position) return make(call, value);
+    if (const auto place = made_.find(&value); place != made_.end()) return place->second.get();
+    if (Item *item = scope_.find_item(value); item && item->held.present()) {
+        check_unchanged(*item->held, value.known_version, call, operand, reader_);
+        return item->held.get();
+    }
+    const Slot slot = scope_.request(value);
+    return (made_[&value] = replays_.take(slot, reader_)).get();
+}
+
+void Replays::Run::launch(LoggedCall &call)
+{
+    const yoke_launch &recorded = call.launch();
+    const auto sources = call.sources();
+    ShortList<yoke_operand, 8> operands(sources.size());
+    ShortList<Storage *, 8> storages(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+        yoke_operand &o = operands[i] = recorded.operands[i];
+        storages[i] = nullptr;
+        if (sources[i].value.present() || sources[i].outside.present()) {
+            storages[i] = read(call, i);
+            char *first = static_cast<char *>(storages[i]->data);
+            o.data = first + reinterpret_cast<intptr_t>(o.data);
+            o.begin = first + reinterpret_cast<intptr_t>(o.begin);
+        } else {
+            o.data = o.flags & YOKE_OPERAND_SCALAR ? static_cast<void *>(&o.immediate) : &o;
+        }
+    }
+    if (recorded.op >= 0) {
+        yoke_launch again = recorded;
+        again.operands = operands.data();
+        again.stream = nullptr;
+        again.random_base = nullptr;
+        SameThreads::set(call.threads);
+        issue(kOps[again.op], again, call.device, {storages.data(), storages.size()});
+    }
+    let_go(call);
+}
+
+// What nobody will read any more goes.
+void Replays::Run::let_go(const LoggedCall &call)
+{
+    for (const Source &source : call.sources()) {
+        if (!source.value.present() || source.value->maker == call.position) continue;
+        const auto use = needs_.uses.find(source.value.get());
+        if (use != needs_.uses.end() && --use->second == 0) made_.erase(source.value.get());
+    }
+    // A result that nothing needs, of a call that makes others too.
+    for (const Source &source : call.sources())
+        if (source.value.present() && source.value->maker == call.position &&
+            !needs_.uses.contains(source.value.get()))
+            made_.erase(source.value.get());
+}
+
+Replays::Replays()
+    : before_(std::exchange(thread_state().replays, this)),
+      aside_before_(std::exchange(thread_state().scope_aside,
+                                  quiet_.before() ? quiet_.before() : thread_state().scope_aside))
+{
+}
+
+Replays::~Replays()
+{
+    thread_state().replays = before_;
+    thread_state().scope_aside = aside_before_;
+}
+
+Replays &Replays::of_thread()
+{
+    return *thread_state().replays;
+}
+
+void Replays::make(Scope &scope, Item &wanted, const char *reader)
+{
+    if (scope.is_open() && !scope.is_at_hand())
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
+            reader);
+    Run run(*this, scope, wanted, reader);
+    run.run();
+    Replay &replay = replays_[&scope];
+    replay.scope = Ref<Scope>::share(&scope);
+    scope.each_item([&](Item &item) {
+        const uint32_t holders = item.holders.load(std::memory_order_relaxed);
+        if ((!holders && &item != &wanted) || item.held.present()) return;
+        Ref<Storage> storage = run.made(*item.value);
+        if (storage.present()) replay.made[&item] = {std::move(storage), std::max(holders, 1u)};
+    });
+}
+
+Ref<Storage> Replays::take(const Slot &slot, const char *reader)
+{
+    Item &item = slot.item();
+    if (item.held.present()) return item.held;
+    Scope &scope = slot.scope();
+    const auto is_made = [&] {
+        const auto replay = replays_.find(&scope);
+        return replay != replays_.end() && replay->second.made.contains(&item);
+    };
+    if (!is_made()) make(scope, item, reader);
+    Replay &replay = replays_.at(&scope);
+    const auto place = replay.made.find(&item);
+    if (place == replay.made.end())
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs what a checkpoint scope dropped, and when the scope closed there was no memory to keep how that is made; run the forward once more",
+            reader);
+    Ref<Storage> storage = place->second.storage;
+    if (--place->second.left == 0) replay.made.erase(place);
+    if (replay.made.empty()) replays_.erase(&scope);
+    return storage;
+}
+
+}  // namespace yoke

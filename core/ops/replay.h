@@ -1,0 +1,48 @@
+// replay.h: what a walk over the tape has had made again of checkpoint scopes (core/ops/recompute.h).
+//
+// The walk's first look at a slot launches the calls that its scope needs; what they make stays with the walk until as
+// many have taken it as hold it. Each walk has its own: two threads that walk one scope do not wait for each other.
+// When the walk ends, whatever is left goes.
+#pragma once
+
+#include "core/autograd/backward.h"
+#include "core/ops/recompute.h"
+
+#include <memory>
+#include <unordered_map>
+
+namespace yoke {
+
+class Replays final : public WalkState {
+public:
+    // From now to its end, the calling thread's walk; nothing is logged meanwhile.
+    Replays();
+    ~Replays() override;
+    Replays(const Replays &) = delete;
+    Replays &operator=(const Replays &) = delete;
+    static Replays &of_thread();
+
+    // The memory behind a slot, at the end of its scope. Raises what an op of the scope may raise, and STATE where
+    // something that it reads has changed since. `reader` is for messages.
+    Ref<Storage> take(const Slot &slot, const char *reader);
+
+private:
+    struct Made {
+        Ref<Storage> storage;
+        uint32_t left = 0;  // how many more will take it
+    };
+    struct Replay {
+        Ref<Scope> scope;
+        std::unordered_map<const Item *, Made> made;
+    };
+    class Run;
+
+    void make(Scope &scope, Item &wanted, const char *reader);
+
+    NoLog quiet_;
+    Replays *const before_;
+    Scope *const aside_before_;
+    std::unordered_map<const Scope *, Replay> replays_;
+};
+
+}  // namespace yoke
