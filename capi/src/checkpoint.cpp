@@ -4,7 +4,7 @@
 #include "capi/src/structs.h"
 #include "core/base/config.h"
 #include "core/base/text.h"
-#include "core/ops/recompute.h"
+#include "core/ops/budget.h"
 
 #include <cstring>
 
@@ -61,20 +61,39 @@ Ref<Policy> policy_of_function(const yoke_checkpoint_options &options, const cha
     return Ref<HostPolicy>::adopt(new HostPolicy(options.decide, options.user));
 }
 
-Ref<Policy> policy_of(const yoke_checkpoint_options *given, const char *call)
+Ref<Scope> open_budget(const yoke_checkpoint_options &options, const char *call)
 {
-    if (!given) return Policy::full();
-    const yoke_checkpoint_options options = read_struct(given, call, "options");
+    if (!options.budget)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'policy' is \"budget\", and 'budget' NULL; give what yoke_memory_budget_create made",
+            short_name(call));
+    return Scope::open(Ref<MemoryBudget>::share(object_of(options.budget, call, "options.budget")),
+                       short_name(call));
+}
+
+Ref<Policy> policy_of(const yoke_checkpoint_options &options, const char *call)
+{
     const std::string_view policy = options.policy ? options.policy : "full";
     if (policy == "full") return Policy::full();
     if (policy == "matmul") return Policy::matmul();
     if (policy == "ops") return policy_of_ops(options, call);
     if (policy == "function") return policy_of_function(options, call);
-    const char *nearest = nearest_word(policy, {"full", "matmul", "ops", "function"});
-    fail(YOKE_E_VALUE,
-         "%s: argument 'policy' is '%s'; it is \"full\", \"matmul\", \"ops\" or \"function\"%s",
-         short_name(call), options.policy,
-         nearest ? format("; did you mean '%s'?", nearest).c_str() : "");
+    const char *nearest = nearest_word(policy, {"full", "matmul", "ops", "function", "budget"});
+    fail(
+        YOKE_E_VALUE,
+        "%s: argument 'policy' is '%s'; it is \"full\", \"matmul\", \"ops\", \"function\" or \"budget\"%s",
+        short_name(call), options.policy,
+        nearest ? format("; did you mean '%s'?", nearest).c_str() : "");
+}
+
+Ref<Scope> open(const yoke_checkpoint_options *given, const char *call)
+{
+    if (!given) return Scope::open(Policy::full());
+    const yoke_checkpoint_options options = read_struct(given, call, "options");
+    if (options.policy && std::string_view(options.policy) == "budget")
+        return open_budget(options, call);
+    return Scope::open(policy_of(options, call));
 }
 
 Scope &need_scope(yoke_checkpoint *handle, const char *call)
@@ -92,7 +111,7 @@ yoke_status yoke_checkpoint_begin(const yoke_checkpoint_options *options, yoke_c
     constexpr const char *call = "yoke_checkpoint_begin";
     return guard(call, [&] {
         yoke_checkpoint *&place = need_out(out, call);
-        place = hand_out<yoke_checkpoint>(Scope::open(policy_of(options, call)));
+        place = hand_out<yoke_checkpoint>(open(options, call));
     });
 }
 
@@ -134,4 +153,46 @@ yoke_checkpoint *yoke_checkpoint_current(void)
 {
     return guard_value("yoke_checkpoint_current", static_cast<yoke_checkpoint *>(nullptr),
                        [] { return lend<yoke_checkpoint>(Scope::of_thread()); });
+}
+
+// ---- Memory budgets -------------------------------------------------------------------------------------------
+
+yoke_status yoke_memory_budget_create(const char *amount, yoke_memory_budget **out)
+{
+    constexpr const char *call = "yoke_memory_budget_create";
+    return guard(call, [&] {
+        yoke_memory_budget *&place = need_out(out, call);
+        const std::string_view text = &need(amount, call, "amount");
+        place = hand_out<yoke_memory_budget>(MemoryBudget::make(text, short_name(call)));
+    });
+}
+
+void yoke_memory_budget_release(yoke_memory_budget *budget)
+{
+    if (MemoryBudget *object = take_back(budget, "yoke_memory_budget_release")) object->release();
+}
+
+yoke_status yoke_memory_budget_report(yoke_memory_budget *budget,
+                                      yoke_memory_budget_figures *figures)
+{
+    constexpr const char *call = "yoke_memory_budget_report";
+    return guard(call, [&] {
+        if (!budget)
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'budget' is NULL; give what yoke_memory_budget_create made",
+                 short_name(call));
+        const BudgetReport report = object_of(budget, call, "budget")->report();
+        yoke_memory_budget_figures ours{};
+        ours.cuts = static_cast<int32_t>(report.cuts);
+        ours.steps = report.steps;
+        ours.forwards = report.forwards;
+        ours.limit = report.limit;
+        ours.plain_peak = report.plain_peak;
+        for (int i = 0; i < 2; ++i) {
+            ours.held_bytes[i] = report.held[i];
+            ours.peak_bytes[i] = report.peak[i];
+            ours.seconds[i] = report.seconds[i];
+        }
+        write_struct(figures, ours, call, "figures");
+    });
 }

@@ -17,6 +17,7 @@ namespace yoke {
 
 class Graph;
 class Autocast;
+class MemoryBudget;
 class Scope;
 struct OpDef;
 
@@ -37,6 +38,7 @@ enum class HandleKind : uint8_t {
     kReport,
     kExplanation,
     kCheckpoint,
+    kMemoryBudget,
 };
 
 // What a type of handle stands for; the object has retain() and release(), or is given back by its own function.
@@ -58,6 +60,7 @@ template <> struct HandleOf<yoke_event> : IsHandle<HandleKind::kEvent, yoke_even
 template <> struct HandleOf<yoke_graph> : IsHandle<HandleKind::kGraph, Graph> {};
 template <> struct HandleOf<yoke_autocast> : IsHandle<HandleKind::kAutocast, Autocast> {};
 template <> struct HandleOf<yoke_checkpoint> : IsHandle<HandleKind::kCheckpoint, Scope> {};
+template <> struct HandleOf<yoke_memory_budget> : IsHandle<HandleKind::kMemoryBudget, MemoryBudget> {};
 template <> struct HandleOf<yoke_optimizer> : IsHandle<HandleKind::kOptimizer, yoke_optimizer> {};
 template <> struct HandleOf<yoke_grad_scaler> : IsHandle<HandleKind::kGradScaler, yoke_grad_scaler> {};
 template <> struct HandleOf<yoke_ema> : IsHandle<HandleKind::kEma, yoke_ema> {};

@@ -40,6 +40,7 @@ private:
     void contribute(Node &node, uint32_t index, Tensor gradient);
     void run_next(Node &node);
     void run_node(Node &node, std::vector<Tensor> gradients);
+    void pass(Node &node, std::vector<Tensor> gradients);
     void run_left_leaves();
     template <class Visit>
     void each_reached(Visit visit) const;
@@ -52,6 +53,7 @@ private:
     // Whether a captured input lies behind the node.
     bool leads_on(const Node &node) const;
 
+    const std::unique_ptr<WalkState> state_ = tape_ops.begin_walk();
     bool retain_graph_, to_leaves_;
     bool given_ = false;  // a root's gradient is the caller's tensor
     std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
@@ -192,6 +194,15 @@ bool Walk::leads_on(const Node &node) const
 
 void Walk::run_node(Node &node, std::vector<Tensor> gradients)
 {
+    if (state_->watches) [[unlikely]]
+        state_->begin_node(node);
+    pass(node, std::move(gradients));
+    if (state_->watches) [[unlikely]]
+        state_->end_node(node);
+}
+
+void Walk::pass(Node &node, std::vector<Tensor> gradients)
+{
     for (Capture &capture : captures_)
         if (capture.node == &node) capture.gradient = gradients[capture.index];
     const auto edges = node.edges();
@@ -256,7 +267,6 @@ void seed_all(Walk &walk, TensorList roots, TensorList gradients)
 
 void backward(TensorList roots, TensorList gradients, bool retain_graph)
 {
-    const auto state = tape_ops.begin_walk();
     Walk walk(retain_graph, true);
     seed_all(walk, roots, gradients);
     walk.run();
@@ -265,7 +275,6 @@ void backward(TensorList roots, TensorList gradients, bool retain_graph)
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
                               bool retain_graph)
 {
-    const auto state = tape_ops.begin_walk();
     Walk walk(retain_graph, false);
     for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i]->requires_grad())

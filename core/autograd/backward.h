@@ -38,6 +38,10 @@ Tensor own_gradient(Tensor gradient);
 class WalkState {
 public:
     virtual ~WalkState() = default;
+    // Around each node, once `watches` is set.
+    virtual void begin_node(const Node &) {}
+    virtual void end_node(const Node &) {}
+    bool watches = false;
 };
 
 // What this floor needs of the ops above it; core/ops defines it.

@@ -23,6 +23,11 @@ LeafNode &leaf_of(const yoke_tensor &x, const char *call)
 
 }  // namespace
 
+uint64_t next_sequence_number() noexcept
+{
+    return next_sequence.load(std::memory_order_relaxed);
+}
+
 Node::Node() noexcept : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
 void Node::destroy() noexcept

@@ -46,6 +46,9 @@ private:
     Node *next_dead_ = nullptr;
 };
 
+// What the next node's number will be, or less than it.
+uint64_t next_sequence_number() noexcept;
+
 // Collects the gradient of a leaf tensor.
 class LeafNode final : public Node {
 public:

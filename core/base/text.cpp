@@ -21,6 +21,17 @@ ScaledBytes scaled_bytes(double bytes)
     return {bytes, kUnits[unit]};
 }
 
+bool read_number(std::string_view text, double *number, std::string *rest)
+{
+    const char *last = text.data() + text.size();
+    const auto [end, problem] =
+        std::from_chars(text.data(), last, *number, std::chars_format::fixed);
+    if (problem != std::errc() || !std::isfinite(*number) || *number < 0) return false;
+    *rest = std::string(end, last);
+    rest->erase(0, std::min(rest->find_first_not_of(' '), rest->size()));
+    return true;
+}
+
 std::vector<const char *> c_strings(const std::vector<std::string> &texts)
 {
     std::vector<const char *> strings;

@@ -21,6 +21,24 @@ struct ScaledBytes {
 };
 ScaledBytes scaled_bytes(double bytes);
 
+struct Unit {
+    const char *name;  // read in any case
+    double scale;
+};
+inline constexpr Unit kByteUnits[] = {{"B", 1},
+                                      {"KB", 1e3},
+                                      {"KiB", 1024.},
+                                      {"MB", 1e6},
+                                      {"MiB", 1048576.},
+                                      {"GB", 1e9},
+                                      {"GiB", 1073741824.},
+                                      {"TB", 1e12},
+                                      {"TiB", 1099511627776.}};
+
+// A number and what stands behind it; false if the text does not begin with one, or it is below 0 or beyond all
+// reason.
+bool read_number(std::string_view text, double *number, std::string *rest);
+
 // Whether a byte of UTF-8 goes on with a character rather than starts one.
 inline bool is_continuation(char byte)
 {

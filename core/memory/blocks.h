@@ -143,7 +143,8 @@ private:
     std::vector<std::unique_ptr<Arena>> arenas_;  // few: one for each stream in use
     std::atomic<int> fenced_{0};                  // blocks that wait with fences
     alignas(64) Tally allocated_;
-    Counter max_allocated_{0};
+    Counter max_allocated_{0};       // since the last lap
+    Counter past_max_allocated_{0};  // before that
     Counter reserved_{0};
     Counter max_reserved_{0};
 };

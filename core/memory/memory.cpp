@@ -24,14 +24,24 @@ struct MemoryStatistics {
         stats.allocated = memory.allocated_.sum();
         stats.reserved = memory.reserved_.load(std::memory_order_relaxed);
         // Read after the present values, a peak may lag behind them for an instant.
-        stats.max_allocated = std::max(stats.allocated, memory.max_allocated_.load());
+        stats.max_allocated = std::max(
+            {stats.allocated, memory.max_allocated_.load(), memory.past_max_allocated_.load()});
         stats.max_reserved = std::max(stats.reserved, memory.max_reserved_.load());
         return stats;
     }
     static void reset_peaks(DeviceMemory &memory)
     {
+        memory.past_max_allocated_.store(0);
         memory.max_allocated_.store(memory.allocated_.sum());
         memory.max_reserved_.store(memory.reserved_.load());
+    }
+    static int64_t lap(DeviceMemory &memory)
+    {
+        const int64_t most = memory.max_allocated_.load();
+        DeviceMemory::raise_peak(memory.past_max_allocated_, most);
+        const int64_t now = memory.allocated_.sum();
+        memory.max_allocated_.store(now);
+        return std::max(most, now);
     }
 };
 
@@ -228,6 +238,11 @@ MemoryStats memory_stats(Device &device)
 void reset_peak_memory_stats(Device &device)
 {
     MemoryStatistics::reset_peaks(memory_of(device));
+}
+
+int64_t lap_peak(Device &device)
+{
+    return MemoryStatistics::lap(memory_of(device));
 }
 
 void empty_cache(Device *device)

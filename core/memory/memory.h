@@ -38,6 +38,8 @@ void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept;
 
 MemoryStats memory_stats(Device &device);
 void reset_peak_memory_stats(Device &device);
+// The most that was allocated at any time since the last lap of the device; what memory_stats tells is not touched.
+int64_t lap_peak(Device &device);
 
 // Gives the waiting blocks of the device (of all devices: nullptr) back to the backend, save those that
 // other threads keep for themselves.

@@ -1,5 +1,6 @@
 #include "core/ops/launch.h"
 
+#include "core/ops/budget_run.h"
 #include "core/ops/graph.h"
 #include "core/ops/recompute.h"
 #include "core/ops/scalar.h"
@@ -70,7 +71,7 @@ bool Call::prepare_write() const
             if (is_written(op_.args[i].type) && *tensor)
                 written.push_back((*tensor)->storage.get());
     }
-    return Scope::of_thread()->prepare_write({written.begin(), written.size()});
+    return Scope::logging()->prepare_write({written.begin(), written.size()});
 }
 
 void Call::launch()
@@ -116,17 +117,31 @@ void Call::launch()
                        nullptr,
                        tf32_flag(),
                        0};
-    Scope *scope = Scope::of_thread();
-    if (!scope || !prepare_write()) return issue(op_, record, device, {storages.data(), count});
-    const OpDef *composing = thread_state().composing;
+    if (Scope *scope = Scope::of_thread()) [[unlikely]]
+        return launch_in(*scope, record, {storages.data(), count});
+    issue(op_, record, device, {storages.data(), count});
+}
+
+// In a checkpoint scope.
+void Call::launch_in(const Scope &scope, yoke_launch &record, std::span<Storage *const> storages)
+{
     // An op that writes its result into an argument makes no memory.
     const bool is_in_place =
         op_.in_place_of >= 0 && plan_.results_[0].get() == args_[op_.mut_result].v.tensor;
-    Scope::Entry entry =
-        scope->prepare(record, device, composing ? *composing : op_, {storages.data(), count},
-                       is_in_place ? count : tensors_.size());
-    issue(op_, record, device, {storages.data(), count});
-    scope->commit(std::move(entry));
+    const size_t fresh = is_in_place ? storages.size() : tensors_.size();
+    const Ref<BudgetRun> run = Ref<BudgetRun>::share(scope.run());
+    if (run.present()) run->begin_call(record, plan_.device_, storages, fresh);
+    if (prepare_write()) {
+        const OpDef *composing = thread_state().composing;
+        Scope &log = *Scope::logging();
+        Scope::Entry entry =
+            log.prepare(record, plan_.device_, composing ? *composing : op_, storages, fresh);
+        issue(op_, record, plan_.device_, storages);
+        log.commit(std::move(entry));
+    } else {
+        issue(op_, record, plan_.device_, storages);
+    }
+    if (run.present()) run->end_call(record, storages, fresh);
 }
 
 }  // namespace yoke

@@ -14,6 +14,8 @@ class Policy : public RefCounted {
 public:
     // Whether the results of a call are held, as far as something needs them.
     virtual bool holds(const LoggedCall &call) const noexcept = 0;
+    // Also those of its results that follow from others of it by a cheap op.
+    virtual bool holds_all() const noexcept { return false; }
     virtual bool is_asked() const noexcept { return false; }
     // If so, as the scope closes, of each call that something needs and whose results it holds: whether they are to
     // stay. May raise: then they do not.

@@ -1,6 +1,7 @@
 #include "core/ops/recompute.h"
 
 #include "core/base/error.h"
+#include "core/ops/budget.h"
 
 #include <algorithm>
 #include <exception>
@@ -38,17 +39,53 @@ Scope::Scope(Ref<Scope> outer, Ref<Log> log, Ref<Policy> policy)
 {
 }
 
-Scope::~Scope() = default;
+// One that nobody could close: its thread has ended.
+Scope::~Scope()
+{
+    if (!budget_.present() || !is_open()) return;
+    run_->abandon();
+    budget_->end();
+}
+
+Ref<Scope> Scope::put_in_force(Scope *made)
+{
+    Ref<Scope> scope = Ref<Scope>::adopt(made);
+    if (Scope *around = scope->outer()) around->open_within_.fetch_add(1);
+    set_scope(made);
+    return scope;
+}
 
 Ref<Scope> Scope::open(Ref<Policy> policy)
 {
     Ref<Scope> outer = Ref<Scope>::share(of_thread());
     Ref<Log> log = outer.present() ? outer->log_ : Ref<Log>::adopt(new Log);
-    Ref<Scope> scope =
-        Ref<Scope>::adopt(new Scope(std::move(outer), std::move(log), std::move(policy)));
-    if (Scope *around = scope->outer()) around->open_within_.fetch_add(1);
+    const Ref<BudgetRun> run = outer.present() ? outer->run_ : Ref<BudgetRun>();
+    auto *scope = new Scope(std::move(outer), std::move(log), std::move(policy));
+    scope->run_ = run;
+    return put_in_force(scope);
+}
+
+Ref<Scope> Scope::open(Ref<MemoryBudget> budget, const char *call)
+{
+    if (of_thread()) return open(Policy::full());
+    Ref<Scope> scope = Ref<Scope>::adopt(new Scope({}, Ref<Log>::adopt(new Log), Policy::full()));
+    scope->run_ = budget->begin(call);
+    scope->budget_ = std::move(budget);
     set_scope(scope.get());
     return scope;
+}
+
+Ref<Scope> Scope::make_segment(Ref<Policy> policy, Ref<BudgetRun> run)
+{
+    Ref<Scope> scope =
+        Ref<Scope>::adopt(new Scope({}, Ref<Log>::adopt(new Log), std::move(policy)));
+    scope->run_ = std::move(run);
+    return scope;
+}
+
+Scope *Scope::segment_of_run() const noexcept
+{
+    return &run_->segment();
 }
 
 Scope *set_scope(Scope *scope)
@@ -90,7 +127,8 @@ bool Scope::is_at_hand() const noexcept
     if (!state) return false;
     for (const Scope *scope : {state->scope, state->scope_aside})
         for (; scope; scope = scope->outer())
-            if (scope == this) return true;
+            if (scope == this || (scope->run_.present() && scope->segment_of_run() == this))
+                return true;
     return false;
 }
 
@@ -122,12 +160,16 @@ void Scope::finish()
             failure = std::current_exception();
         }
         try {
-            shrink();
+            if (budget_.present())
+                run_->finish();
+            else
+                shrink();
         } catch (...) {
             failure = std::current_exception();
             give_up();
         }
     }
+    if (budget_.present()) budget_->end();
     if (of_thread() == this) set_scope(outer_.get());
     if (!outer_.present()) {
         log_->calls.clear();

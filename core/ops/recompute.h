@@ -25,6 +25,8 @@
 
 namespace yoke {
 
+class BudgetRun;     // core/ops/budget_run.h
+class MemoryBudget;  // core/ops/budget.h
 class Scope;
 struct Remake;  // core/ops/remake.h
 
@@ -94,6 +96,9 @@ class Scope final : public RefCounted {
 public:
     // Opens one in the calling thread, within the one that is in force there.
     static Ref<Scope> open(Ref<Policy> policy);
+    // Within a scope of a budget all belongs to that; within another one it is one of those that hold nothing. Raises
+    // STATE while a scope of that budget is open elsewhere.
+    static Ref<Scope> open(Ref<MemoryBudget> budget, const char *call);
     // Raises STATE unless it is the innermost one of the calling thread and none is open within it: coroutines of the
     // host may have set one aside.
     void close(const char *call);
@@ -116,7 +121,18 @@ public:
         return state ? state->scope : nullptr;
     }
 
-    // ---- For run.cpp, while it is in force ----
+    // ---- For a BudgetRun ----
+    static Ref<Scope> make_segment(Ref<Policy> policy, Ref<BudgetRun> run);
+    void end_segment() { finish(); }
+    BudgetRun *run() const noexcept { return run_.get(); }
+
+    // ---- For launch.cpp, while it is in force ----
+    // The one that takes down what is called in the calling thread.
+    static Scope *logging() noexcept
+    {
+        Scope *scope = of_thread();
+        return scope && scope->run_.present() ? scope->segment_of_run() : scope;
+    }
     // Before a call runs that writes `written`: whether it can be logged. If not, others that had read what it writes
     // are given a copy.
     bool prepare_write(std::span<Storage *const> written);
@@ -157,6 +173,8 @@ public:
 private:
     friend class Slot;
     Scope(Ref<Scope> outer, Ref<Log> log, Ref<Policy> policy);
+    static Ref<Scope> put_in_force(Scope *made);
+    Scope *segment_of_run() const noexcept;
     ~Scope() override;
 
     Value *value_of(Storage &storage) const;
@@ -179,6 +197,9 @@ private:
     Ref<Log> log_;  // until it is closed
     const uint32_t begin_;
     const Ref<Policy> policy_;
+    // Of a segment, and of a scope that hands its calls on to segments; the budget has opened it.
+    Ref<BudgetRun> run_;
+    Ref<MemoryBudget> budget_;
     std::deque<Item> items_;  // they stay where they are
     std::unordered_map<const Value *, Item *> item_by_value_;
     std::vector<Ref<LoggedCall>> calls_;  // once closed: those that its items need

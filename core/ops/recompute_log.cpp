@@ -1,5 +1,6 @@
 // recompute_log.cpp: what a checkpoint scope takes down while it is open.
 #include "core/autograd/node.h"
+#include "core/ops/budget_run.h"
 #include "core/ops/launch.h"
 #include "core/ops/ops.h"
 #include "core/ops/recompute.h"
@@ -129,7 +130,8 @@ Scope::Entry Scope::prepare(const yoke_launch &launch, Device &device, const OpD
     for (size_t i = fresh; i < storages.size(); ++i)
         if (Value *value = entry.call->sources()[i].value.get()) item_of(*value);
     Remake remake;
-    if (find_remake(launch, device, remake)) prepare_remake(entry, launch, device, remake);
+    if (!policy_->holds_all() && find_remake(launch, device, remake))
+        prepare_remake(entry, launch, device, remake);
     return entry;
 }
 
@@ -189,7 +191,11 @@ void Scope::log_empty(const yoke_tensor &x)
     nothing.operands = &made;
     nothing.operand_count = 1;
     Storage *storage = x.storage.get();
-    commit(prepare(nothing, *x.device, *thread_state().composing, {&storage, 1}, 0));
+    const std::span<Storage *const> storages{&storage, 1};
+    if (run_.present()) run_->begin_call(nothing, *x.device, storages, 0);
+    Scope &segment = run_.present() ? run_->segment() : *this;
+    segment.commit(segment.prepare(nothing, *x.device, *thread_state().composing, storages, 0));
+    if (run_.present()) run_->end_call(nothing, storages, 0);
 }
 
 void Scope::import(const yoke_launch &launch, Device &device, const OpDef &named,
@@ -200,6 +206,7 @@ void Scope::import(const yoke_launch &launch, Device &device, const OpDef &named
     const size_t last = storages.size() - 1;
     take_sources(*call, storages.first(last), last);
     Storage &made = *storages[last];
+    if (run_.present()) run_->note_imported(made);
     auto value = Ref<Value>::adopt(new Value(log_->number, position, made.bytes));
     value->known_version = made.version.load(std::memory_order_relaxed);
     call->sources()[last].value = value;
@@ -226,6 +233,7 @@ Slot Scope::slot_of(Value &value)
 Slot Scope::slot_for(const yoke_tensor &x)
 {
     Value *value = value_of(*x.storage);
+    if (run_.present()) run_->note_saved(*x.storage);
     return value ? slot_of(*value) : Slot();
 }
 

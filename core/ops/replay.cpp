@@ -4,6 +4,7 @@
 #include "core/ops/launch.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace yoke {
 
@@ -160,7 +161,11 @@ void Replays::make(Scope &scope, Item &wanted, const char *reader)
             "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
             reader);
     Run run(*this, scope, wanted, reader);
+    const auto start = std::chrono::steady_clock::now();
     run.run();
+    if (run_.present())
+        run_->note_replay(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     Replay &replay = replays_[&scope];
     replay.scope = Ref<Scope>::share(&scope);
     scope.each_item([&](Item &item) {
@@ -174,8 +179,10 @@ void Replays::make(Scope &scope, Item &wanted, const char *reader)
 Ref<Storage> Replays::take(const Slot &slot, const char *reader)
 {
     Item &item = slot.item();
-    if (item.held.present()) return item.held;
     Scope &scope = slot.scope();
+    if (BudgetRun *run = scope.run(); run && run != run_.get()) [[unlikely]]
+        watch(*run);
+    if (item.held.present()) return item.held;
     const auto is_made = [&] {
         const auto replay = replays_.find(&scope);
         return replay != replays_.end() && replay->second.made.contains(&item);
@@ -192,6 +199,30 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
     if (--place->second.left == 0) replay.made.erase(place);
     if (replay.made.empty()) replays_.erase(&scope);
     return storage;
+}
+
+// ---- For memory budgets ---------------------------------------------------------------------------------------
+
+void Replays::watch(BudgetRun &run)
+{
+    run.arrive();
+    run_ = Ref<BudgetRun>::share(&run);
+    watches = true;
+}
+
+void Replays::begin_node(const Node &node)
+{
+    if (node.is_leaf())
+        had_gradient_ = static_cast<const LeafNode &>(node).grad().present();
+    else
+        run_->begin_node();
+}
+
+void Replays::end_node(const Node &node)
+{
+    if (!node.is_leaf()) return run_->end_node(node.sequence);
+    const Tensor gradient = static_cast<const LeafNode &>(node).grad();
+    if (!had_gradient_ && gradient.present()) run_->note_gradient(gradient->storage->capacity());
 }
 
 }  // namespace yoke

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/autograd/backward.h"
+#include "core/ops/budget_run.h"
 #include "core/ops/recompute.h"
 
 #include <memory>
@@ -26,6 +27,9 @@ public:
     // something that it reads has changed since. `reader` is for messages.
     Ref<Storage> take(const Slot &slot, const char *reader);
 
+    void begin_node(const Node &node) override;
+    void end_node(const Node &node) override;
+
 private:
     struct Made {
         Ref<Storage> storage;
@@ -38,11 +42,14 @@ private:
     class Run;
 
     void make(Scope &scope, Item &wanted, const char *reader);
+    void watch(BudgetRun &run);
 
     NoLog quiet_;
     Replays *const before_;
     Scope *const aside_before_;
     std::unordered_map<const Scope *, Replay> replays_;
+    Ref<BudgetRun> run_;  // the memory budget that wants to know what the walk takes
+    bool had_gradient_ = false;
 };
 
 }  // namespace yoke

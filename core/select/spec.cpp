@@ -74,25 +74,6 @@ size_t word_of(const Item &item, const std::string &word, const std::vector<cons
     refuse_word(item, word, words);
 }
 
-// A number and what stands behind it; false if the value does not begin with one, or it is below 0 or beyond all
-// reason.
-bool read_number(const std::string &value, double *number, std::string *rest)
-{
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), *number,
-                                                std::chars_format::fixed);
-    if (problem != std::errc() || !std::isfinite(*number) || *number < 0) return false;
-    *rest = std::string(end, value.data() + value.size() - end);
-    rest->erase(0, rest->find_first_not_of(' ') == std::string::npos
-                       ? rest->size()
-                       : rest->find_first_not_of(' '));
-    return true;
-}
-
-struct Unit {
-    const char *name;
-    double scale;
-};
-
 // A number with one of the units; `usual` is what a missing one most likely was.
 template <size_t count>
 double read_measure(const Item &item, const Unit (&units)[count], const char *usual,
@@ -116,18 +97,9 @@ double read_measure(const Item &item, const Unit (&units)[count], const char *us
 
 int64_t read_bytes(const Item &item)
 {
-    static constexpr Unit kUnits[] = {{"B", 1},
-                                      {"KB", 1e3},
-                                      {"KiB", 1024.},
-                                      {"MB", 1e6},
-                                      {"MiB", 1048576.},
-                                      {"GB", 1e9},
-                                      {"GiB", 1073741824.},
-                                      {"TB", 1e12},
-                                      {"TiB", 1099511627776.}};
     constexpr const char *kAllowed =
         "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, such as 8GiB";
-    const double bytes = read_measure(item, kUnits, "GiB", kAllowed);
+    const double bytes = read_measure(item, kByteUnits, "GiB", kAllowed);
     if (bytes > 9e18) refuse_value(item, std::string(kAllowed) + ", and less than that");
     return std::llround(bytes);
 }

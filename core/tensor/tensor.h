@@ -95,6 +95,11 @@ public:
     static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
                                void *user);
 
+    // What it takes of the device's memory.
+    uint64_t capacity() const noexcept
+    {
+        return is_borrowed_ || is_graph_owned() ? bytes : capacity_;
+    }
     // Made while a graph was captured: its memory belongs to the graph.
     bool is_graph_owned() const noexcept
     {

@@ -218,7 +218,7 @@ describe("checkpoint", function()
                 refused = function(code, parts, policy) fails(code, parts, yoke.checkpoint_scope, { policy = policy }) end
             end
             refused("value", { "'policy' is 'ful'", "did you mean 'full'" }, "ful")
-            refused("value", { "'policy' is 'ops'", '{"gelu"}', "or the function" }, "ops")
+            refused("value", { "'policy' is 'ops'", '{"gelu"}', "or a MemoryBudget" }, "ops")
             refused("value", { "'sofmax', which is no op", "'softmax'" }, { "sofmax" })
             refused("type", { call, "'policy' has a number at place 2" }, { "gelu", 3 })
             refused("type", { call, "'policy' is a number" }, 3)

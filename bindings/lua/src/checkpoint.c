@@ -1,9 +1,58 @@
-/* Scopes whose activations are made again: yoke.checkpoint_scope and yoke.checkpoint, over yoke/checkpoint.h. */
+/* Scopes whose activations are made again, yoke.checkpoint_scope and yoke.checkpoint, and yoke.MemoryBudget, over
+ * yoke/checkpoint.h. */
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/scope.h"
 
+#include <stdio.h>
 #include <string.h>
+
+static void release_budget(void *budget)
+{
+    yoke_memory_budget_release(budget);
+}
+
+static const YlClass kBudget = {"yoke.MemoryBudget", "a MemoryBudget", NULL, release_budget, 0};
+
+/* yoke.MemoryBudget(amount) */
+static int make_budget(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "MemoryBudget", 1, 1);
+    char number[400]; /* of any double, without an exponent */
+    const char *amount = number;
+    if (lua_type(L, 1) == LUA_TNUMBER) {
+        snprintf(number, sizeof number, "%.15g", (double)lua_tonumber(L, 1));
+        if (strchr(number, 'e')) snprintf(number, sizeof number, "%f", (double)lua_tonumber(L, 1));
+    } else {
+        amount = yl_string_arg(L, b, 1, "MemoryBudget", "amount");
+    }
+    yoke_memory_budget **box = yl_push_handle(L, &kBudget);
+    yl_check(L, b, yoke_memory_budget_create(amount, box));
+    return 1;
+}
+
+/* budget:report() */
+static int report_budget(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_memory_budget_figures it = {.struct_size = sizeof it};
+    yl_check(L, b, yoke_memory_budget_report(yl_need_self(L, &kBudget, "report"), &it));
+    lua_createtable(L, 0, 11);
+    yl_set_integer(L, "steps", it.steps);
+    yl_set_integer(L, "forwards", it.forwards);
+    yl_set_integer(L, "cuts", it.cuts);
+    yl_set_integer(L, "limit", it.limit);
+    yl_set_integer(L, "plain_peak", it.plain_peak);
+    yl_set_integer(L, "held", it.held_bytes[0]);
+    yl_set_integer(L, "measured_held", it.held_bytes[1]);
+    yl_set_integer(L, "peak", it.peak_bytes[0]);
+    yl_set_integer(L, "measured_peak", it.peak_bytes[1]);
+    yl_set_number(L, "seconds", it.seconds[0]);
+    yl_set_number(L, "measured_seconds", it.seconds[1]);
+    return 1;
+}
 
 /* Raises for a name that no option has. */
 static void check_option_names(lua_State *L, Binding *b, const char *call)
@@ -48,7 +97,9 @@ static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char
                  luaL_typename(L, 1));
     check_option_names(L, b, call);
     const int type = lua_getfield(L, 1, "policy");
-    if (type == LUA_TTABLE)
+    if ((options.budget = yl_test_handle(L, -1, &kBudget)))
+        options.policy = "budget";
+    else if (type == LUA_TTABLE)
         read_ops(L, b, call, &options);
     else if (type == LUA_TSTRING)
         options.policy = yl_string_arg(L, b, -1, call, "policy");
@@ -57,13 +108,14 @@ static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char
     else if (type != LUA_TNIL)
         yl_raise(
             L, b, YOKE_E_TYPE, call,
-            "option 'policy' is a %s; it takes \"full\", \"matmul\", a list of ops or a function",
+            "option 'policy' is a %s; it takes \"full\", \"matmul\", a list of ops, a function or a MemoryBudget",
             lua_typename(L, type));
     if (type == LUA_TSTRING &&
-        (!strcmp(options.policy, "ops") || !strcmp(options.policy, "function")))
+        (!strcmp(options.policy, "ops") || !strcmp(options.policy, "function") ||
+         !strcmp(options.policy, "budget")))
         yl_raise(
             L, b, YOKE_E_VALUE, call,
-            "option 'policy' is '%s'; give the list of ops itself, such as {\"gelu\"}, or the function",
+            "option 'policy' is '%s'; give the list of ops itself, such as {\"gelu\"}, the function, or a MemoryBudget",
             options.policy);
     return options;
 }
@@ -121,7 +173,11 @@ static int checkpoint(lua_State *L)
 
 void yl_open_checkpoint(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {
-        {"checkpoint", checkpoint}, {"checkpoint_scope", checkpoint_scope}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"checkpoint", checkpoint},
+                                         {"checkpoint_scope", checkpoint_scope},
+                                         {"MemoryBudget", make_budget},
+                                         {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"report", report_budget}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
+    yl_open_class(L, b, &kBudget, methods, NULL);
 }

@@ -109,8 +109,8 @@ function yoke.catalog_find(name, memory) end
 ---Calls fn(...) once, in a scope: what its ops make is not kept for backward, which runs those ops again that lead to
 ---what it needs, bit for bit. Options: policy, whose results are kept all the same: "full" or nil: nobody's; "matmul":
 ---those of matrix products and attention; a list of op names; a function, which is told of each op as a table {name,
----shape, dtype, bytes, work} as the scope closes, and answers "keep" or "recompute".
----@param options {policy: string|string[]|function|nil}|function
+---shape, dtype, bytes, work} as the scope closes, and answers "keep" or "recompute"; a MemoryBudget.
+---@param options {policy: string|string[]|function|yoke.MemoryBudget|nil}|function
 ---@param fn function
 ---@param ... any
 ---@return any ... what fn returns
@@ -118,7 +118,7 @@ function yoke.catalog_find(name, memory) end
 function yoke.checkpoint(options, fn, ...) end
 
 ---The same without a function: the scope lasts until it is closed. It belongs to the running coroutine.
----@param options? {policy: string|string[]|function|nil}
+---@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil}
 ---@return yoke.Scope
 function yoke.checkpoint_scope(options) end
 
@@ -127,6 +127,22 @@ function yoke.checkpoint_scope(options) end
 ---@param fns function[]|yoke.nn.Module
 ---@param segments integer
 ---@param x any
----@param options? {policy: string|string[]|function|nil}
+---@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil}
 ---@return any
 function yoke.checkpoint_sequential(fns, segments, x, options) end
+
+---@class yoke.MemoryBudget
+local MemoryBudget = {}
+
+---How much memory the activations of a step may take: a share of their peak without it, above 0 and at most 1, or bytes
+---as "2GiB". A policy over a whole forward: it finds where that is cut into scopes, and what these hold. The first step
+---learns; later ones follow a plan as long as ops and shapes are the same. No value depends on it.
+---@param amount number|string
+---@return yoke.MemoryBudget
+function yoke.MemoryBudget(amount) end
+
+---Of the last step: bytes are those beside what was there when forward began and beside new gradients; limit and
+---plain_peak, the peak without a budget, are 0 until something is known. What was foreseen stands beside what was
+---measured; measured_seconds, which go into making values again, on the CPU only.
+---@return {steps: integer, forwards: integer, cuts: integer, limit: integer, plain_peak: integer, held: integer, measured_held: integer, peak: integer, measured_peak: integer, seconds: number, measured_seconds: number}
+function MemoryBudget:report() end

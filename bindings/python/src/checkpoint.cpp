@@ -44,7 +44,7 @@ static int32_t decide(void *user, const yoke_checkpoint_op *op)
 }
 
 CheckpointScope::CheckpointScope(const py::object &policy, const py::list &ops,
-                                 const py::object &function)
+                                 const py::object &function, const py::object &budget)
     : thread_(pthread_self())
 {
     sync_modes();
@@ -62,6 +62,7 @@ CheckpointScope::CheckpointScope(const py::object &policy, const py::list &ops,
         options.decide = decide;
         options.user = decider_.get();
     }
+    if (!budget.is_none()) options.budget = budget.cast<MemoryBudget &>().handle();
     const InForceBefore before;
     check(yoke_checkpoint_begin(&options, &handle_));
 }
@@ -109,10 +110,29 @@ void CheckpointScope::give_up()
     yoke_checkpoint_release(handle);
 }
 
+MemoryBudget::MemoryBudget(const py::object &amount)
+{
+    check(yoke_memory_budget_create(need_text(amount, "MemoryBudget", "amount"), &handle_));
+}
+
+py::tuple MemoryBudget::figures() const
+{
+    yoke_memory_budget_figures it{};
+    it.struct_size = sizeof it;
+    check(yoke_memory_budget_report(handle_, &it));
+    return py::make_tuple(it.steps, it.forwards, it.cuts, it.limit, it.plain_peak, it.held_bytes[0],
+                          it.held_bytes[1], it.peak_bytes[0], it.peak_bytes[1], it.seconds[0],
+                          it.seconds[1]);
+}
+
 void bind_checkpoint(py::module_ &module)
 {
+    bound_class<MemoryBudget>(module, "_MemoryBudget")
+        .def(py::init<const py::object &>())
+        .def("figures", &MemoryBudget::figures);
     bound_class<CheckpointScope>(module, "_CheckpointScope")
-        .def(py::init<const py::object &, const py::list &, const py::object &>())
+        .def(py::init<const py::object &, const py::list &, const py::object &,
+                      const py::object &>())
         .def("end", &CheckpointScope::end)
         .def_property_readonly("closed", &CheckpointScope::is_closed)
         .def("abandon", &CheckpointScope::abandon);

@@ -14,11 +14,27 @@
 
 namespace yoke_python {
 
+class MemoryBudget : public Bound {
+public:
+    explicit MemoryBudget(const py::object &amount);
+    ~MemoryBudget() { yoke_memory_budget_release(handle_); }
+    MemoryBudget(const MemoryBudget &) = delete;
+    MemoryBudget &operator=(const MemoryBudget &) = delete;
+
+    // The fields of yoke.BudgetReport.
+    py::tuple figures() const;
+    yoke_memory_budget *handle() const { return handle_; }
+
+private:
+    yoke_memory_budget *handle_ = nullptr;
+};
+
 class CheckpointScope : public Bound {
 public:
-    // `policy` is "full", "matmul", "ops" with their names, or "function" with one that is told of an op and answers
-    // whether its results stay. Within the scope of the running context.
-    CheckpointScope(const py::object &policy, const py::list &ops, const py::object &decide);
+    // `policy` is "full", "matmul", "ops" with their names, "function" with one that is told of an op and answers
+    // whether its results stay, or "budget" with a MemoryBudget. Within the scope of the running context.
+    CheckpointScope(const py::object &policy, const py::list &ops, const py::object &decide,
+                    const py::object &budget);
     ~CheckpointScope() { give_up(); }
     CheckpointScope(const CheckpointScope &) = delete;
     CheckpointScope &operator=(const CheckpointScope &) = delete;

@@ -22,8 +22,55 @@ class CheckpointOp(NamedTuple):
     work: float
 
 
-Policy = Union[str, Sequence[str], Callable[[CheckpointOp], str], None]
-_Read = tuple[str, list[str], Optional[Callable[..., bool]]]  # as the library takes it
+class BudgetReport(NamedTuple):
+    """What a MemoryBudget has come to: `steps` that were walked, `forwards` that are known, and of the last of these the
+    rest. Bytes are those beside what was there when forward began and beside new gradients; `limit` and `plain_peak`, the
+    peak without a budget, are 0 until something is known. `held` waits from forward to backward, `seconds` go into making
+    values again; each is foreseen, and measured in the last step (`measured_seconds` on the CPU only)."""
+
+    steps: int
+    forwards: int
+    cuts: int
+    limit: int
+    plain_peak: int
+    held: int
+    measured_held: int
+    peak: int
+    measured_peak: int
+    seconds: float
+    measured_seconds: float
+
+
+class MemoryBudget(Named):
+    """How much memory the activations of a step may take: MemoryBudget(0.5), a share of their peak without it, or
+    MemoryBudget("2GiB"). A policy for checkpoint(), checkpoint_scope() and Module.checkpoint_() over a whole forward.
+
+    It finds where forward is cut into scopes, and what these hold. The first step takes little memory and is learned
+    from; later ones follow a plan of the least time whose peak fits, as long as ops and shapes are the same; up to 8
+    forwards have a plan each. Scopes inside it are its own; inside another scope it is "full". A budget out of reach
+    gets the least that is possible, and a warning in the log. No value depends on it.
+    """
+
+    def __init__(self, amount: Union[float, str]) -> None:
+        if isinstance(amount, bool) or not isinstance(amount, (int, float, str)):
+            raise _yoke.TypeError(f"MemoryBudget(): argument 'amount' is {shown(amount)}; a number such as 0.5 or a text such as \"2GiB\" is needed")
+        self._amount = amount
+        plain = str(amount)
+        self._budget = _yoke._MemoryBudget(f"{amount:f}" if isinstance(amount, float) and "e" in plain else plain)
+
+    def report(self) -> BudgetReport:
+        """Raises nothing; where nothing is known yet its figures are 0."""
+        return BudgetReport(*self._budget.figures())
+
+    def __repr__(self) -> str:
+        return f"MemoryBudget({self._amount!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._amount,)
+
+
+Policy = Union[str, Sequence[str], Callable[[CheckpointOp], str], MemoryBudget, None]
+_Read = tuple[str, list[str], Optional[Callable[..., bool]], Any]  # as the library takes it
 
 
 def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., bool]:
@@ -39,14 +86,16 @@ def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., bool]:
 
 def read_policy(call: str, policy: Policy) -> _Read:
     """A policy as the library takes it; raises for one that is none."""
-    if isinstance(policy, str) and policy in ("ops", "function"):
-        raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give the list of ops itself, such as [\"gelu\"], or the function")
+    if isinstance(policy, str) and policy in ("ops", "function", "budget"):
+        raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give the list of ops itself, such as [\"gelu\"], the function, or a MemoryBudget")
+    if isinstance(policy, MemoryBudget):
+        return "budget", [], None, policy._budget
     if policy is None or isinstance(policy, str):
-        found: _Read = ("full" if policy is None else policy, [], None)
+        found: _Read = ("full" if policy is None else policy, [], None, None)
     elif callable(policy):
-        found = ("function", [], _decider(policy))
+        found = ("function", [], _decider(policy), None)
     else:
-        found = ("ops", [text(call, "policy", name) for name in listed(call, "policy", policy, "names of ops")], None)
+        found = ("ops", [text(call, "policy", name) for name in listed(call, "policy", policy, "names of ops")], None, None)
     _yoke._CheckpointScope(*found).end()
     return found
 
@@ -76,7 +125,7 @@ class checkpoint_scope(Named):
 
     No code of the script runs twice. `policy` says whose results are kept all the same: "full" or None: nobody's;
     "matmul": those of matrix products and attention; a list of op names as docs/ops.md has them; a function, which is told
-    of each CheckpointOp as the scope closes and answers "keep" or "recompute". Scopes nest; a model has
+    of each CheckpointOp as the scope closes and answers "keep" or "recompute"; a MemoryBudget. Scopes nest; a model has
     one for each of its blocks. The scope belongs to the context (contextvars) and to the thread that opened it.
     """
 

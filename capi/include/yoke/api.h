@@ -550,6 +550,10 @@ typedef struct yoke_api {
     void (*checkpoint_release)(yoke_checkpoint *scope);
     yoke_checkpoint *(*checkpoint_swap)(yoke_checkpoint *scope);
     yoke_checkpoint *(*checkpoint_current)(void);
+    yoke_status (*memory_budget_create)(const char *amount, yoke_memory_budget **out);
+    void (*memory_budget_release)(yoke_memory_budget *budget);
+    yoke_status (*memory_budget_report)(yoke_memory_budget *budget,
+                                        yoke_memory_budget_figures *figures);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

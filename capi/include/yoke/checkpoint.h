@@ -24,6 +24,7 @@ extern "C" {
 #endif
 
 typedef struct yoke_checkpoint yoke_checkpoint;
+typedef struct yoke_memory_budget yoke_memory_budget;
 
 /* A call of an op of the scope, as a function that decides is shown it. */
 typedef struct yoke_checkpoint_op {
@@ -48,8 +49,8 @@ typedef struct yoke_checkpoint_options {
     uint32_t struct_size; /* sizeof(yoke_checkpoint_options) */
     int32_t reserved;     /* 0 */
     /* Whose results stay in memory: "full" or NULL: nobody's; "matmul": those of matrix products and attention (ops of
-     * cost gemm in docs/ops.md); "ops": those of the ops in `ops`; "function": as `decide` says. What backward needs
-     * none of is never kept. */
+     * cost gemm in docs/ops.md); "ops": those of the ops in `ops`; "function": as `decide` says; "budget": as many as
+     * `budget` has room for. What backward needs none of is never kept. */
     const char *policy;
     const char *const
         *ops; /* names as docs/ops.md has them; parts of a composed op go by its name */
@@ -59,10 +60,12 @@ typedef struct yoke_checkpoint_options {
      * and returns VALUE. */
     yoke_checkpoint_decide_fn decide;
     void *user;
+    yoke_memory_budget *budget;
 } yoke_checkpoint_options;
 
 /* Opens a scope in the calling thread, within the one that is open there. NULL options: "full". Errors: VALUE for
- * a policy or an op that is not known, with the nearest. [any-thread] */
+ * a policy or an op that is not known, with the nearest; STATE for a budget that another open scope has. [any-thread]
+ * */
 YOKE_API yoke_status yoke_checkpoint_begin(const yoke_checkpoint_options *options,
                                            yoke_checkpoint **out);
 
@@ -84,6 +87,41 @@ YOKE_API yoke_checkpoint *yoke_checkpoint_swap(yoke_checkpoint *scope);
 
 /* The innermost open scope of the calling thread, or NULL; borrowed while it is open. [any-thread] */
 YOKE_API yoke_checkpoint *yoke_checkpoint_current(void);
+
+/*
+ * ---- A memory budget ----
+ *
+ * A scope of it is a whole forward: it finds where that is cut into scopes, and what they keep. The first step takes
+ * little memory and learns what later ones need; they follow a plan of the least time whose peak fits, as long as the
+ * ops and shapes are the same; up to 8 forwards have plans of their own. All that counts is memory beside what was
+ * there when the forward began, and beside new gradients. No value depends on it. Within a scope of a budget all scopes
+ * are the budget's; within another scope, one of a budget is "full".
+ */
+
+/* What a step has come to; of two figures the first is foreseen, the second measured in the last step. */
+typedef struct yoke_memory_budget_figures {
+    uint32_t struct_size;
+    int32_t cuts;
+    int64_t steps;         /* that were walked */
+    int64_t forwards;      /* that are known; the rest is of the last one */
+    int64_t limit;         /* bytes; 0 and so on with all that follows: nothing is known yet */
+    int64_t plain_peak;    /* foreseen without a budget */
+    int64_t held_bytes[2]; /* from forward to backward */
+    int64_t peak_bytes[2]; /* at most at any time */
+    double seconds
+        [2]; /* that go into making values again; 0 is measured where kernels run behind their call */
+} yoke_memory_budget_figures;
+
+/* `amount` is "0.5", a share above 0 and at most 1 of the peak without it, or bytes as "2GiB". A budget out of reach
+ * gets the least that is possible, which is logged once. Errors: VALUE. [any-thread] */
+YOKE_API yoke_status yoke_memory_budget_create(const char *amount, yoke_memory_budget **out);
+
+/* Scopes that have it go on. [any-thread] */
+YOKE_API void yoke_memory_budget_release(yoke_memory_budget *budget);
+
+/* Sets all of *figures behind struct_size. [any-thread] */
+YOKE_API yoke_status yoke_memory_budget_report(yoke_memory_budget *budget,
+                                               yoke_memory_budget_figures *figures);
 
 #ifdef __cplusplus
 }

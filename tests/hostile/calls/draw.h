@@ -28,7 +28,8 @@ enum class Words {
     kMode,
     kReduction,
     kApproximate,
-    kActivation
+    kActivation,
+    kAmount
 };
 enum class Ints { kShape, kAxes };
 

@@ -50,6 +50,8 @@ const std::vector<std::string> &words(Words about)
         /* reduction */ {"mean", "sum", "none", "batchmean"},
         /* approximate */ {"none", "tanh"},
         /* activation */ {"none", "relu", "gelu", "gelu_tanh", "silu"},
+        /* amount */
+        {"0.5", "0.01", "1", "2KiB", "4 MiB", "2", "0", "1e3", "3GB", "5 Gib", "-1", "0.5x"},
     };
     return lists[static_cast<size_t>(about)];
 }

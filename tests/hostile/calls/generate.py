@@ -31,11 +31,11 @@ RARE = {
 }
 # Often enough that a capture, or a scope, once begun, ends.
 OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6}
-HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "inventory",
+HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "memory_budget", "inventory",
            "explanation", "report"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
-         "approximate", "activation"}
+         "approximate", "activation", "amount"}
 NUMBERS = {"int32_t": "d.int32()", "int64_t": "d.int64()", "uint32_t": "d.uint32()", "uint64_t": "d.bits()",
            "double": "d.real()", "yoke_dtype": "d.dtype()", "yoke_status": "d.int32()"}
 STRUCTS_IN = {"yoke_sgd_options", "yoke_adam_options", "yoke_grad_scaler_options"}

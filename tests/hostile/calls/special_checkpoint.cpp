@@ -7,7 +7,7 @@ namespace hostile::special {
 
 void yoke_checkpoint_begin(Draw &d)
 {
-    static const char *const policies[] = {nullptr, "full", "matmul", "ops", "fool", ""};
+    static const char *const policies[] = {nullptr, "full", "matmul", "ops", "fool", "", "budget"};
     static const char *const ops[] = {"gelu", "matmul", "add", "linear", "sofmax", nullptr};
     yoke_checkpoint_options options{};
     options.struct_size = sizeof options;
@@ -15,6 +15,7 @@ void yoke_checkpoint_begin(Draw &d)
     const uint64_t first = d.below(std::size(ops) + 1);
     options.ops = first < std::size(ops) ? ops + first : nullptr;
     options.op_count = static_cast<int64_t>(d.below(2));
+    options.budget = d.handle<yoke_memory_budget>();
     const bool none = d.below(4) == 0;
     const int place = d.any_place<yoke_checkpoint>();
     yoke_checkpoint *scope = nullptr;

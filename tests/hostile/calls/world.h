@@ -24,6 +24,7 @@ namespace hostile {
     X(ema, 3)              \
     X(autocast, 4)         \
     X(checkpoint, 4)       \
+    X(memory_budget, 2)    \
     X(inventory, 2)        \
     X(explanation, 2)      \
     X(report, 2)
