@@ -11,8 +11,10 @@ import sys
 
 from bench import WORKERS, CaseError, Report, Worker, ratio, rounds, torch_workers
 
-# The most that memory and time may be, as shares of the plain step's.
-TARGETS = {"MLP": {"full": (0.23, 1.22), "matmul": (0.63, 1.05)}, "GPT": {"full": (0.20, 1.26), "matmul": (0.68, 1.05)}}
+# The most that memory and time may be, as shares of the plain step's; a number is the share of a memory budget.
+TARGETS = {"MLP": {"full": (0.23, 1.22), "matmul": (0.63, 1.05), "0.5": (0.50, 1.09)},
+           "GPT": {"full": (0.20, 1.26), "matmul": (0.68, 1.05), "0.5": (0.50, 1.12)}}
+SHARES = ("0.3", "0.5", "0.7", "0.9")
 
 
 def settle(share):
@@ -22,7 +24,8 @@ def settle(share):
 
 def measure_times(report, workers):
     contestants = {f"{role}, {model} {policy}": (worker, f"step {model} {policy}")
-                   for model, policies in TARGETS.items() for policy in ("plain", *policies) for role, worker in workers.items()}
+                   for model, policies in TARGETS.items() for policy in dict.fromkeys(("plain", *policies, *SHARES)) for role, worker in workers.items()
+                   if policy not in SHARES or role == "Yoke"}
     for name, (worker, case) in list(contestants.items()):
         try:
             worker.measure(case, 1)
@@ -44,6 +47,21 @@ def compare_times(report, times, peers):
                                   settle(ours["median"] / theirs["median"]), 1.0, True)
 
 
+def compare_budgets(report, yoke, times):
+    """Each is used, and kept; and more memory is less time."""
+    for model in TARGETS:
+        plain, before = yoke.measure(f"peak {model} plain", 1), None
+        for share in SHARES:
+            used = yoke.measure(f"peak {model} {share}", 1) / plain / float(share)
+            report.target(f"peak, {model}, of a budget of {share}", settle(used), 1.0, True)
+            report.target(f"the same, which is used: {model} {share}", settle(used), 0.9, False)
+            time = ratio(times, f"Yoke, {model} {share}", f"Yoke, {model} plain")
+            print(f"  time, {model}, at a budget of {share}: {time['median']:.3f}")
+            if before:
+                report.target(f"over that at the budget before, {model} {share}", settle(time["median"] / before), 1.0, True)
+            before = time["median"]
+
+
 def compare_memory(report, yoke, torch):
     for model, policies in TARGETS.items():
         plain = yoke.measure(f"peak {model} plain", 1)
@@ -51,7 +69,7 @@ def compare_memory(report, yoke, torch):
             share = yoke.measure(f"peak {model} {policy}", 1) / plain
             report.target(f"activations, {model} {policy}, of {plain / 2**20:.0f} MiB", settle(share), most, True)
         for role, command in torch.items():
-            shown = {policy: resident(command, model, policy) for policy in ("plain", *policies)}
+            shown = {policy: resident(command, model, policy) for policy in ("plain", *policies) if policy not in SHARES}
             print(f"  {role}, {model}, peak of resident memory beyond weights and gradients: " +
                   ", ".join(f"{policy} {bytes_ / 2**20:.0f} MiB ({bytes_ / shown['plain']:.2f})"
                             for policy, bytes_ in shown.items() if bytes_))
@@ -79,6 +97,7 @@ def main():
     times = measure_times(report, workers)
     print()
     compare_times(report, times, list(torch))
+    compare_budgets(report, yoke, times)
     compare_memory(report, yoke, {role: worker.command for role, worker in torch.items()})
     report.finish()
 

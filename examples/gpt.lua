@@ -35,7 +35,15 @@ local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "
     steps = "of training", lr = "learning rate at its highest", sample = "bytes to write in the end",
     temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "what it goes on from",
     text = "the file to learn", amp = "mixed precision: off, bf16 or f16",
-    checkpoint = "what each block drops for its backward to make again: off, full or matmul" }
+    checkpoint = "what is dropped for backward to make again: off, full or matmul of each block; or a budget, 0.5 or 2GiB" }
+
+-- off, full, matmul, or a yoke.MemoryBudget.
+local function read_policy(text)
+    if CHECKPOINT[text] ~= nil then return text end
+    local ok, budget = pcall(yoke.MemoryBudget, text)
+    if ok then return budget end
+    error(("--checkpoint is '%s'; it takes off, full, matmul, or a budget such as 0.5 or 2GiB"):format(text), 0)
+end
 
 local function show_help(options)
     local names = {}
@@ -62,9 +70,7 @@ local function read_options()
                 0)
         end
         if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
-        if name == "checkpoint" and CHECKPOINT[value] == nil then
-            error(("--checkpoint is '%s'; it takes off, full or matmul"):format(value), 0)
-        end
+        if name == "checkpoint" then value = read_policy(value) end
         options[name], i = type(default) == "number" and read_number(name, value, default) or value, i + 2
     end
     for name, range in pairs(RANGES) do check_range(name, options[name], range) end
@@ -176,7 +182,11 @@ local function main()
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
     local text, net = load_text(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
-    for _, block in net.blocks:children() do block:checkpoint_(CHECKPOINT[o.checkpoint]) end
+    if type(o.checkpoint) == "userdata" then
+        net:checkpoint_(o.checkpoint)
+    else
+        for _, block in net.blocks:children() do block:checkpoint_(CHECKPOINT[o.checkpoint]) end
+    end
     local start, losses = now(), train(net, text, o)
     if on_terminal then io.stderr:write "\n" end
     local seconds, device = now() - start, yoke.current_device()

@@ -14,7 +14,6 @@ import yoke
 from yoke import nn
 
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
-CHECKPOINT = ("off", "full", "matmul")
 RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "top-k": (1, 256),
           **dict.fromkeys(("layers", "width", "heads", "context", "batch", "steps"), (1, float("inf")))}
 
@@ -32,8 +31,8 @@ def read_options(arguments=None):
             ("prompt", "You may ", "how what is written begins"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
-    parser.add_argument("--checkpoint", choices=CHECKPOINT, default="off",
-                        help="what each block drops for its backward to make again: nothing, all, or all but matrix products")
+    parser.add_argument("--checkpoint", type=read_policy, default="off",
+                        help="what is dropped for backward to make again: off, full or matmul of each block; or a memory budget, 0.5 or 2GiB")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
     options = parser.parse_args(arguments)
     for name, (least, most) in RANGES.items():
@@ -44,6 +43,16 @@ def read_options(arguments=None):
     if not options.prompt:
         sys.exit("--prompt is ''; it must have one byte or more, which the first that is written follows")
     return options
+
+
+def read_policy(text):
+    """off, full, matmul, or a yoke.MemoryBudget."""
+    if text in ("off", "full", "matmul"):
+        return text
+    try:
+        return yoke.MemoryBudget(text)
+    except yoke.ValueError:
+        raise argparse.ArgumentTypeError(f"--checkpoint is '{text}'; it takes off, full, matmul, or a budget such as 0.5 or 2GiB") from None
 
 
 def load(path, context):
@@ -140,8 +149,8 @@ def main():
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
     text, net = load(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
-    for block in net.blocks:
-        block.checkpoint_(o.checkpoint if o.checkpoint != "off" else False)
+    for module in [net] if isinstance(o.checkpoint, yoke.MemoryBudget) else net.blocks:
+        module.checkpoint_(o.checkpoint if o.checkpoint != "off" else False)
     step, losses = make_step(net, text, o.steps, o.batch, o.lr, o.amp), []
     start = time.perf_counter()
     for i in range(o.steps):

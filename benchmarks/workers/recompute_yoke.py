@@ -1,7 +1,8 @@
 """Worker of recompute.py: steps of an MLP and of a GPT whose blocks are checkpoint scopes.
 
 Cases: "step MODEL POLICY" gives seconds of forward and backward, "peak MODEL POLICY" the bytes that these need at most
-beside weights and gradients. MODEL is MLP or GPT, POLICY one of yoke.checkpoint's, or plain.
+beside weights and gradients. MODEL is MLP or GPT, POLICY one of yoke.checkpoint's for each block, plain, or a share: that of a
+MemoryBudget for all of the forward.
 """
 
 import functools
@@ -50,17 +51,34 @@ def made(model):
     return [Block() for _ in range(12)], yoke.randn((TOKENS // LENGTH, LENGTH, WIDTH))
 
 
-def step(model, policy):
+@functools.lru_cache(None)
+def budget(model, share):
+    """One that has learned its plan."""
+    found = yoke.MemoryBudget(share)
+    for _ in range(4):
+        run(model, found)
+    return found
+
+
+def run(model, policy):
     blocks, x = made(model)
-    for block in blocks:
-        x = block(x) if policy == "plain" else yoke.checkpoint(block, x, policy=policy)
+    if isinstance(policy, yoke.MemoryBudget):
+        x = yoke.checkpoint(nn.Sequential(*blocks), x, policy=policy)
+    else:
+        for block in blocks:
+            x = block(x) if policy == "plain" else yoke.checkpoint(block, x, policy=policy)
     yoke.mean(x * x).backward()
+
+
+def step(model, policy):
+    run(model, budget(model, policy) if policy[0] == "0" else policy)
 
 
 def measure(case, count):
     what, model, policy = case.split()
     if what == "peak":
         step(model, "plain")  # the gradients are there from now on
+        step(model, policy)  # and the budget's plan
         before = yoke.memory_allocated()
         yoke.reset_peak_memory_stats()
         step(model, policy)

@@ -48,7 +48,8 @@ static void settle_forward(const Profile &profile, const std::vector<uint8_t> &h
     for (size_t v = 0; v < held.size(); ++v) {
         const ProfiledValue &value = profile.values[v];
         live[value.maker] += static_cast<int64_t>(value.bytes);
-        if (!held[v]) live[value.last_read + 1] -= static_cast<int64_t>(value.bytes);
+        if (!held[v] && value.last_alive < profile.calls.size())
+            live[value.last_alive + 1] -= static_cast<int64_t>(value.bytes);
     }
     for (size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
 }
@@ -80,9 +81,9 @@ Levels explain(const Profile &profile, const BudgetPlan &plan)
         outlook.peak = std::max(outlook.peak, outlook.held + costs[s].in_backward);
         outlook.held += costs[s].held;
     }
-    levels.at_turn = outlook.held;
     settle_forward(profile, held, levels.in_forward);
-    outlook.peak = std::max(outlook.peak, outlook.held + profile.at_turn);
+    levels.at_turn = levels.in_forward.back();
+    outlook.peak = std::max(outlook.peak, levels.at_turn + profile.at_turn);
     for (size_t i = 0; i < count; ++i)
         outlook.peak = std::max(outlook.peak, levels.in_forward[i] + profile.calls[i].in_forward);
     outlook.cuts = static_cast<uint32_t>(costs.size() - 1);

@@ -16,8 +16,10 @@ constexpr uint32_t kNever = UINT32_MAX;
 
 struct ProfiledValue {
     uint64_t bytes = 0;
-    uint32_t maker = 0;             // the call that made it
-    uint32_t last_read = 0;         // the last call that read it, else its maker
+    uint32_t maker = 0;      // the call that made it
+    uint32_t last_read = 0;  // the last call that read it, else its maker
+    uint32_t last_alive =
+        0;  // the script has it until that call; longer than forward: their number
     uint32_t first_saver = kNever;  // the calls whose nodes of the tape keep it
     uint32_t last_saver = kNever;
 };

@@ -145,6 +145,7 @@ void BudgetRun::begin_call(const yoke_launch &launch, Device &device,
         lap_peak(device);
     }
     if (is_whole_) choose(launch);
+    if (!plan_ && is_whole_) note_deaths();
     if (&device != device_) holds_ = holds_all_ = true;  // whose memory is not looked at
     take_down([&] {
         marks_.push_back(mark_behind(marks_.empty() ? 0 : marks_.back(), launch));
@@ -179,6 +180,17 @@ void BudgetRun::add_call()
     done_.holds.push_back(holds_);
 }
 
+// Of what the script alone has.
+void BudgetRun::note_deaths()
+{
+    std::erase_if(alive_, [&](uint32_t v) {
+        if (!values_[v]->gone.load(std::memory_order_relaxed)) return false;
+        profile_.values[v].last_alive = last_call();
+        values_[v] = {};
+        return true;
+    });
+}
+
 // What is changed in place is of the call's results, and is not held for itself; nor cut from what made it.
 void BudgetRun::add_reads(const yoke_launch &launch, std::span<Storage *const> storages,
                           size_t fresh)
@@ -189,7 +201,7 @@ void BudgetRun::add_reads(const yoke_launch &launch, std::span<Storage *const> s
         const uint32_t v = value_in(storages[i]);
         if (v == kNever) continue;
         ProfiledValue &value = profile_.values[v];
-        value.last_read = at;
+        value.last_read = value.last_alive = at;
         if (value.maker < segment_begin_) note_crossing(v);
         if (!(launch.operands[i].flags & YOKE_OPERAND_WRITE)) {
             profile_.operands.push_back(v);
@@ -222,9 +234,14 @@ void BudgetRun::add_result(const Storage &storage)
     made->profiled = v;
     ProfiledValue value;
     value.bytes = storage.capacity();
-    value.maker = value.last_read = at;
+    value.maker = value.last_read = value.last_alive = at;
     profile_.values.push_back(value);
     is_crossing_.push_back(0);
+    if (!plan_) {
+        values_.resize(v);
+        values_.push_back(Ref<Value>::share(made));
+        alive_.push_back(v);
+    }
     profile_.operands.push_back(v);
     profile_.calls[at].end = static_cast<uint32_t>(profile_.operands.size());
 }
@@ -295,6 +312,14 @@ void BudgetRun::finish()
     end_ = next_sequence_number();
     if (ended.present()) ended->end_segment();
     if (!device_) return;
+    if (!plan_ && is_whole_) {
+        note_deaths();
+        for (const uint32_t v : alive_)  // what crosses a cut lives by that
+            if (!is_crossing_[v])
+                profile_.values[v].last_alive = static_cast<uint32_t>(profile_.calls.size());
+    }
+    values_.clear();
+    alive_.clear();
     const std::lock_guard lock(mutex_);
     lap();
     figures_.held = taken();

@@ -28,7 +28,7 @@ struct KnownForward {
 };
 using Known = std::shared_ptr<const KnownForward>;
 
-// What a step came to. Bytes are those beside what was there when forward began, and beside new gradients.
+// What a step came to. Bytes are those beside what was there when forward began.
 struct StepFigures {
     int64_t peak = 0, held = 0;
     double seconds = 0;  // of making values again
@@ -61,7 +61,6 @@ public:
     void arrive();
     void begin_node();
     void end_node(uint64_t sequence);
-    void note_gradient(uint64_t bytes);  // a leaf has one that had none
     void note_replay(double seconds);
 
     // ---- Behind it ----
@@ -90,6 +89,7 @@ private:
     void add_reads(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
     void add_result(const Storage &storage);
     void note_crossing(uint32_t v);
+    void note_deaths();
     uint32_t value_in(const Storage *storage) const;
     uint32_t last_call() const { return static_cast<uint32_t>(profile_.calls.size()) - 1; }
     uint32_t call_of(uint64_t sequence) const;
@@ -110,8 +110,10 @@ private:
     std::vector<uint64_t> marks_;
     BudgetPlan done_;                   // what became of each call
     std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
+    std::vector<Ref<Value>> values_;    // while it learns
+    std::vector<uint32_t> alive_;       // of these
     uint32_t segment_begin_ = 0;
-    int64_t base_ = 0, gradients_ = 0, turn_ = 0, node_begin_ = 0;
+    int64_t base_ = 0, turn_ = 0, node_begin_ = 0;
     int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
     uint64_t end_ = 0;                    // the sequence number behind forward
     uint32_t nodes_ = 0;                  // of it that were walked

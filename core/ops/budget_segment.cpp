@@ -147,7 +147,7 @@ int64_t Segment::most_in_forward() const
     std::fill(steps_.begin() + begin_, steps_.begin() + end_ + 1, 0);
     each_value([&](uint32_t v, const ProfiledValue &value, int64_t bytes) {
         steps_[value.maker] += bytes;
-        steps_[is_held(v) ? end_ : std::min(value.last_read + 1, end_)] -= bytes;
+        steps_[is_held(v) ? end_ : std::min(value.last_alive + 1, end_)] -= bytes;
     });
     int64_t live = 0, most = 0;
     for (uint32_t i = begin_; i < end_; ++i)

@@ -15,7 +15,7 @@ int64_t BudgetRun::taken() const
 int64_t BudgetRun::lap()
 {
     const int64_t most = lap_peak(*device_) - base_;
-    figures_.peak = std::max(figures_.peak, most - gradients_);
+    figures_.peak = std::max(figures_.peak, most);
     return most;
 }
 
@@ -26,14 +26,14 @@ void BudgetRun::arrive()
 {
     const std::lock_guard lock(mutex_);
     turn_ = std::max(turn_, lap());
-    node_begin_ = taken() - gradients_;
+    node_begin_ = taken();
 }
 
 void BudgetRun::begin_node()
 {
     const std::lock_guard lock(mutex_);
     lap();
-    node_begin_ = taken() - gradients_;
+    node_begin_ = taken();
 }
 
 uint32_t BudgetRun::call_of(uint64_t sequence) const
@@ -46,19 +46,12 @@ uint32_t BudgetRun::call_of(uint64_t sequence) const
 void BudgetRun::end_node(uint64_t sequence)
 {
     const std::lock_guard lock(mutex_);
-    const int64_t most = lap() - gradients_;
+    const int64_t most = lap();
     const uint32_t at = call_of(sequence);
     if (at == kNever) return;
     ++nodes_;
     measured_[at].before_node = std::max(measured_[at].before_node, node_begin_);
     measured_[at].in_node = std::max(measured_[at].in_node, most);
-}
-
-void BudgetRun::note_gradient(uint64_t bytes)
-{
-    const std::lock_guard lock(mutex_);
-    lap();
-    gradients_ += static_cast<int64_t>(bytes);
 }
 
 void BudgetRun::note_replay(double seconds)
@@ -89,10 +82,22 @@ StepFigures BudgetRun::figures() const
     return figures_;
 }
 
+// Of the same forward: what only a run that learned could see, and the least time that each call has taken.
+static void keep_what_is_known(const Profile &before, Profile &now)
+{
+    if (before.calls.size() != now.calls.size() || before.values.size() != now.values.size())
+        return;
+    for (size_t i = 0; i < now.calls.size(); ++i)
+        now.calls[i].seconds = std::min(now.calls[i].seconds, before.calls[i].seconds);
+    for (size_t v = 0; v < now.values.size(); ++v)
+        now.values[v].last_alive = before.values[v].last_alive;
+}
+
 void BudgetRun::put_profile(KnownForward &into) const
 {
     const std::lock_guard lock(mutex_);
     Profile profile = profile_;
+    keep_what_is_known(into.profile, profile);
     const Levels levels = explain(profile, done_);
     for (size_t i = 0; i < profile.calls.size(); ++i) {
         ProfiledCall &call = profile.calls[i];
@@ -103,11 +108,6 @@ void BudgetRun::put_profile(KnownForward &into) const
         call.in_node = measured_[i].in_node - levels.in_node[i];
     }
     profile.at_turn = turn_ - levels.at_turn;
-    // The least that a call has taken is what it takes.
-    if (into.profile.calls.size() == profile.calls.size())
-        for (size_t i = 0; i < profile.calls.size(); ++i)
-            profile.calls[i].seconds =
-                std::min(profile.calls[i].seconds, into.profile.calls[i].seconds);
     into.profile = std::move(profile);
     into.marks = marks_;
 }

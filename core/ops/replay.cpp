@@ -212,17 +212,12 @@ void Replays::watch(BudgetRun &run)
 
 void Replays::begin_node(const Node &node)
 {
-    if (node.is_leaf())
-        had_gradient_ = static_cast<const LeafNode &>(node).grad().present();
-    else
-        run_->begin_node();
+    if (!node.is_leaf()) run_->begin_node();
 }
 
 void Replays::end_node(const Node &node)
 {
-    if (!node.is_leaf()) return run_->end_node(node.sequence);
-    const Tensor gradient = static_cast<const LeafNode &>(node).grad();
-    if (!had_gradient_ && gradient.present()) run_->note_gradient(gradient->storage->capacity());
+    if (!node.is_leaf()) run_->end_node(node.sequence);
 }
 
 }  // namespace yoke

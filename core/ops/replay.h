@@ -49,7 +49,6 @@ private:
     Scope *const aside_before_;
     std::unordered_map<const Scope *, Replay> replays_;
     Ref<BudgetRun> run_;  // the memory budget that wants to know what the walk takes
-    bool had_gradient_ = false;
 };
 
 }  // namespace yoke

@@ -121,7 +121,10 @@ void Storage::destroy() noexcept
         }
         delete lender_;
     }
-    if (Origin *known = origin()) known->release();
+    if (Origin *known = origin()) {
+        known->gone.store(true, std::memory_order_relaxed);
+        known->release();
+    }
     this->~Storage();
     pool_free(this, sizeof(Storage));
 }

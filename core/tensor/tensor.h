@@ -24,6 +24,7 @@ public:
     std::atomic<uint32_t> version{0};
     std::atomic<const char *> last_writer{nullptr};
     std::atomic<bool> exposed{false};  // the host program has its address, and may write it unseen
+    std::atomic<bool> gone{false};     // the memory has been let go
 };
 
 // A block of device memory, ours or borrowed from the host program.

@@ -20,13 +20,13 @@ public:
         call.reads = static_cast<uint32_t>(profile.operands.size());
         for (const uint32_t v : reads) {
             profile.operands.push_back(v);
-            profile.values[v].last_read = at;
+            profile.values[v].last_read = profile.values[v].last_alive = at;
         }
         call.makes = static_cast<uint32_t>(profile.operands.size());
         const auto first = static_cast<uint32_t>(profile.values.size());
         for (const uint64_t bytes : makes) {
             profile.operands.push_back(static_cast<uint32_t>(profile.values.size()));
-            profile.values.push_back({bytes, at, at, kNever, kNever});
+            profile.values.push_back({bytes, at, at, at, kNever, kNever});
         }
         call.end = static_cast<uint32_t>(profile.operands.size());
         call.in_node = in_node;
