@@ -71,8 +71,13 @@ __device__ inline LogitState<T> state_of_row(const ClassRows<T> &x, int64_t row,
     return state;
 }
 
+// Blocks that a multiprocessor is to hold at least: of f64 one, since the compiler, where it may choose (0), makes room
+// for two and spills.
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
+inline constexpr int kBlocksOf = sizeof(T) == 8 ? 1 : 0;
+
+template <class T>
+__global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
     row_losses(ClassRows<T> x, Targets targets, compute_type<T> smoothing, LossPlace<T> to,
                compute_type<T> *lse, int group)
 {
@@ -152,7 +157,7 @@ struct LogitSlope {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
     logit_gradients(ClassRows<T> x, Targets targets, Upstream<T> upstream,
                     const compute_type<T> *lse, int64_t lse_step, double smoothing, ClassRows<T> dx,
                     int group)

@@ -28,8 +28,13 @@ struct Normalization {
 // The weight and the bias of a chunk, 1 and 0 where there are none.
 template <class In, int E, bool kPacked, class C = typename In::Value>
 struct Affine {
+    static constexpr int V = kRowPack<In>;
+    // With x and the weight, 32 floats of the bias are more than a thread's registers: they are read where they are
+    // wanted.
+    static constexpr bool kHoldsBias = E * In::kSizes <= 64;
     Chunk<In, E, kPacked> weight, bias;
-    Held<In, E> held_weight, held_bias;
+    Held<In, E> held_weight;
+    Held<In, kHoldsBias ? E : V> held_bias;
 
     __device__ Affine(const Normalization<C> &to, const Rows<4> &rows, const Member &member,
                       int64_t first)
@@ -38,19 +43,21 @@ struct Affine {
         if (!to.has_weight) weight.left = 0;
         if (!to.has_bias) bias.left = 0;
         weight.load_or(member, (C)1, held_weight);
-        bias.load_or(member, (C)0, held_bias);
+        if constexpr (kHoldsBias) bias.load_or(member, (C)0, held_bias);
     }
 
     __device__ void apply(const Member &member, const Normal<C> &normal, C (&x)[E])
     {
         held_weight.stay_packed();
-        held_bias.stay_packed();
-        constexpr int V = kRowPack<In>;
+        if constexpr (kHoldsBias) held_bias.stay_packed();
         YOKE_UNROLL
         for (int p = 0; p < E / V; p++) {
             C w[V], b[V];
             weight.take_pack(member, p, held_weight, (C)1, w);
-            bias.take_pack(member, p, held_bias, (C)0, b);
+            if constexpr (kHoldsBias)
+                bias.take_pack(member, p, held_bias, (C)0, b);
+            else
+                bias.take(member.pack<V>(p), (C)0, b);
             YOKE_UNROLL
             for (int k = 0; k < V; k++) x[p * V + k] = normal(x[p * V + k]) * w[k] + b[k];
         }

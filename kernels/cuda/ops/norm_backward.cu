@@ -125,14 +125,16 @@ __device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], cons
     }
 }
 
-// Threads with few elements hold g and x; with many they read both once more, from a near cache.
+// Threads with few elements hold g and x; with many, or of rows that are read by the element, they read both once more,
+// from a near cache, and then two packs at a time: all of them at once take registers that the sums need.
 template <class In, int E, bool kPacked, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads,
                                   (std::is_same_v<In, Singles> && kPacked && E == kFew<In> ? 2 : 1))
     gradient_rows(Rows<4> rows, NormGradient<C> of, int group)
 {
     constexpr int V = kRowPack<In>;
-    constexpr bool kHolds = E == kFew<In>;
+    constexpr bool kHolds = kPacked && E == kFew<In>;
+    constexpr int kAtOnce = kHolds ? E / V : kPacked ? 2 : 1;  // packs of the second pass
     const Member member(group);
     C dweight[E] = {}, dbias[E] = {};
     for (int64_t first = blockIdx.x * member.groups(); first < rows.count;
@@ -177,7 +179,7 @@ __global__ void __launch_bounds__(kMostThreads,
         if (!of.of_x) continue;
         const GradientSums<C> means = means_of(of, sum_gradient(sums, group), rows.length);
         if (!is_row) continue;
-        YOKE_UNROLL
+        YOKE_UNROLL_BY(kAtOnce)
         for (int p = 0; p < E / V; p++) {
             C y[V];
             take(p).gradient(statistics, means, y);

@@ -15,14 +15,18 @@ struct PlaneMoments {
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
-    // Of values whose squares only double holds.
+    // Of values whose squares only double holds. Loops of constant length leave x in registers.
     template <int V>
     __device__ static State wide(const C (&x)[V], int count)
     {
         double sum = 0, squares = 0;
-        for (int k = 0; k < count; k++) sum += (double)x[k];
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++)
+            if (k < count) sum += (double)x[k];
         const double mean = sum / count;
-        for (int k = 0; k < count; k++) squares += ((double)x[k] - mean) * ((double)x[k] - mean);
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++)
+            if (k < count) squares += ((double)x[k] - mean) * ((double)x[k] - mean);
         return {(double)count, mean, squares};
     }
     template <int V>

@@ -56,9 +56,12 @@ inline Planes<N> planes_of(const yoke_operand *const (&operands)[N], bool per_sa
 
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
+// One block of a multiprocessor is enough, says the 1 of both launch bounds: without it the compiler spills what it
+// counts in float64 to make room for a fourth.
+
 // An item of a plane by `group` threads: a warp, or a block.
 template <class Op, class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     sum_items(Planes<N> planes, Op op, typename Op::State *partial, int group)
 {
     using C = compute_type<T>;
@@ -102,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // An item of 32 neighbouring planes: a warp lane has a plane, the warps share its values, some at a time.
 template <class Op, class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     sum_columns(Planes<N> planes, Op op, typename Op::State *partial)
 {
     using C = compute_type<T>;
