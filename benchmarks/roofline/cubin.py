@@ -70,6 +70,7 @@ class Kernel:
     stack: int = 0
     shared: int = 0  # bytes of static arrays
     most_threads: int = 1024
+    is_bounded: bool = False  # by its launch bounds, which give that number
     parameters_at: int = 0x210  # where constant bank 0 holds them
     code: list = dataclasses.field(default_factory=list)
     labels: dict = dataclasses.field(default_factory=dict)  # to an index of code
@@ -148,7 +149,7 @@ def read_tables(kernels, data):
         if kind == "nv.info":
             for number, value in attributes(content):
                 if number == MAX_THREADS and len(value) >= 4:
-                    kernel.most_threads = struct.unpack_from("<I", value)[0]
+                    kernel.most_threads, kernel.is_bounded = struct.unpack_from("<I", value)[0], True
                 elif number == PARAM_CBANK and len(value) >= 8:
                     kernel.parameters_at = struct.unpack_from("<IH", value)[1]
         elif kind.startswith("nv.constant"):

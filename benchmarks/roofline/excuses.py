@@ -1,4 +1,4 @@
-"""Predictions below a target of ./dev gpu, (case, card), and stack frames, (case, "stack"), with what is known of them.
+"""What is known of predictions below a target of ./dev gpu, KNOWN by (case, card), and of stack frames, FRAMES by kernel.
 
 A line that is no longer needed fails the check until it goes.
 """
@@ -7,7 +7,39 @@ CLIP = ("the first thread of each block that clips works out its factor in float
         "follows that thread and takes all to be like it")
 
 KNOWN = {
-    ("layer_norm bf16", "stack"): "a word of the loop over rows, stored and loaded once a row: 65 registers were one too many",
     ("grad_norm f32", "RTX 4090"): CLIP,
     ("grad_norm f32", "T4"): CLIP,
 }
+
+ANGLES = "the array in which CUDA's sin and cos of float64 reduce large angles"
+WORDS = "a word or two: the launch bounds leave one register too few, and a block less of the multiprocessor is the higher price"
+HALF = ("two blocks of a multiprocessor leave 64 registers, half of them for the row's values; up to 9.0 that is enough, and whether one "
+        "block without a frame is faster no card has told")
+LIBRARY = "CUB's own"
+
+# {kernel, as frames.py tells it: ({architecture: the most bytes, by nvcc 13.0}, why)}
+FRAMES = {
+    "map_elements<Doubles, Doubles, 1, OneOf<Sin, Cos> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),
+    "map_elements<Doubles, Doubles, 2, OneOf<SinBackward, CosBackward> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),
+    "normalize_rows<Halves, 16, true, float>": (dict.fromkeys((75, 80, 86, 89, 90), 8),
+                                                "a word of the loop over rows, stored and loaded once a row: 65 registers were one too many"),
+    "normalize_rows<Singles, 32, true, float>": ({75: 8}, "the same, of 128 registers"),
+    "resident_rows<Softmax<Singles>, Singles, 32, true>": ({100: 72, 120: 72}, HALF),
+    "resident_rows<Softmax<Halves>, Halves, 32, true>": ({100: 64, 120: 72}, HALF),
+    "attend<Floats>": ({100: 16}, "words of the loop over keys, where there are no tensor cores for its floats or they are not asked for"),
+    "column_rows<SoftmaxGradient<Halves>, Halves>": ({90: 8}, WORDS),
+    "draw_elements<double, StandardNormal<double> >": ({100: 8}, WORDS),
+    "draw_elements<double, Uniform<double> >": ({100: 8}, WORDS),
+    "draw_elements<double, UniformInteger>": ({100: 8}, WORDS),
+    "draw_elements<long, UniformInteger>": ({100: 8}, WORDS),
+    "drop<double>": ({100: 8}, WORDS),
+    "drop<float>": ({100: 8}, WORDS),
+    "map_elements<Floats, Anything, 1, Same>": ({120: 8}, WORDS),
+    "map_elements<Floats, Floats, 2, Pow>": ({100: 8, 120: 8}, WORDS),
+    "normalize_long_rows<Doubles, double>": ({100: 8}, WORDS),
+    "DeviceRadixSortOnesweepKernel<policy_hub<unsigned long, unsigned int, unsigned int>::Policy1000, (SortOrder)0, unsigned long, "
+    "unsigned int, unsigned int, int, int, identity_decomposer_t>": ({100: 8, 120: 8}, LIBRARY),
+}
+
+# The threads of a block of kernels without launch bounds: with them the compiler spills, or takes twice the registers.
+BLOCKS = {"multiply_tiles": 256, "reduce_columns": 256, "reduce_rows": 256}

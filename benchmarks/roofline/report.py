@@ -1,9 +1,10 @@
 """What the compiler made of the benchmark's kernels, and how near to a copy they can come: `report.py BUILD MODULE`.
 
 BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into that
-page; --check fails where a kernel has a stack frame, where nothing of it fits a multiprocessor, or where a prediction is below
-the target of ./dev gpu and KNOWN does not say why, or where the page tells another share. --cards NAME,... takes other cards of the catalog. Without nvdisasm nothing
-is known of speed: the rest is told and checked, and no page is written.
+page; --check fails where any kernel of the module has a stack frame or cannot be started and excuses.py does not allow it (frames.py),
+where nothing of a case fits a multiprocessor, where a prediction is below the target of ./dev gpu and excuses.py does not say why, or
+where the page tells another share. --cards NAME,... takes other cards of the catalog. Without nvdisasm nothing is known of speed: the
+rest is told and checked, and no page is written.
 """
 import argparse
 import pathlib
@@ -13,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks")]
 import cards  # noqa: E402
 import cubin  # noqa: E402
+import frames  # noqa: E402
 import launches  # noqa: E402
 import predict  # noqa: E402
 import tensor  # noqa: E402
@@ -47,9 +49,9 @@ class Report:
         for case, blocks, target in gpu_cases.MEMORY:
             for card in self.cards:
                 self.table[case, card.name] = self._row(case, card, blocks * gpu_cases.sizes(False).block, target)
-        every = set(names) | ({"stack"} if set(names) == set(CARDS) else set())
-        self.wrong += [f"{case}, {what}: its line in excuses.py is needed no more" for case, what in KNOWN
-                       if what in every and (case, what) not in self.used and (what == "stack" or not self.missing)]
+        self.wrong += [f"{case}, {name}: its line in excuses.py is needed no more" for case, name in KNOWN
+                       if name in names and (case, name) not in self.used and not self.missing]
+        self.wrong += frames.judge(frames.kernels_of(module))
 
     def _row(self, case, card, moved, target):
         found = []
@@ -73,11 +75,11 @@ class Report:
 
     def _judge(self, case, card, share, found, target):
         where = f"{case}, {card.name}"
-        self.used |= {(case, "stack")} if any(one.kernel.stack for one in found) else set()
         self.used |= {(case, card.name)} if target and share < target else set()
         for one in found:
-            if one.kernel.stack and (case, "stack") not in KNOWN:
-                self.wrong.append(f"{where}: {one.launch.op} has a stack frame of {one.kernel.stack} bytes")
+            allowed = frames.allowed(one.kernel)
+            if one.kernel.stack > allowed:
+                self.wrong.append(f"{where}: {one.launch.op} has a stack frame of {one.kernel.stack} bytes, of {allowed} that are excused")
             if one.resident == 0:
                 self.wrong.append(f"{where}: no block of {one.launch.op} fits a multiprocessor, for its {one.limit}")
             if one.unknown:

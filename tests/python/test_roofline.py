@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks/roofline"), str(ROOT / "benchmarks")]
 import cards  # noqa: E402
 import cubin  # noqa: E402
+import frames  # noqa: E402
 import predict  # noqa: E402
 import report  # noqa: E402
 import tensor  # noqa: E402
@@ -180,7 +181,7 @@ def test_what_a_multiprocessor_holds_is_what_it_has_least_of():
 
 @pytest.fixture(scope="module")
 def planted_object(tmp_path_factory):
-    """Kernels with a stack frame, with more registers than a block can have, and with neither."""
+    """Kernels with a stack frame, with a spill, with more registers than a block can have, and with none of these."""
     try:
         cubin.tool("nvdisasm"), cubin.tool("cuobjdump")
     except cubin.Missing as missing:
@@ -213,8 +214,20 @@ def planted_object(tmp_path_factory):
             #pragma unroll
             for (int i = 0; i < 96; i++) x[i * 256 + threadIdx.x] = own[95 - i] * own[i];
         }
+        #if defined(HEAVY)
+        __global__ void __maxnreg__(240) heavy(float *x)
+        {
+            float own[160];
+            #pragma unroll
+            for (int i = 0; i < 160; i++) own[i] = x[i * 256 + threadIdx.x];
+            __syncthreads();
+            #pragma unroll
+            for (int i = 0; i < 160; i++) x[i * 256 + threadIdx.x] = own[159 - i] * own[i];
+        }
+        #endif
         """)
-    cubin.run(NVCC, "-arch=sm_90", "-c", "planted.cu", "-o", "planted.o", cwd=folder)
+    for name, options in {"planted": [], "heavy": ["-DHEAVY"]}.items():
+        cubin.run(NVCC, "-arch=sm_90", *options, "-c", "planted.cu", "-o", f"{name}.o", cwd=folder)
     return folder / "planted.o"
 
 
@@ -250,16 +263,20 @@ def launch_of(kernel, shared=0):
                                  operands=[(1 << 40, 4 << 20, 2)], op=short(kernel.name), kernel=kernel.name)
 
 
+PLANTED = {"framed": 128, "spilled": 1024}  # at most what their frames have
+
+
 @pytest.fixture
 def report_on(planted_object, planted, monkeypatch):
     """A report on one planted kernel, by main's arguments; its exit status."""
-    def make(name, *options, shared=0, target=None, products=()):
+    def make(name, *options, shared=0, target=None, products=(), module="planted", excused=PLANTED):
         monkeypatch.setattr(report.tensor, "CASES", products)
         monkeypatch.setattr(report.gpu_cases, "MEMORY", [(f"{name} f32", 1, target)])
         monkeypatch.setattr(report, "KNOWN", {})
+        monkeypatch.setattr(report.frames, "FRAMES", {kernel: ({90: most}, "planted") for kernel, most in excused.items()})
         monkeypatch.setattr(report.launches, "recorded",
                             lambda _, case, *rest: [launch_of(planted["by_mma"] if case in products else planted[name], shared)])
-        monkeypatch.setattr(sys, "argv", ["report.py", ".", str(planted_object), "--cards", "H200 SXM", *options])
+        monkeypatch.setattr(sys, "argv", ["report.py", ".", str(planted_object.with_stem(module)), "--cards", "H200 SXM", *options])
         return report.main()
     return make
 
@@ -277,14 +294,42 @@ def without(monkeypatch):
 
 
 @pytest.mark.parametrize("name, options, told", [
-    ("framed", {}, "framed f32, H200 SXM: framed has a stack frame of"),
-    ("spilled", {}, "spilled f32, H200 SXM: spilled has a stack frame of"),
+    ("framed", {"excused": {"spilled": 1024}}, "framed f32, H200 SXM: framed has a stack frame of 128 bytes, of 0 that are excused"),
+    ("framed", {"excused": PLANTED | {"framed": 127}}, "framed f32, H200 SXM: framed has a stack frame of 128 bytes, of 127"),
+    ("spilled", {"excused": {"framed": 128}}, "spilled f32, H200 SXM: spilled has a stack frame of"),
     ("plain", {"shared": 230 << 10}, "plain f32, H200 SXM: no block of plain fits a multiprocessor, for its shared memory"),
     ("plain", {"target": 1e9}, "of a copy is predicted, of 1000000000.00")])
 def test_the_check_fails_of_what_is_planted(report_on, capsys, name, options, told):
     assert report_on(name, "--check", **options) == 1
     assert told in capsys.readouterr().err
     assert report_on("plain", "--check") == 0
+
+
+@pytest.mark.parametrize("options, told", [
+    ({"excused": {"spilled": 1024}}, "framed, sm_90: a stack frame of 128 bytes, of 0 that are excused: give a thread fewer elements"),
+    ({"excused": PLANTED | {"framed": 120}}, "framed, sm_90: a stack frame of 128 bytes, of 120 that are excused"),
+    ({"excused": {"framed": 128}}, "spilled, sm_90: a stack frame of"),
+    ({"excused": PLANTED | {"plain": 8}}, "plain, sm_90: its line in excuses.py is needed no more, it has no frame"),
+    ({"excused": PLANTED | {"gone<int>": 8}}, "gone<int>, sm_90: its line in excuses.py is needed no more, there is no such kernel"),
+    ({"module": "heavy"}, "heavy, sm_90: no block of 512 threads fits a multiprocessor, for its registers; tell its launch bounds")])
+@pytest.mark.parametrize("tool", ["", "nvdisasm"])
+def test_what_is_planted_in_a_kernel_outside_the_cases_is_found(report_on, without, capsys, options, told, tool):
+    if tool:
+        without(tool)
+    assert report_on("plain", "--check", **options) == 1
+    said = capsys.readouterr().err
+    assert told in said and said.count("\n") == 1, said
+
+
+def test_a_kernel_without_launch_bounds_may_tell_its_threads(report_on, monkeypatch):
+    monkeypatch.setattr(report.frames, "BLOCKS", {"heavy": 256})
+    assert report_on("plain", "--check", module="heavy") == 0
+
+
+def test_kernels_are_told_as_their_sources_have_them():
+    names = {"_ZN4yoke4cuda4base11column_rowsINS1_15SoftmaxGradientINS1_6HalvesEEES4_EEvNS1_4RowsIXplsrT_7kInputsLi1EEEEb":
+             "column_rows<SoftmaxGradient<Halves>, Halves>", "_Z6framedPfi": "framed"}
+    assert frames.readable(tuple(names)) == names
 
 
 def test_without_nvdisasm_the_report_says_so_and_does_the_rest(report_on, without, capsys, tmp_path):
@@ -297,7 +342,7 @@ def test_without_nvdisasm_the_report_says_so_and_does_the_rest(report_on, withou
     assert "| plain f32 | — | 0.90 |" in said and "| 256 | 8 | threads | — | — | — |" in said, said
     assert "| attention 4096 64 | — | 0.35 |" in said, said
     assert report_on("plain", "--check", target=0.9) == report.SKIPPED
-    assert report_on("framed", "--check") == 1
+    assert report_on("framed", "--check", excused={"spilled": 1024}) == 1
     assert "framed has a stack frame" in capsys.readouterr().err
 
 

@@ -1,0 +1,82 @@
+"""Every kernel of a module, beyond those that the benchmark's cases launch: whether it has a stack frame larger than excuses.py
+allows, and whether a block of it can be started at all. cuobjdump alone is needed; what spills has a frame, too.
+"""
+import functools
+import re
+import subprocess
+
+import cards
+import cubin
+from excuses import BLOCKS, FRAMES
+
+MOST_THREADS = 512  # of a block of a kernel without launch bounds, unless BLOCKS names it; those of larger ones have them
+TO_DO = ("give a thread fewer elements, leave it registers by its launch bounds (a last argument of 1 asks for one block alone), index its "
+         "arrays by constants; or tell why it has to be in FRAMES of benchmarks/roofline/excuses.py")
+TO_BOUND = "tell its launch bounds, or in BLOCKS of benchmarks/roofline/excuses.py how many threads its blocks have"
+
+
+def without_parameters(text):
+    """"void a::f<a::X<2>>(int)" as "f<X<2>>"."""
+    text = re.sub(r"\(anonymous namespace\)::|\b\w+::", "", text).removeprefix("void ")
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0:
+            return text[:at]
+    return text
+
+
+@functools.cache
+def readable(names):
+    """{mangled: as excuses.py has it} of a tuple of names."""
+    said = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
+    return dict(zip(names, map(without_parameters, said.splitlines()), strict=True))
+
+
+def excused(name, arch):
+    """Bytes of a frame that a kernel may have."""
+    return FRAMES.get(name, ({}, ""))[0].get(arch, 0)
+
+
+def allowed(kernel):
+    return excused(readable((kernel.name,))[kernel.name], kernel.arch)
+
+
+def kernels_of(module):
+    """{architecture: {mangled name: Kernel}} of those that predictions are known for."""
+    found = {int(arch) for arch in re.findall(r"\.sm_(\d+)\w*\.cubin", cubin.run(cubin.tool("cuobjdump"), "-lelf", module))}
+    return {arch: cubin.resources_of(module, arch) for arch in sorted(found) if arch in cards.MULTIPROCESSORS}
+
+
+def framed(name, arch, kernel):
+    if kernel.stack <= excused(name, arch):
+        return []
+    return [f"{name}, sm_{arch}: a stack frame of {kernel.stack} bytes, of {excused(name, arch)} that are excused: {TO_DO}"]
+
+
+def unlaunchable(name, arch, kernel):
+    threads = kernel.most_threads if kernel.is_bounded else BLOCKS.get(name.split("<")[0], MOST_THREADS)
+    held, limit = cards.resident(cards.MULTIPROCESSORS[arch], kernel, threads, 0)
+    if held:
+        return []
+    to_do = "" if kernel.is_bounded else f"; {TO_BOUND}"
+    return [f"{name}, sm_{arch}: no block of {threads} threads fits a multiprocessor, for its {limit}{to_do}"]
+
+
+def stale(arch, largest):
+    """Lines of FRAMES that nothing needs, beside {name: the largest frame} of an architecture."""
+    return [f"{name}, sm_{arch}: its line in excuses.py is needed no more, {'it has no frame' if name in largest else 'there is no such kernel'}"
+            for name, (frames, _) in FRAMES.items() if arch in frames and not largest.get(name)]
+
+
+def judge(kernels):
+    """What is wrong, in lines, with {architecture: {mangled name: Kernel}}."""
+    wrong = []
+    for arch, found in kernels.items():
+        names, largest = readable(tuple(found)), {}
+        for mangled, kernel in sorted(found.items()):
+            name = names[mangled]
+            largest[name] = max(kernel.stack, largest.get(name, 0))
+            wrong += framed(name, arch, kernel) + unlaunchable(name, arch, kernel)
+        wrong += stale(arch, largest)
+    return wrong
