@@ -43,7 +43,8 @@ function(yoke_served_archs out)
     set(${out} ${archs} PARENT_SCOPE)
 endfunction()
 
-# Stops at an entry that is none, or that nvcc, if it said what it knows, does not compile for.
+# Stops at an entry that is none, or that nvcc, if it said what it knows, does not compile for. It names numbers alone;
+# the suffixes are those that nvcc 13.0's help lists.
 function(yoke_check_archs archs)
     set(forms "each entry is a number like 86 (compute capability 8.6), 86-real (machine code alone) or 86-virtual (PTX alone), "
               "or the whole is native, all or all-major")
@@ -52,8 +53,11 @@ function(yoke_check_archs archs)
         message(FATAL_ERROR "YOKE_CUDA_ARCHS is empty; ${forms}")
     endif()
     foreach(arch IN LISTS archs)
-        if(NOT arch MATCHES "^([1-9][0-9]+)[af]?(-real|-virtual)?$")
+        if(NOT arch MATCHES "^([1-9][0-9]+)([af]?)(-real|-virtual)?$")
             message(FATAL_ERROR "YOKE_CUDA_ARCHS has \"${arch}\"; ${forms}")
+        elseif((CMAKE_MATCH_2 STREQUAL "a" AND CMAKE_MATCH_1 LESS 90) OR (CMAKE_MATCH_2 STREQUAL "f" AND CMAKE_MATCH_1 LESS 100))
+            message(FATAL_ERROR "YOKE_CUDA_ARCHS has \"${arch}\"; nvcc has \"a\" (what one architecture alone has) from 90 on and "
+                                "\"f\" (what a family has) from 100 on; ${forms}")
         elseif(ARGN AND NOT CMAKE_MATCH_1 IN_LIST ARGN)
             list(JOIN ARGN " " known)
             message(FATAL_ERROR "YOKE_CUDA_ARCHS has \"${arch}\", for which this nvcc does not compile; it knows ${known}")

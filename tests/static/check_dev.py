@@ -138,6 +138,11 @@ class Dev(unittest.TestCase):
         status, said = archs("70-real;90")
         self.assertNotEqual(status, 0)
         self.assertIn('has "70-real", for which this nvcc does not compile; it knows 75 80 86 89 90 100 103', said)
+        for asked in ("75a", "89a-real", "80;75f", "90f-virtual"):
+            status, said = archs(asked)
+            self.assertNotEqual(status, 0, asked)
+            self.assertIn(f'has "{asked.split(";")[-1]}"; nvcc has "a" (what one architecture alone has) from 90 on and "f" (what a '
+                          'family has) from 100 on; each entry is a number like 86', said)
         status, said = archs("")
         self.assertNotEqual(status, 0)
         self.assertIn("YOKE_CUDA_ARCHS is empty; each entry is", said)
