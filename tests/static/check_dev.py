@@ -55,6 +55,18 @@ message(STATUS "found ${{found}}")
         return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
+def soaked(roofline):
+    """(exit status, what was said) of `./dev soak cuda` where what reads the machine code ends as the shell command says."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("dev", "tests/soak.sh"):
+            (pathlib.Path(folder) / name).parent.mkdir(exist_ok=True)
+            shutil.copy(SOURCE / name, pathlib.Path(folder) / name)
+        pathlib.Path(folder, "build").mkdir()
+        script = f". ./dev help >/dev/null; setup() {{ :; }}; CUDACXX=true; roofline() {{ {roofline}; }}; cmd_soak cuda"
+        done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
 def engines(dnnl_major):
     """(exit status, what CMake said) of YokeEngines where the oneDNN that it finds is of some release."""
     with tempfile.TemporaryDirectory() as folder:
@@ -146,6 +158,17 @@ class Dev(unittest.TestCase):
         status, said = archs("")
         self.assertNotEqual(status, 0)
         self.assertIn("YOKE_CUDA_ARCHS is empty; each entry is", said)
+
+    def test_a_part_of_the_soak_that_lacks_a_tool_is_skipped_and_no_failure(self):
+        status, said = soaked('echo "nvdisasm is not here: nothing is predicted"; return 77')
+        self.assertEqual(status, 0, said)
+        self.assertRegex(said, r"(?s)nvdisasm is not here.*skipped, for what is told above: cuda")
+        self.assertNotIn("failed", said)
+        status, said = soaked("return 1")
+        self.assertEqual(status, 1, said)
+        self.assertIn("failed: cuda", said)
+        status, said = soaked("return 0")
+        self.assertEqual((status, "skipped" in said or "failed" in said), (0, False), said)
 
     def test_a_onednn_of_another_release_is_told_by_its_number(self):
         status, said = engines(2)
