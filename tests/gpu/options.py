@@ -8,6 +8,8 @@ import sys
 
 import jobs
 
+ABOUT = ("Builds, tests and measures on this machine's GPU within a time, without a network (docs/gpu.md). Without a GPU and without "
+         "options: builds, and tests what needs none.")
 BUILD_LEAST, BUILT_LEAST, TESTS_LEAST = 60, 15, 30  # seconds: of a build, of one that is there already, of the shortest test
 BENCHES = [name for name, _, _ in jobs.BENCHMARKS]
 PARTS = ["build", "tests", *jobs.GROUPS, "bench", *BENCHES]
@@ -39,14 +41,20 @@ def read_parts(parser, text):
 
 
 def read(folder, logs):
-    parser = argparse.ArgumentParser(prog="./dev gpu", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev gpu", description=ABOUT)
     parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
     parser.add_argument("--only", metavar="PART,…", help=f"some of {', '.join(PARTS)}; tests are {', '.join(jobs.GROUPS)}, bench what follows it")
     parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only or --small")
     parser.add_argument("--from", dest="source", type=pathlib.Path, default=folder / "carry", metavar="FOLDER",
                         help="what earlier calls left and --pack has packed; default: build/carry")
     parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
+    pack = parser.add_argument_group("for a machine without a network", "these stand before all others, and nothing is run:")
+    pack.add_argument("--pack", nargs="?", const=True, metavar="FOLDER",
+                      help="fill FOLDER, build/carry unless it is named, with what that machine may lack")
+    pack.add_argument("--python", metavar="X.Y", help="the Python of that machine, whose headers are packed; default: this one's")
     options = parser.parse_args()
+    if options.pack or options.python:
+        parser.error("--pack stands before all others, and none but --python with it: ./dev gpu --pack [FOLDER] [--python X.Y]")
     options.only = read_parts(parser, options.only) if options.only is not None else []
     if not math.isfinite(options.minutes) or options.minutes <= 0:
         parser.error(f"--minutes is {options.minutes:g}; it is a number above 0")

@@ -67,6 +67,10 @@ def soaked(roofline):
         return done.returncode, done.stdout + done.stderr
 
 
+def gpu(*options):
+    return subprocess.run([SOURCE / "dev", "gpu", *options], capture_output=True, text=True, env=os.environ | {"YOKE_PYTHON": sys.executable})
+
+
 def engines(dnnl_major):
     """(exit status, what CMake said) of YokeEngines where the oneDNN that it finds is of some release."""
     with tempfile.TemporaryDirectory() as folder:
@@ -169,6 +173,16 @@ class Dev(unittest.TestCase):
         self.assertIn("failed: cuda", said)
         status, said = soaked("return 0")
         self.assertEqual((status, "skipped" in said or "failed" in said), (0, False), said)
+
+    def test_the_help_on_gpu_has_all_of_its_options(self):
+        told = gpu("--help")
+        packs = set(re.findall(r"(--[a-z]+)", gpu("--pack", "--help").stdout)) - {"--help"}
+        self.assertEqual(packs, {"--pack", "--python"})
+        for option in {"--minutes", "--only", "--results", "--from", "--small"} | packs:
+            self.assertRegex(told.stdout, rf"(?m)^  {option}\b", option)
+        refused = gpu("--small", "--pack")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--pack stands before all others", refused.stderr)
 
     def test_a_onednn_of_another_release_is_told_by_its_number(self):
         status, said = engines(2)
