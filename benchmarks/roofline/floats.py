@@ -53,10 +53,10 @@ def float_fma(thread, instruction):
 
 
 def float_minmax(thread, instruction):
-    _, to, (a, b), read = apart(instruction)
-    x, y = real(thread, a), real(thread, b)
-    value = y if math.isnan(x) else x if math.isnan(y) else (min if thread.predicate(read[0]) else max)(x, y)
-    thread.set(to, bits_of(value))
+    """Of two, or of three (FMNMX3)."""
+    _, to, terms, read = apart(instruction)
+    numbers = [value for value in (real(thread, one) for one in terms) if not math.isnan(value)]
+    thread.set(to, bits_of((min if thread.predicate(read[0]) else max)(numbers, default=math.nan)))
 
 
 def float_compare(thread, instruction):
@@ -222,7 +222,7 @@ def division_check(thread, instruction):
 
 
 KNOWN = {
-    "FADD": float_sum, "FMUL": float_product, "FFMA": float_fma, "FMNMX": float_minmax, "FSETP": float_compare,
+    "FADD": float_sum, "FMUL": float_product, "FFMA": float_fma, "FMNMX": float_minmax, "FMNMX3": float_minmax, "FSETP": float_compare,
     "DSETP": double_compare, "FSEL": float_select, "MUFU": function, "FRND": float_round, "I2F": integer_to_float,
     "I2FP": integer_to_float, "UI2F": integer_to_float, "UI2FP": integer_to_float, "F2I": float_to_integer,
     "UF2I": float_to_integer, "F2F": float_to_float, "F2FP": pack_halves, "HADD2": packed, "HMUL2": packed, "HFMA2": packed,

@@ -9,7 +9,7 @@ from thread import Thread
 PIPES = {
     "fma": {"FADD", "FMUL", "FFMA", "FSWZADD"},
     "imad": {"IMAD"},
-    "alu": {"IADD3", "IADD", "VIADD", "LOP3", "SHF", "LEA", "ISETP", "SEL", "FSEL", "FSETP", "FMNMX", "PRMT", "MOV", "VIMNMX", "IMNMX",
+    "alu": {"IADD3", "IADD", "VIADD", "LOP3", "SHF", "LEA", "ISETP", "SEL", "FSEL", "FSETP", "FMNMX", "FMNMX3", "PRMT", "MOV", "VIMNMX", "IMNMX",
             "VIADDMNMX", "IABS", "PLOP3", "P2R", "R2P", "CS2R", "FCHK", "I2FP"},
     "xu": {"MUFU", "F2I", "I2F", "F2F", "FRND", "FLO", "POPC", "BREV"},
     "convert": {"F2FP"},

@@ -116,6 +116,21 @@ def test_each_block_knows_its_number_and_calls_return():
     assert thread.registers[1] == 3 + 256
 
 
+def test_the_least_and_the_largest_of_three_are_one_instruction_of_blackwell():
+    thread = ran("""
+        MOV R0, 0x40000000
+        MOV R1, 0x3f800000
+        MOV R2, 0x7fc00000
+        FMNMX3 R4, R0, -INF , R1, !PT
+        FMNMX3 R5, R0, R1, R2, PT
+        EXIT""", arch=100)
+    assert not thread.unknown and (thread.registers[4], thread.registers[5]) == (0x40000000, 0x3F800000)
+    known = cards.catalog()
+    for name in ("B200 SXM", "RTX 5090"):
+        each = known[name].each
+        assert predict.pipes(thread.issued, known[name])["alu"] == pytest.approx(5 / each.alu)
+
+
 def test_copies_to_shared_memory_are_in_flight_until_the_thread_waits():
     thread = ran("""
         LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64]
