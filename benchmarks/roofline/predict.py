@@ -54,6 +54,7 @@ class Prediction:
     moved: float  # bytes to and from the device's memory
     in_flight: float  # bytes of a multiprocessor
     unknown: dict
+    issued: dict = dataclasses.field(default_factory=dict)  # {instruction: how often a thread does}, on average
 
     def seconds(self, card):
         needed = card.bandwidth * cards.COPY * cards.LATENCY / card.multiprocessors
@@ -97,7 +98,8 @@ def predict(card, kernel, launch, followed=None):
     at_once = min(held, -(-blocks // card.multiprocessors)) * launch.threads
     return Prediction(kernel, launch, issued.total() / len(threads), held, limit, pipe,
                       clocks[pipe] * every / card.multiprocessors / card.clock, moved / len(threads) * every,
-                      at_once * max(thread.most_in_flight for thread in threads), unknown)
+                      at_once * max(thread.most_in_flight for thread in threads), unknown,
+                      {name: count / len(threads) for name, count in issued.items()})
 
 
 def without_code(card, kernel, launch):

@@ -3,8 +3,8 @@
 BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into that
 page; --check fails where any kernel of the module has a stack frame or cannot be started and excuses.py does not allow it (frames.py),
 where nothing of a case fits a multiprocessor, where a prediction is below the target of ./dev gpu and excuses.py does not say why, or
-where the page tells another share. --cards NAME,... takes other cards of the catalog. Without nvdisasm nothing is known of speed: the
-rest is told and checked, and no page is written.
+where the page tells another share. --float64 makes the table of what counts in float64 instead (doubles.py). --cards NAME,... takes
+other cards of the catalog. Without nvdisasm nothing is known of speed: the rest is told and checked, and no page is written.
 """
 import argparse
 import pathlib
@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks")]
 import cards  # noqa: E402
 import cubin  # noqa: E402
+import doubles  # noqa: E402
 import frames  # noqa: E402
 import launches  # noqa: E402
 import predict  # noqa: E402
@@ -23,7 +24,8 @@ from excuses import KNOWN  # noqa: E402
 from thread import Lost  # noqa: E402
 
 CARDS = ("H200 SXM", "A100 SXM 80GB", "RTX 4090", "T4")
-BEGIN, END = "<!-- tables: ./dev cuda-report -->", "<!-- end of the tables -->"
+BEGIN, OF_FLOAT64 = "<!-- tables: ./dev cuda-report -->", "<!-- table: ./dev cuda-report --float64 -->"
+END = "<!-- end of the tables -->"
 PAGE = ROOT / "docs/gpu-kernels.md"
 SKIPPED = 77  # exit status: a tool is missing
 SMALL = 0.02  # of a case's time: launches that take less are left out of the table
@@ -114,10 +116,9 @@ class Report:
         return "\n".join(lines)
 
 
-def write(path, text):
-    page = path.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+def write(path, text, begin=BEGIN):
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
 
 
 def shares(text):
@@ -138,26 +139,50 @@ def stale(page, text):
             for at, share in shares(text).items() if told.get(at, share) != share]
 
 
-def main():
+def float64(build, module, page):
+    """The other table; its exit status."""
+    cubin.tool("nvdisasm")
+    kernels = cubin.kernels_of(module, doubles.ARCH)
+    if not kernels:
+        print(f"{module} has no machine code for sm_{doubles.ARCH}", file=sys.stderr)
+        return 1
+    text = doubles.text(build.resolve(), cards.catalog(), kernels)
+    print(text)
+    if page:
+        write(page, text, OF_FLOAT64)
+    return 0
+
+
+def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("module", type=pathlib.Path)
     parser.add_argument("--cards", default=",".join(CARDS))
     parser.add_argument("--write", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--float64", action="store_true", help="the table of what counts in float64 instead")
     arguments = parser.parse_args()
+    arguments.cards = arguments.cards.split(",")
+    unknown = [name for name in arguments.cards if name not in cards.catalog()]
+    if unknown:
+        parser.error(f"--cards: nothing is known of {', '.join(unknown)}; there are {', '.join(sorted(cards.catalog()))}")
+    return arguments
+
+
+def main():
+    arguments = read_arguments()
     try:
-        chosen = arguments.cards.split(",")
-        unknown = [name for name in chosen if name not in cards.catalog()]
-        if unknown:
-            parser.error(f"--cards: nothing is known of {', '.join(unknown)}; there are {', '.join(sorted(cards.catalog()))}")
-        report = Report(arguments.build.resolve(), arguments.module, chosen)
+        if arguments.float64:
+            return float64(arguments.build, arguments.module, arguments.write)
+        report = Report(arguments.build.resolve(), arguments.module, arguments.cards)
     except cubin.Missing as missing:
         print(missing)
         return SKIPPED
     print(report.text())
     if report.missing:
         print(f"{report.missing}: nothing is predicted" + (f", and {arguments.write} stays as it is" if arguments.write else ""))
+    elif arguments.write and set(arguments.cards) != set(CARDS):
+        print(f"{arguments.write} stays as it is: it is about {', '.join(CARDS)}")
     elif arguments.write:
         write(arguments.write, report.text())
     if arguments.check and not report.missing and not arguments.write:
