@@ -206,6 +206,16 @@ class Checks(unittest.TestCase):
         self.write("bindings/python/yoke/c.py", 'f("a", "b")\nf(b"a" b"b")  # "a" "b"\n')
         self.assertEqual(run("check_messages.py", self.root), (0, "texts: 3 looked at, 0 broken\n"))
 
+    def test_a_mutant_that_cannot_be_made_is_named(self):
+        self.write("tests/emu/mutation/places.py", (HERE.parent / "emu/mutation/places.py").read_text())
+        self.write("kernels/cuda/ops/a.cu", "__global__ void k(int n)\n{\n    if (n < 3) return;\n}\n")
+        self.write("tests/emu/equivalent_mutants.txt", "a.cu | < as <= | if (n < 3) return; | Because.\n")
+        self.assertEqual(run("check_mutants.py", self.root), (0, "equivalent mutants: 1 looked at, 0 broken\n"))
+        self.write("kernels/cuda/ops/a.cu", "__global__ void k(int n)\n{\n    if (n < 4) return;\n}\n")
+        status, output = run("check_mutants.py", self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("names no mutant: a.cu | < as <= | if (n < 3) return;", output)
+
     @unittest.skipUnless(check_format.clang_format(), "there is no clang-format 14")
     def test_a_line_that_is_not_formatted_is_named(self):
         self.write(".clang-format", "BasedOnStyle: Google\n")
