@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/lent.h"
 #include "core/base/log.h"
+#include "core/base/thread_state.h"
 
 #include <algorithm>
 #include <new>
@@ -39,9 +40,15 @@ yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, void 
     return lent.alloc_scratch(device, bytes, stream, out);
 }
 
+// Where memory goes back to the device, that may fail too. By what the entry fails it was told before, and stays told.
 void host_scratch_free(void *device, void *pointer, void *stream)
 {
+    ThreadState *const state = try_thread_state();
+    if (!state || state->backend_error.error.status == YOKE_OK) [[likely]]
+        return lent.free_scratch(device, pointer, stream);
+    const ErrorRecord told = state->backend_error;
     lent.free_scratch(device, pointer, stream);
+    state->backend_error = told;
 }
 
 // Unreadable counts were refused when the backend opened; what is left is a thread without memory.

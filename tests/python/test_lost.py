@@ -69,6 +69,22 @@ yoke.empty_cache()
     assert len(logged) == 1 and "cuda:0: found while giving memory and handles back" in logged[0]
 
 
+def test_without_caches_a_product_that_fails_says_why_whatever_its_workspace_meets(monkeypatch):
+    monkeypatch.setenv("YOKE_CUBLASLT_AUTOTUNE", "1")  # whose trials have a workspace
+    said, _ = lines_of("""
+yoke.set_caching(False)
+del os.environ["FAKE_CUDA_WORK_FAIL"]
+a = yoke.ones((16, 16), device="cuda")
+yoke.synchronize("cuda")
+os.environ["FAKE_CUDA_FAIL"] = "cublasLt's kernel=700"
+try:
+    a @ a
+except yoke.DeviceLostError as error:
+    print(error)
+""")
+    assert len(said) == 1 and "cublasLtMatmul" in said[0] and "caused by earlier work" in said[0] and "start it anew" in said[0]
+
+
 def test_a_process_ends_quietly_with_everything_still_in_its_hands():
     said, logged = lines_of("""
 try:
