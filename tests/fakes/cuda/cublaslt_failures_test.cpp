@@ -50,30 +50,51 @@ TEST(CublasLt, AFailureNamesTheCallAndLeavesNothingBehind)
 // Whatever cuBLASLt calls it, and although the module's own runtime keeps no last error of what cuBLASLt does.
 TEST(CublasLt, AFailureByWhichTheDeviceIsLostSaysSo)
 {
-    in_fresh_process([] {
-        constexpr const char *kFaults[] = {
-            "cublasLt's kernel=700",
-            "cublasLtMatmul=13,cudaStreamQuery=719",
-            "cublasLtMatmul=14,cudaStreamIsCapturing=700",
-            "cublasLtMatmulAlgoGetHeuristic=14,cudaStreamQuery=700",
-            "cublasLtCreate=1,cudaStreamQuery=700",
-        };
-        for (const char *fault : kFaults) {
+    constexpr const char *kFaults[] = {
+        "cublasLt's kernel=700",
+        "cublasLtMatmul=13,cudaStreamQuery=719",
+        "cublasLtMatmul=14,cudaStreamIsCapturing=700",
+        "cublasLtMatmulAlgoGetHeuristic=14,cudaStreamQuery=700",
+        "cublasLtCreate=1,cudaStreamQuery=700",
+    };
+    for (const char *fault : kFaults)
+        EXPECT_TRUE(passes_in_child([&] {
             Products products;
             setenv("FAKE_CUDA_FAIL", fault, 1);
             expect_failure(
                 YOKE_E_DEVICE_LOST, products.multiply(),
                 {"matmul: cuda:0: cublasLt", "; CUDA says cudaErrorFake7", "start it anew", "Xid"});
-            unsetenv("FAKE_CUDA_FAIL");
-            EXPECT_EQ(products.multiply(), YOKE_OK) << "nothing is left behind by " << fault;
-            g_table->device_close(products.device);
-        }
+        })) << fault;
+    in_fresh_process([] {
         Products products;
         setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13,cudaStreamQuery=600", 1);
         expect_failure(YOKE_E_INTERNAL, products.multiply(), {"(13)"});
         setenv("FAKE_CUDA_FAIL", "cublasLt's kernel=2", 1);
         expect_failure(YOKE_E_INTERNAL, products.multiply(), {"(13)"});
+        unsetenv("FAKE_CUDA_FAIL");
+        EXPECT_EQ(products.multiply(), YOKE_OK) << "nothing is left behind";
     });
+}
+
+TEST(CublasLt, ADeviceThatItFindsLostStaysLost)
+{
+    for (const char *error : {"700", "719"})
+        EXPECT_TRUE(passes_in_child([&] {
+            Products products;
+            void *block = nullptr;
+            ASSERT_EQ(products.multiply(), YOKE_OK);
+            setenv("FAKE_CUDA_FAIL", (std::string("cublasLt's kernel=") + error).c_str(), 1);
+            expect_failure(YOKE_E_DEVICE_LOST, products.multiply(), {"; CUDA says", error});
+            unsetenv("FAKE_CUDA_FAIL");
+            for (int time = 0; time < 2; ++time) {
+                expect_failure(YOKE_E_DEVICE_LOST, products.multiply(),
+                               {error, "caused by earlier work", "start it anew"});
+                expect_failure(YOKE_E_DEVICE_LOST, g_table->alloc(products.device, 64, &block),
+                               {"cudaMalloc", error, "caused by earlier work"});
+                expect_failure(YOKE_E_DEVICE_LOST, g_table->device_synchronize(products.device),
+                               {"cudaDeviceSynchronize", error, "caused by earlier work"});
+            }
+        })) << error;
 }
 
 TEST(CublasLt, TuningEndsWithADeviceThatIsLost)

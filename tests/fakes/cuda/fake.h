@@ -11,7 +11,8 @@
  *   FAKE_CUDA_WORK_FAIL  the error with which the next work that is done ends, as a kernel does that meets a wrong
  *                       address: 700. Its device is lost then, as by all errors that CUDA calls sticky: every call that
  *                       needs its context gives that error until the process ends, and no work is done any more. What
- *                       FAKE_CUDA_FAIL asks for is of that one call
+ *                       FAKE_CUDA_FAIL asks for is of that one call, but of a library's launch: there such an error is
+ *                       one that the library found, so that the device is lost
  *   FAKE_CUDA_CAPTURE_MODE  global or thread: captures begin in that mode whatever is asked, as those of another
  *                       library in the process
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header
@@ -84,7 +85,7 @@ int fake_current_device(void);
 /* The fake runtime, for libraries that are not linked with it. */
 struct fake_runtime {
     /* As fake_enqueue. Each library has a runtime of its own: the module's keeps no last error of what they do. But a
-     * context that is lost by it fails whoever asks it next, once. */
+     * context that a library finds lost is lost for everybody, until the process ends. */
     cudaError_t (*enqueue)(const char *, cudaStream_t, int (*)(void *), void (*)(void *), void *,
                            const void *, size_t);
     /* What a library does that waits for the current device: captures on it are lost, and then it gives an error. */

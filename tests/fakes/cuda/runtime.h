@@ -78,7 +78,6 @@ struct State {
     std::set<cudaEvent_t> events;
     std::map<int, CUstream_st> defaults;  // by device
     std::vector<WorkRef> waiting;         // in the order in which it came
-    std::map<int, int> errors;  // of libraries' launches, by device, until a call tells it
     std::set<std::pair<int, int>> peers;  // (device, another whose memory it may reach)
     uint64_t random = 0;
     uint64_t ticks = 0;  // of the clock of FAKE_CUDA_TICKS
@@ -135,7 +134,7 @@ void finish(const WorkRef &target);
 void wait_for(const WorkRef &target);
 // Whether it is done; if not, time passes.
 bool look_at(const WorkRef &target);
-// By what a device is lost, at every call; or what a library's launch met, once.
+// By what a device is lost, at every call.
 cudaError_t take_error(int device);
 
 CUstream_st &default_stream(int device);

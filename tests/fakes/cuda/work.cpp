@@ -191,13 +191,7 @@ bool look_at(const WorkRef &target)
 
 cudaError_t take_error(int device)
 {
-    State &all = state();
-    if (const int lost = lose(device, 0)) return end(lost);
-    const auto found = all.errors.find(device);
-    if (found == all.errors.end()) return cudaSuccess;
-    const int error = found->second;
-    all.errors.erase(found);
-    return end(error);
+    return end(lose(device, 0));
 }
 
 CUstream_st &default_stream(int device)
@@ -330,7 +324,6 @@ static int start(const char *call, cudaStream_t stream, int (*work)(void *), voi
     const std::lock_guard lock(state().mutex);
     CUstream_st *const on = find_stream(stream);
     if (const cudaError_t problem = problem_of(on)) return problem;
-    if (const cudaError_t pending = take_error(on->device)) return pending;
     enqueue(
         *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
     return cudaSuccess;
@@ -364,15 +357,29 @@ static void spend(int microseconds)
     state().ticks += static_cast<uint64_t>(microseconds);
 }
 
+// After which, as the runtime's reference says of each, the process must be ended and started anew.
+static bool is_sticky(int error)
+{
+    constexpr int kSticky[] = {cudaErrorECCUncorrectable,
+                               cudaErrorNvlinkUncorrectable,
+                               cudaErrorIllegalAddress,
+                               cudaErrorLaunchTimeout,
+                               cudaErrorAssert,
+                               cudaErrorHardwareStackError,
+                               cudaErrorIllegalInstruction,
+                               cudaErrorMisalignedAddress,
+                               cudaErrorInvalidAddressSpace,
+                               cudaErrorInvalidPc,
+                               cudaErrorLaunchFailure};
+    return std::find(std::begin(kSticky), std::end(kSticky), error) != std::end(kSticky);
+}
+
 static cudaError_t enqueue_for_library(const char *call, cudaStream_t stream, int (*work)(void *),
                                        void (*drop)(void *), void *context, const void *words,
                                        size_t bytes)
 {
     const int error = start(call, stream, work, drop, context, words, bytes);
-    if (error == cudaErrorIllegalAddress || error == cudaErrorLaunchFailure) {
-        const std::lock_guard lock(state().mutex);
-        state().errors.emplace(current_device(), error);
-    }
+    if (is_sticky(error)) lose(current_device(), error);
     return static_cast<cudaError_t>(error);
 }
 

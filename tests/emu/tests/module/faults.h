@@ -3,8 +3,9 @@
 // A part is a piece of a device's life: steps, each an entry of the table. It is played once without faults, which
 // counts the calls of every name; then once for each call, in a process of its own, in which that call fails. Either
 // the step it belongs to fails with the right status, the call's name, and nothing held that was not held before, and
-// works when it is taken again; or the module can go on without that call, and the log has its name. In the end nothing
-// is held but what CUDA itself refused to take back.
+// works when it is taken again, unless the device is lost by then: nothing works on it until the process ends, and the
+// part ends there; or the module can go on without that call, and the log has its name. In the end nothing is held but
+// what CUDA itself refused to take back.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,8 @@ namespace yoke::test {
 class Scenario {
 public:
     using Part = std::function<void(Scenario &)>;
+
+    struct Lost {};  // thrown by the step that loses the device
 
     std::vector<Failure> failures;
     void *device = nullptr;
@@ -53,6 +56,10 @@ public:
         const std::string before = Module::held(FAKE_HANDLES);
         if (call() == YOKE_OK) return;
         failures.push_back(failure());
+        if (Module::is_lost()) {
+            EXPECT_EQ(call(), YOKE_E_DEVICE_LOST) << failure().message;
+            throw Lost();
+        }
         EXPECT_EQ(Module::held(FAKE_HANDLES), before) << "lost by: " << failure().message;
         const yoke_status again = call();
         if (device) {
@@ -209,7 +216,12 @@ inline void play_with(const Scenario::Part &part, const std::string &call, int n
     const std::string asked = call + "@" + std::to_string(n) + "=" + std::to_string(number);
     setenv("FAKE_CUDA_FAIL", asked.c_str(), 1);
     Scenario scenario;
-    scenario.run(part);
+    try {
+        scenario.run(part);
+    } catch (const Scenario::Lost &) {
+        ASSERT_EQ(scenario.failures.size(), 1u);
+        return expect_told(scenario.failures[0], call, fault);
+    }
     ASSERT_LE(scenario.failures.size(), 1u) << scenario.failures[1].message;
     const bool told = !scenario.failures.empty();
     if (told)

@@ -108,9 +108,10 @@ TEST(Faults, OfTuning)
     setenv("FAKE_CUBLASLT_MICROSECONDS", "30000", 1);  // so that they are few
     expect_every_call_may_fail(
         [](Scenario &s) {
-            const std::string file =
-                testing::TempDir() + "yoke_winners_" + std::to_string(getpid());
-            remove(file.c_str());
+            const struct Removed : std::string {
+                explicit Removed(const std::string &name) : std::string(name) { remove(c_str()); }
+                ~Removed() { remove(c_str()); }
+            } file(testing::TempDir() + "yoke_winners_" + std::to_string(getpid()));
             setenv("YOKE_CUBLASLT_AUTOTUNE", "1", 1);
             setenv("YOKE_CUBLASLT_AUTOTUNE_FILE", file.c_str(), 1);
             for (int time = 0; time < 2; ++time) {
@@ -124,7 +125,6 @@ TEST(Faults, OfTuning)
                 s->device_close(s.device);
                 s.open(0, &s.device);
             }
-            remove(file.c_str());
         },
         and_also(kEveryProduct,
                  {"cublasLtMatmulAlgoCheck", "cuDeviceGetName", "cudaStreamIsCapturing",
