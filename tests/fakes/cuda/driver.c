@@ -1,5 +1,7 @@
-/* A libcuda.so.1 for tests: the driver calls that Yoke makes by itself. See fake.h. */
-#define _GNU_SOURCE
+/* A libcuda.so.1 for tests: the driver calls that Yoke makes by itself, but for those of virtual
+ * memory (virtual.c). See fake.h. */
+#include "driver.h"
+
 #include "fake.h"
 #include "machine.h"
 
@@ -8,23 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
 EXPORT struct fake_runtime fake_runtime_calls;
 
 #define MAX_DEPTH 16
-#define MAX_MAPS 64
 #define MAX_CALLS 128
-#define GRANULARITY ((size_t)2 << 20)
 
 struct CUctx_st {
     int device, retained;
 };
 static struct CUctx_st contexts[FAKE_MAX_DEVICES];
 static int initialised;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __thread CUcontext stack[MAX_DEPTH];
 static __thread int depth;
 
@@ -127,13 +123,12 @@ EXPORT int fake_lose(int device, int error)
         if (!depth) return CUDA_ERROR_INVALID_CONTEXT; \
     } while (0)
 
-/* And for those that a lost device fails. */
-#define ENTER_ALIVE(call)                                      \
-    do {                                                       \
-        ENTER(call);                                           \
-        const int lost_ = fake_lose(fake_current_device(), 0); \
-        if (lost_) return (CUresult)lost_;                     \
-    } while (0)
+/* And of those that a lost device fails. */
+CUresult fake_begin(const char *call)
+{
+    ENTER(call);
+    return (CUresult)fake_lose(fake_current_device(), 0);
+}
 
 /* ---- Starting, and the devices ----------------------------------------------------------------------------------- */
 
@@ -274,122 +269,4 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device)
     ENTER_CONTEXT("cuCtxGetDevice");
     *device = stack[depth - 1]->device;
     return CUDA_SUCCESS;
-}
-
-/* ---- Virtual memory: a chunk is a memory file, mapping it maps the file ------------------------------------------ */
-
-static struct {
-    CUdeviceptr place;
-    size_t bytes;
-} maps[MAX_MAPS];
-
-/* The map that begins at a place; of place 0, a free one. */
-static int find_map(CUdeviceptr place)
-{
-    int i = 0;
-    while (i < MAX_MAPS && maps[i].place != place) ++i;
-    return i;
-}
-
-EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
-                                              CUmemAllocationGranularity_flags option)
-{
-    ENTER_ALIVE("cuMemGetAllocationGranularity");
-    (void)option;
-    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    *bytes = GRANULARITY;
-    return CUDA_SUCCESS;
-}
-
-static void *reserve(void *place, size_t bytes)
-{
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED : 0);
-    return mmap(place, bytes, PROT_NONE, flags, -1, 0);
-}
-
-EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t alignment,
-                                    CUdeviceptr hint, unsigned long long flags)
-{
-    ENTER_ALIVE("cuMemAddressReserve");
-    (void)hint;
-    if (alignment || flags || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
-    void *start = reserve(NULL, bytes);
-    if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    *place = (CUdeviceptr)start;
-    fake_hold(FAKE_RANGES, 1);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
-{
-    ENTER_ALIVE("cuMemAddressFree");
-    if (munmap((void *)place, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    fake_hold(FAKE_RANGES, -1);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *chunk, size_t bytes,
-                            const CUmemAllocationProp *prop, unsigned long long flags)
-{
-    ENTER_ALIVE("cuMemCreate");
-    if (flags || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || bytes % GRANULARITY)
-        return CUDA_ERROR_INVALID_VALUE;
-    const int file = memfd_create("a chunk of a fake GPU", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, (off_t)bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    *chunk = (CUmemGenericAllocationHandle)file;
-    fake_hold(FAKE_CHUNKS, 1);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle chunk)
-{
-    ENTER_ALIVE("cuMemRelease");
-    if (close((int)chunk)) return CUDA_ERROR_INVALID_VALUE;
-    fake_hold(FAKE_CHUNKS, -1);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
-                         CUmemGenericAllocationHandle chunk, unsigned long long flags)
-{
-    ENTER_ALIVE("cuMemMap");
-    if (flags || offset || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&mutex);
-    const int map = find_map(0);
-    if (map < MAX_MAPS && find_map(place) == MAX_MAPS &&
-        mmap((void *)place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, (int)chunk, 0) !=
-            MAP_FAILED) {
-        maps[map].place = place;
-        maps[map].bytes = bytes;
-        fake_hold(FAKE_MAPS, 1);
-        result = CUDA_SUCCESS;
-    }
-    pthread_mutex_unlock(&mutex);
-    return result;
-}
-
-EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
-{
-    ENTER_ALIVE("cuMemUnmap");
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&mutex);
-    const int map = find_map(place);
-    if (map < MAX_MAPS && maps[map].bytes == bytes && reserve((void *)place, bytes) != MAP_FAILED) {
-        maps[map].place = 0;
-        fake_hold(FAKE_MAPS, -1);
-        result = CUDA_SUCCESS;
-    }
-    pthread_mutex_unlock(&mutex);
-    return result;
-}
-
-EXPORT CUresult cuMemSetAccess(CUdeviceptr place, size_t bytes, const CUmemAccessDesc *access,
-                               size_t count)
-{
-    ENTER_ALIVE("cuMemSetAccess");
-    if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        return CUDA_ERROR_INVALID_VALUE;
-    return mprotect((void *)place, bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE
-                                                                  : CUDA_SUCCESS;
 }

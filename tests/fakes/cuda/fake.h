@@ -94,6 +94,8 @@ struct fake_runtime {
     int (*unsafe)(void);
     /* How long the work that is being done takes, on the clock of FAKE_CUDA_TICKS. */
     void (*spend)(int microseconds);
+    /* Bytes of a device that can still be allocated. */
+    size_t (*left)(int device);
 };
 extern struct fake_runtime fake_runtime_calls;
 

@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 
+#include "tests/fakes/cuda/driver.h"
 #include "tests/fakes/cuda/fake.h"
 #include "tests/fakes/cuda/scenario.h"
 
@@ -40,8 +41,6 @@ const char *capabilities()
 
 }  // namespace
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
-
 int fake_machine_problem()
 {
     return machine() ? machine()->problem : 0;
@@ -65,11 +64,13 @@ EXPORT int fake_machine_device(int ordinal, fake_device *out)
     if (ordinal < 0 || ordinal >= fake_machine_count()) return 101;  // CUDA_ERROR_INVALID_DEVICE
     if (machine()) {
         *out = machine()->devices[static_cast<size_t>(ordinal)];
+        out->chunks = fake_chunks_of(ordinal);
         return 0;
     }
     const char *list = capabilities();
     for (int i = 0; i < ordinal; ++i) list = strchr(list, ',') + 1;
     *out = {};
+    out->chunks = fake_chunks_of(ordinal);
     snprintf(out->name, sizeof out->name, "Fake GPU %d", ordinal);
     memset(out->uuid, 0xA0 + ordinal, sizeof out->uuid);
     out->bus = 0x65 + ordinal;

@@ -23,6 +23,7 @@ struct fake_device {
     int domain, bus, slot;
     int major, minor, multiprocessors;
     size_t total, used; /* memory; used by others */
+    size_t chunks;      /* of it: what cuMemCreate has given to this process */
     int refuses;        /* why it gives no context, a CUresult: its compute mode */
 };
 

@@ -28,7 +28,7 @@ size_t round_up(size_t bytes, size_t unit)
 
 size_t used_by(int device)
 {
-    size_t used = 0, shared = 0;
+    size_t used = device == kHost ? 0 : describe(device).chunks, shared = 0;
     for (const auto &[place, block] : state().blocks) {
         if (block.device != device) continue;
         if (device == kHost)
@@ -101,6 +101,12 @@ bool can_reach(int device, int peer)
 }
 
 }  // namespace
+
+size_t yoke::fake::left_for_chunks(int device)
+{
+    const std::lock_guard lock(state().mutex);
+    return left_of(device) / kPage * kPage;
+}
 
 extern "C" {
 

@@ -112,6 +112,8 @@ int fault_of(const char *call);
 int lose(int device, int error);
 // Why a call that needs a context ends at once, or 0.
 int refuse(const char *call);
+// What the fake driver may still give of a device: whole pages.
+size_t left_for_chunks(int device);
 // A line on stderr about what CUDA would punish later.
 void complain(const char *call, const char *what);
 

@@ -1,5 +1,4 @@
 // The fake runtime by itself: that it punishes what CUDA punishes, so that a module which passes over it is right.
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,57 +10,11 @@
 #include <thread>
 
 #include "tests/core/fresh_process.h"
-#include "tests/fakes/cuda/fake.h"
+#include "tests/fakes/cuda/alone.h"
 
 namespace yoke::test {
 
 namespace {
-
-// A device with its context current.
-struct Device {
-    void *driver = dlopen(FOLDER "/driver/libcuda.so.1", RTLD_NOW);
-    CUcontext context = nullptr;
-
-    Device()
-    {
-        call<decltype(&::cuInit)>("cuInit")(0);
-        call<decltype(&::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, 0);
-        enter();
-    }
-    // In another thread, too.
-    void enter() { call<decltype(&::cuCtxPushCurrent)>("cuCtxPushCurrent_v2")(context); }
-    template <class Call>
-    Call call(const char *symbol)
-    {
-        return reinterpret_cast<Call>(dlsym(driver, symbol));
-    }
-    cudaStream_t stream()
-    {
-        cudaStream_t made = nullptr;
-        EXPECT_EQ(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, 0), cudaSuccess);
-        return made;
-    }
-    cudaEvent_t event()
-    {
-        cudaEvent_t made = nullptr;
-        EXPECT_EQ(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), cudaSuccess);
-        return made;
-    }
-    char *block(size_t bytes = 64)
-    {
-        void *made = nullptr;
-        EXPECT_EQ(cudaMalloc(&made, bytes), cudaSuccess);
-        return static_cast<char *>(made);
-    }
-    template <class Body>
-    void in_another_thread(const Body &body)
-    {
-        std::thread([&] {
-            enter();
-            body();
-        }).join();
-    }
-};
 
 struct Capture : Device {
     cudaStream_t captured = stream();
@@ -236,33 +189,6 @@ TEST(Forks, AnEventOfOutsideIsNoWayIntoACaptureEvenWhenItIsReached)
         Capture capture;
         EXPECT_EQ(cudaStreamWaitEvent(capture.captured, event, 0), cudaErrorStreamCaptureIsolation);
         EXPECT_EQ(capture.end(), cudaErrorStreamCaptureInvalidated);
-    });
-}
-
-// ---- memory ---------------------------------------------------------------------------------------------------------
-
-TEST(Pages, AreWhatAllocationsAreChargedIn)
-{
-    in_fresh_process([] {
-        Device device;
-        constexpr size_t kPage = size_t{2} << 20;
-        const auto free_now = [] {
-            size_t left = 0, total = 0;
-            EXPECT_EQ(cudaMemGetInfo(&left, &total), cudaSuccess);
-            return left;
-        };
-        const size_t all = free_now();
-        void *first = device.block(64);
-        EXPECT_EQ(free_now(), all - kPage) << "a block takes a page";
-        device.block(1000);
-        EXPECT_EQ(free_now(), all - kPage) << "small ones share it";
-        void *large = device.block(kPage + 1);
-        EXPECT_EQ(free_now(), all - 3 * kPage) << "large ones have their own";
-        EXPECT_EQ(cudaFree(large), cudaSuccess);
-        EXPECT_EQ(cudaFree(first), cudaSuccess);
-        EXPECT_EQ(free_now(), all - kPage);
-        void *rest = nullptr;
-        EXPECT_EQ(cudaMalloc(&rest, all - kPage + 1), cudaErrorMemoryAllocation);
     });
 }
 

@@ -56,7 +56,8 @@ int current_device()
 {
     static const auto ask = [] {
         if (const auto place = driver<fake_runtime *>("fake_runtime_calls"))
-            *place = {enqueue_for_library, wait_for_library, break_captures_for_library, spend};
+            *place = {enqueue_for_library, wait_for_library, break_captures_for_library, spend,
+                      left_for_chunks};
         return driver<decltype(&fake_current_device)>("fake_current_device");
     }();
     return ask ? ask() : -1;
