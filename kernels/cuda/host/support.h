@@ -13,7 +13,8 @@ using kernels::op_name;
 // "softmax: x has dtype int64, which the cuda kernel does not take": reached only past a wrong shape rule.
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
 
-// "add: cuda:0 refused a launch of 12 blocks of 256 threads: …".
+// "add: cuda:0 refused a launch of 12 blocks of 256 threads: …", or "add: cuda:0: found at add, caused by …" where the
+// error is of earlier work or of an earlier call.
 yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t blocks, int threads,
                           int64_t shared);
 

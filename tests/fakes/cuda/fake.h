@@ -13,6 +13,8 @@
  *                       needs its context gives that error until the process ends, and no work is done any more. What
  *                       FAKE_CUDA_FAIL asks for is of that one call, but of a library's launch: there such an error is
  *                       one that the library found, so that the device is lost
+ *   FAKE_CUDA_PENDING   an error that a call left and nobody read: launches that succeed tell it, as cudaGetLastError()
+ *                       does behind them
  *   FAKE_CUDA_CAPTURE_MODE  global or thread: captures begin in that mode whatever is asked, as those of another
  *                       library in the process
  *   FAKE_CUBLASLT_VERSION  what cublasLtGetVersion tells, default that of the header

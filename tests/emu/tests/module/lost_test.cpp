@@ -95,11 +95,33 @@ TEST(Lost, WhatALaunchItselfIsRefusedForIsStillToldAsThat)
 {
     in_fresh_process([] {
         Lost lost;
-        for (const char *error : {"9", "701", "209"}) {
+        for (const char *error : {"1", "98", "209", "701"}) {
             setenv("FAKE_CUDA_FAIL", (std::string("cudaLaunchKernel=") + error).c_str(), 1);
             EXPECT_NE(lost.run(YOKE_OP_MUL), YOKE_OK);
             expect_said({"mul: cuda:0 refused a launch", error});
             EXPECT_EQ(failure().message.find("earlier"), std::string::npos) << failure().message;
+        }
+    });
+}
+
+// cudaGetLastError() behind a launch also tells what a call before it left, which is no loss.
+TEST(Lost, WhatAnEarlierCallLeftIsNotTheLaunchesFault)
+{
+    in_fresh_process([] {
+        Lost lost;
+        auto *x = static_cast<float *>(lost.block);
+        for (const char *error : {"9", "600", "704"}) {
+            EXPECT_EQ(lost.module->fill(lost.device, x, 0, kBytes, lost.stream), YOKE_OK);
+            setenv("FAKE_CUDA_PENDING", error, 1);
+            const yoke_status status = lost.run(YOKE_OP_ADD);
+            EXPECT_TRUE(status && status != YOKE_E_DEVICE_LOST) << status;
+            expect_said({"add: cuda:0: found at add, caused by an earlier call of CUDA", error,
+                         "whose result nobody read", "compute-sanitizer --report-api-errors"});
+            EXPECT_EQ(failure().message.find("refused"), std::string::npos) << failure().message;
+            EXPECT_EQ(failure().message.find("lost"), std::string::npos) << failure().message;
+            unsetenv("FAKE_CUDA_PENDING");
+            EXPECT_EQ(lost.run(YOKE_OP_ADD), YOKE_OK) << "it was told, and is forgotten";
+            EXPECT_EQ(lost.module->stream_synchronize(lost.device, lost.stream), YOKE_OK);
         }
     });
 }
