@@ -327,6 +327,10 @@ yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bool *don
 
 }  // namespace
 
+// On the legacy stream, the only one whose scratch the host knows before the capture begins. That waits for streams
+// that are not cudaStreamNonBlocking, and they for it: ours and PyTorch's are. While another library captures on one
+// that is blocking, CUDA refuses all that goes to the legacy stream with cudaErrorStreamCaptureImplicit, whatever the
+// thread's mode: a device's first capture then fails by it, and whoever multiplies before is spared that.
 yoke_status cublaslt_prepare(Device &device)
 {
     constexpr int64_t kSide = 16, kBytes = kSide * kSide * sizeof(float);

@@ -3,7 +3,7 @@
 // Contract
 //  * A plan's first product then waits for the device while the eight algorithms that cuBLASLt thinks best are timed
 //    (fastest_of); what they compute is the product itself, so trying them changes nothing. They share one workspace,
-//    the largest that one of them asks for.
+//    the largest that one of them asks for: so none is timed, or chosen, with less than it wants.
 //  * Nothing is timed while the stream is being captured: the plan takes cuBLASLt's first, or a winner that was kept,
 //    and is tuned by its first product outside of a capture. What was captured stays as it is.
 //  * Winners are kept in the file that YOKE_CUBLASLT_AUTOTUNE_FILE names, a line each, for this version of cuBLASLt

@@ -6,6 +6,12 @@
 //
 // Contract
 //  * Every entry whose calls are not ordered on a stream opens a RelaxedScope; launches, copies and fills, a Scope.
+//  * A launch is in a Scope although the first of a kernel loads its code. CUDA's reference names no launch among the
+//    calls that a capture forbids; the guide says of loading that it may synchronise the context, and not whether that
+//    costs another's capture. To relax each launch would cost two calls each. Nothing else on a launch's way is of
+//    that kind: grids come from arithmetic, not from cudaFuncGetAttributes or an occupancy query (those that CUB's sort
+//    makes excepted, which the reference does not forbid either). No GPU has been asked whether its driver holds to
+//    that.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
