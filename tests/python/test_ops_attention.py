@@ -76,6 +76,15 @@ def test_gradients_over_tiles_of_any_number_are_those_of_the_definition(size, ca
     assert_gradients_near(tensors, np_gradients(q, k, v, g, causal), dtype)
 
 
+def test_float16_has_no_gradient_of_a_score_beyond_its_range():
+    q, k, v, g = (normal((1, length, 128), "float16") / 128 for length in (70, 2, 2, 70))
+    v[0, 0], v[0, 1], g[:] = 30, -30, 60  # half of their products is 115,200, of a range that ends at 65,504
+    q, k, v, g = (widened(as_dtype(x, "float16")) for x in (q, k, v, g))
+    tensors = [to_yoke(x, "float16", True) for x in (q, k, v)]
+    attend(*tensors).backward(to_yoke(g, "float16"))
+    assert_gradients_near(tensors, np_gradients(q, k, v, g, False), "float16")
+
+
 def test_gradients_reach_heads_that_lie_in_any_way():
     q, k, v = (normal((70, 3, 64), "float16") for _ in range(3))
     leaves = [to_yoke(x, "float16", True) for x in (q, k, v)]

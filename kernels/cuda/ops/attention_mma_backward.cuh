@@ -34,6 +34,7 @@ public:
           first_(first),
           first_own_(first + warp_of_thread() * Tile::kWarpRows),
           lane_(place_in_warp()),
+          scale_((float)launch.params.scale),
           exponent_((float)(launch.params.scale * kMmaExponent))
     {
     }
@@ -105,14 +106,15 @@ private:
     __device__ int queries() const { return (int)launch_.sizes.queries; }
     __device__ int first_query() const { return (int)head_.number * queries(); }
 
-    // Of queries the log-sum-exp, as an exponent of 2, and the dot; of those that there are not, what is never used.
+    // Of queries the log-sum-exp, as an exponent of 2, and the dot, scaled; of those that there are not, what is never
+    // used.
     __device__ float exponent_of(int query) const
     {
         return query < queries() ? launch_.lse[first_query() + query] * (float)kMmaExponent : 0.0f;
     }
     __device__ float dot_of(int query) const
     {
-        return query < queries() ? launch_.dots[first_query() + query] : 0.0f;
+        return query < queries() ? launch_.dots[first_query() + query] * scale_ : 0.0f;
     }
 
     __device__ void begin_rows()
@@ -160,8 +162,8 @@ private:
                     float &weight = weights_[i / 2][j][i % 2 * 2 + c],
                           &slope = slopes_[i / 2][j][i % 2 * 2 + c];
                     weight = fast_exp2(fmaf(weight, exponent_, -(kOfKeys ? lse : lse_[i])));
-                    slope =
-                        kernels::attention_score_backward(weight, slope, kOfKeys ? dot : dot_[i]);
+                    // Scaled before it is narrowed: float16 ends at 65,504.
+                    slope = weight * fmaf(slope, scale_, -(kOfKeys ? dot : dot_[i]));
                 }
             }
         }
@@ -193,7 +195,7 @@ private:
             const int64_t own = row(i / 2, i % 2);
             if (own >= (kOfKeys ? s.keys : s.queries)) continue;
             store_sums<T, kWidth>(
-                sums_[i / 2], i % 2, launch_.params.scale,
+                sums_[i / 2], i % 2, 1.0f,
                 kOfKeys ? head_.place.data[kKeyGrad] + own * launch_.d_key.row_step * 2
                         : head_.place.data[kQueryGrad] + own * launch_.d_query.row_step * 2,
                 (int)s.width);
@@ -208,7 +210,7 @@ private:
     const BackwardLaunch<Floats> &launch_;
     const BackwardHead<Floats> head_;
     const int first_, first_own_, lane_;  // of the block, and of the warp
-    const float exponent_;
+    const float scale_, exponent_;
     Products weights_, slopes_;
     MmaSums<kParts, kWidth> sums_;
     std::conditional_t<kOfKeys, MmaSums<kParts, kWidth>, char> slope_sums_;  // of values alone

@@ -126,11 +126,12 @@ template <class T>
 __device__ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1,
                                     float (&sum)[4])
 {
-#define YOKE_MMA(type)                                                         \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
-        ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])               \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+    // All lanes of a warp run it together: volatile, so that it stays where it stands.
+#define YOKE_MMA(type)                                                                  \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])               \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
     if constexpr (std::is_same_v<T, bf16>)
         YOKE_MMA("bf16");
     else
