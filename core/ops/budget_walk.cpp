@@ -25,8 +25,15 @@ int64_t BudgetRun::lap()
 void BudgetRun::arrive()
 {
     const std::lock_guard lock(mutex_);
+    ++walks_;
     turn_ = std::max(turn_, lap());
     node_begin_ = taken() - gradients_;
+}
+
+void BudgetRun::depart()
+{
+    const std::lock_guard lock(mutex_);
+    --walks_;
 }
 
 void BudgetRun::begin_node()
@@ -76,10 +83,18 @@ bool BudgetRun::is_known() const
     return is_whole_ && nodes_ && end_;
 }
 
-Known BudgetRun::followed() const
+bool BudgetRun::is_walked_now() const
+{
+    const std::lock_guard lock(mutex_);
+    return walks_;
+}
+
+// A mark stands for all calls before it, too.
+Known BudgetRun::forward() const
 {
     for (const Known &known : known_)
-        if (known.get() == plan_ && plan_->marks.size() == marks_.size()) return known;
+        if (known->marks.size() == marks_.size() && known->marks.back() == marks_.back())
+            return known;
     return nullptr;
 }
 

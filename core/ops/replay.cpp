@@ -161,6 +161,7 @@ Replays::~Replays()
 {
     thread_state().replays = before_;
     thread_state().scope_aside = aside_before_;
+    if (run_.present()) run_->depart();
 }
 
 Replays &Replays::of_thread()
@@ -170,7 +171,8 @@ Replays &Replays::of_thread()
 
 void Replays::make(Scope &scope, Item &wanted, const char *reader)
 {
-    if (scope.is_open() && !scope.is_at_hand())
+    const bool is_open = scope.is_open() || (scope.run() && scope.run()->is_open());
+    if (is_open && !scope.is_at_hand())
         fail(
             YOKE_E_STATE,
             "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
@@ -220,6 +222,7 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
 
 void Replays::watch(BudgetRun &run)
 {
+    if (run_.present()) run_->depart();
     run.arrive();
     run_ = Ref<BudgetRun>::share(&run);
     watches = true;
