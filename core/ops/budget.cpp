@@ -92,12 +92,11 @@ void MemoryBudget::learn(const BudgetRun &run)
 {
     known_.reserve(kMostForwards);
     const Known before = run.forward();
-    const auto known = before ? std::make_shared<KnownForward>(*before)
-                              : std::make_shared<KnownForward>();
+    const auto known =
+        before ? std::make_shared<KnownForward>(*before) : std::make_shared<KnownForward>();
     const StepFigures figures = run.figures();
     const bool has_followed = before && run.followed(*before);
-    if (has_followed)
-        known->excess = std::max(known->excess, figures.peak - known->outlook.peak);
+    if (has_followed) known->excess = std::max(known->excess, figures.peak - known->outlook.peak);
     // The first step's figures are those of memory that was new, and of the first run of every kernel.
     const bool is_over = has_followed && figures.peak > known->limit;
     if (known->plans < 2 || (is_over && known->plans < kMostPlans)) {
@@ -137,8 +136,7 @@ BudgetReport MemoryBudget::report()
 {
     const std::lock_guard lock(mutex_);
     // A step that is not walked to its end goes on.
-    if (!is_open_ && last_.present() && last_->is_known() && !last_->is_walked_now())
-        settle_last();
+    if (!is_open_ && last_.present() && last_->is_known() && !last_->is_walked_now()) settle_last();
     BudgetReport report;
     report.steps = steps_;
     report.forwards = static_cast<int64_t>(known_.size());

@@ -128,8 +128,7 @@ bool Scope::is_at_hand() const noexcept
     if (!state) return false;
     for (const Scope *scope : {state->scope, state->scope_aside})
         for (; scope; scope = scope->outer())
-            if (scope == this || (scope->run_.present() && scope->run() == run()))
-                return true;
+            if (scope == this || (scope->run_.present() && scope->run() == run())) return true;
     return false;
 }
 

@@ -246,21 +246,6 @@ def a_captured_step(scope):
 
 
 @case
-def drawn_before_a_capture_and_walked_in_it(scope):
-    x = leaf(64)
-    x.grad = yoke.zeros_like(x)
-    with scope():
-        y = yoke.exp(yoke.dropout(x * 2.0, 0.5)) * yoke.rand(64)
-    graph = yoke.Graph()
-    with graph.capture():
-        y.sum().backward()
-    yoke.rand(3)
-    for _ in range(2):
-        graph.replay()
-    return [y, x.grad]
-
-
-@case
 def backward_inside(scope):
     net, x = block(), leaf(4, 8)
     with scope():
@@ -276,15 +261,6 @@ def backward_inside(scope):
 def test_scopes_change_no_bit(name, policy):
     plain = run(CASES[name], contextlib.nullcontext)
     assert run(CASES[name], functools.partial(yoke.checkpoint_scope, policy)) == plain
-
-
-def test_what_a_capture_has_drawn_is_drawn_again_in_that_capture_alone():
-    x, graph = leaf(64), yoke.Graph()
-    with graph.capture(), yoke.checkpoint_scope():
-        loss = yoke.exp(yoke.dropout(x, 0.5)).sum()
-    graph.replay()
-    with pytest.raises(yoke.StateError, match="dropout must draw as in the last replay of the graph"):
-        loss.backward()
 
 
 def test_the_function_is_called_once_with_all_that_it_was_given():

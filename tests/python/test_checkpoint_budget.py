@@ -158,7 +158,7 @@ def test_nothing_is_reported_before_a_step():
 
 
 def test_the_peak_is_what_was_foreseen_and_fits():
-    net, x, last = with_gradients(mlp(16)), yoke.randn((256, 32)), float("inf")
+    net, x = with_gradients(mlp(16)), yoke.randn((256, 32))
     for share in (0.3, 0.5, 0.7, 0.9):
         budget = yoke.MemoryBudget(share)
         for _ in range(4):
@@ -169,8 +169,7 @@ def test_the_peak_is_what_was_foreseen_and_fits():
         assert 0.9 * report.peak <= report.measured_peak <= 1.1 * report.peak, share
         assert 0.8 * report.limit <= report.measured_peak <= report.limit, share
         assert report.held <= report.peak and report.measured_held <= report.measured_peak
-        assert (report.steps, report.forwards) == (4, 1) and 0 < report.seconds <= last * 2
-        last = report.seconds
+        assert (report.steps, report.forwards) == (4, 1) and report.seconds > 0
 
 
 def test_a_budget_of_all_makes_nothing_again():
