@@ -101,6 +101,9 @@ void MemoryBudget::learn(const BudgetRun &run)
     const bool is_over = has_followed && figures.peak > known->limit;
     if (known->plans < 2 || (is_over && known->plans < kMostPlans)) {
         run.put_profile(*known);
+        // What the second step had too much is in its profile; later ones show what no profile does.
+        if (known->plans == 1)
+            known->excess = figures.peak - foresee(known->profile, known->plan).peak;
         make_plan(*known);
     }
     ++steps_;
@@ -116,7 +119,7 @@ void MemoryBudget::learn(const BudgetRun &run)
 
 void MemoryBudget::make_plan(KnownForward &known) const
 {
-    known.missed += std::exchange(known.excess, 0);
+    known.missed += std::max<int64_t>(std::exchange(known.excess, 0), 0);
     known.plain = foresee(known.profile, hold_all(known.profile)).peak;
     known.limit = share_ > 0 ? std::llround(share_ * static_cast<double>(known.plain)) : bytes_;
     known.plan = find_plan(known.profile, known.limit - known.missed);

@@ -167,7 +167,7 @@ def test_the_peak_is_what_was_foreseen_and_fits():
         report = budget.report()
         assert report.limit == pytest.approx(share * report.plain_peak, abs=1)
         assert 0.9 * report.peak <= report.measured_peak <= 1.1 * report.peak, share
-        assert 0.8 * report.limit <= report.measured_peak <= report.limit, share
+        assert 0.85 * report.limit <= report.measured_peak <= report.limit, share
         assert report.held <= report.peak and report.measured_held <= report.measured_peak
         assert (report.steps, report.forwards) == (4, 1) and report.seconds > 0
 
@@ -236,7 +236,7 @@ def test_steps_that_are_none_leave_memory_and_plan_as_they_were():
     for _ in range(3):
         step(budget, net, x)
     yoke.synchronize()
-    before, steps, cuts = yoke.memory_allocated(DEVICE), budget.report().steps, budget.report().cuts
+    before, steps = yoke.memory_allocated(DEVICE), budget.report().steps
 
     def evaluated():
         with yoke.no_grad(), yoke.checkpoint_scope(budget):
@@ -262,7 +262,7 @@ def test_steps_that_are_none_leave_memory_and_plan_as_they_were():
         none()
         yoke.synchronize()
         assert yoke.memory_allocated(DEVICE) == before, none.__name__
-        assert budget.report()[:3] == (steps, 1, cuts), none.__name__
+        assert budget.report()[:2] == (steps, 1), none.__name__
         step(budget, net, x)
         steps += 1
         assert budget.report()[:2] == (steps, 1), none.__name__
