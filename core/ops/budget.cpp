@@ -98,7 +98,7 @@ void MemoryBudget::learn(const BudgetRun &run)
     const bool has_followed = before && run.followed(*before);
     if (has_followed) known->excess = std::max(known->excess, figures.peak - known->outlook.peak);
     // The first step's figures are those of memory that was new, and of the first run of every kernel.
-    const bool is_over = has_followed && figures.peak > known->limit;
+    const bool is_over = has_followed && figures.peak > std::max(known->limit, known->outlook.peak);
     if (known->plans < 2 || (is_over && known->plans < kMostPlans)) {
         run.put_profile(*known);
         // What the second step had too much is in its profile; later ones show what no profile does.

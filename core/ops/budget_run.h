@@ -128,6 +128,7 @@ private:
     std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
     uint32_t segment_begin_ = 0;
     int64_t base_ = 0, gradients_ = 0, turn_ = 0, node_begin_ = 0;
+    int64_t node_most_ = 0;
     int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
     uint64_t end_ = 0;                    // the sequence number behind forward
     uint32_t nodes_ = 0;                  // of it that were walked

@@ -16,6 +16,7 @@ int64_t BudgetRun::lap()
 {
     const int64_t most = lap_peak(*device_) - base_;
     figures_.peak = std::max(figures_.peak, most - gradients_);
+    node_most_ = std::max(node_most_, most - gradients_);
     return most;
 }
 
@@ -40,7 +41,7 @@ void BudgetRun::begin_node()
 {
     const std::lock_guard lock(mutex_);
     lap();
-    node_begin_ = taken() - gradients_;
+    node_begin_ = node_most_ = taken() - gradients_;
 }
 
 uint32_t BudgetRun::call_of(uint64_t sequence) const
@@ -53,12 +54,12 @@ uint32_t BudgetRun::call_of(uint64_t sequence) const
 void BudgetRun::end_node(uint64_t sequence)
 {
     const std::lock_guard lock(mutex_);
-    const int64_t most = lap() - gradients_;
+    lap();
     const uint32_t at = call_of(sequence);
     if (at == kNever) return;
     ++nodes_;
     measured_[at].before_node = std::max(measured_[at].before_node, node_begin_);
-    measured_[at].in_node = std::max(measured_[at].in_node, most);
+    measured_[at].in_node = std::max(measured_[at].in_node, node_most_);
 }
 
 void BudgetRun::note_gradient(uint64_t bytes)
@@ -71,7 +72,8 @@ void BudgetRun::note_gradient(uint64_t bytes)
 void BudgetRun::note_replay(double seconds)
 {
     const std::lock_guard lock(mutex_);
-    lap();  // what it has taken for itself is known
+    lap();
+    node_most_ = taken() - gradients_;  // what it has taken for itself is known
     if (device_->host) figures_.seconds += seconds;
 }
 
