@@ -11,6 +11,7 @@ import time
 import pytest
 
 import yoke
+from conftest import DEVICE
 from test_checkpoint import bits, block, energy, leaf
 from yoke import nn
 
@@ -157,6 +158,26 @@ def test_a_thread_that_ends_leaves_the_budget_usable():
         with contextlib.suppress(yoke.StateError):
             return usable(budget)
     usable(budget)
+
+
+def test_a_forward_over_two_devices():
+    budget, x = yoke.MemoryBudget(0.4), leaf(64)
+
+    def function():
+        y = yoke.exp(yoke.tanh(x * 2.0))
+        y = yoke.tanh(yoke.exp(y.to("cpu") * 0.1) * 0.1)
+        with yoke.no_grad():
+            shift = yoke.ones(64, device="cpu")
+        y = yoke.exp(y + shift)
+        shift.mul_(2.0)
+        return yoke.exp(yoke.tanh(y.to(DEVICE) * 0.1)).sum()
+
+    expected = bits(yoke.grad(function(), x))
+    for _ in range(4):
+        with yoke.checkpoint_scope(budget):
+            loss = function()
+        assert bits(yoke.grad(loss, x)) == expected
+    assert budget.report().steps == 4
 
 
 def test_a_budget_that_goes_while_its_scope_is_open():
