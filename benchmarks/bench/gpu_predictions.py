@@ -16,7 +16,7 @@ def model_of(driver_name, catalog=None):
 
 
 def shares(model, page=None):
-    """{case: predicted share} of a card, from the table that has a column for it; {} where none has."""
+    """{case: predicted share} of a card, from the tables of cases that have a column for it; {} where none has."""
     text = page if page is not None else PAGE.read_text(encoding="utf-8")
     columns, found = None, {}
     for line in text.splitlines():
@@ -25,7 +25,7 @@ def shares(model, page=None):
             columns = None
         elif columns is None:
             columns = cells
-        elif model in columns and re.fullmatch(r"\d+\.\d+", cells[columns.index(model)]):
+        elif columns[0] == "Case" and model in columns and re.fullmatch(r"\d+\.\d+", cells[columns.index(model)]):
             found[cells[0]] = float(cells[columns.index(model)])
     return found
 

@@ -83,45 +83,48 @@ void MemoryBudget::end() noexcept
 void MemoryBudget::settle_last()
 {
     const Ref<BudgetRun> run = std::move(last_);
-    if (!run.present() || !run->is_known()) return;
-    ++steps_;
-    figures_ = run->figures();
-    const std::shared_ptr<KnownForward> known = known_as(*run);
-    const bool is_new = known->plans == 0;
-    const int64_t excess = figures_.peak - known->outlook.peak;
-    if (!is_new) known->missed = std::max(known->missed, known->missed + excess);
+    if (run.present() && run->is_known()) learn(*run);
+}
+
+// A run that is open follows the plan that it has, so that a new one is made beside it; and there may be no memory for
+// it, so that it comes into force when it is whole.
+void MemoryBudget::learn(const BudgetRun &run)
+{
+    known_.reserve(kMostForwards);
+    const Known before = run.forward();
+    const auto known =
+        before ? std::make_shared<KnownForward>(*before) : std::make_shared<KnownForward>();
+    const StepFigures figures = run.figures();
+    const bool has_followed = before && run.followed(*before);
+    if (has_followed) known->excess = std::max(known->excess, figures.peak - known->outlook.peak);
     // The first step's figures are those of memory that was new, and of the first run of every kernel.
-    const bool is_second = known->plans == 1;
-    const bool is_over = !is_new && figures_.peak > known->limit;
-    if (!is_new && !is_second && !(is_over && known->plans < kMostPlans)) return;
-    run->put_profile(*known);
-    make_plan(*known);
-}
-
-// The forward that the run was of, as the first of those that are known.
-std::shared_ptr<KnownForward> MemoryBudget::known_as(const BudgetRun &run)
-{
-    const Known followed = run.followed();
-    auto place = std::ranges::find(known_, followed);
-    if (place == known_.end()) {
-        if (known_.size() == kMostForwards) known_.pop_back();
-        known_.insert(known_.begin(), std::make_shared<KnownForward>());
-    } else {
-        // A run that is open follows the one that it has: a plan is made in a new one.
-        *place = std::make_shared<KnownForward>(**place);
-        std::rotate(known_.begin(), place, place + 1);
+    const bool is_over = has_followed && figures.peak > std::max(known->limit, known->outlook.peak);
+    if (known->plans < 2 || (is_over && known->plans < kMostPlans)) {
+        run.put_profile(*known);
+        // What the second step had too much is in its profile; later ones show what no profile does.
+        if (known->plans == 1)
+            known->excess = figures.peak - foresee(known->profile, known->plan).peak;
+        make_plan(*known);
     }
-    return known_.front();
+    ++steps_;
+    figures_ = figures;
+    const auto place = std::ranges::find(known_, before);
+    if (place != known_.end())
+        known_.erase(place);
+    else if (known_.size() == kMostForwards)
+        known_.pop_back();
+    known_.insert(known_.begin(), known);
+    if (known->outlook.peak > known->limit) tell_least(*known);
 }
 
-void MemoryBudget::make_plan(KnownForward &known)
+void MemoryBudget::make_plan(KnownForward &known) const
 {
+    known.missed += std::max<int64_t>(std::exchange(known.excess, 0), 0);
     known.plain = foresee(known.profile, hold_all(known.profile)).peak;
     known.limit = share_ > 0 ? std::llround(share_ * static_cast<double>(known.plain)) : bytes_;
     known.plan = find_plan(known.profile, known.limit - known.missed);
     known.outlook = foresee(known.profile, known.plan);
     ++known.plans;
-    if (known.outlook.peak > known.limit) tell_least(known);
 }
 
 void MemoryBudget::tell_least(const KnownForward &known)
@@ -135,7 +138,8 @@ void MemoryBudget::tell_least(const KnownForward &known)
 BudgetReport MemoryBudget::report()
 {
     const std::lock_guard lock(mutex_);
-    if (!is_open_) settle_last();
+    // A step that is not walked to its end goes on.
+    if (!is_open_ && last_.present() && last_->is_known() && !last_->is_walked_now()) settle_last();
     BudgetReport report;
     report.steps = steps_;
     report.forwards = static_cast<int64_t>(known_.size());

@@ -35,8 +35,8 @@ public:
 private:
     MemoryBudget(double share, int64_t bytes) : share_(share), bytes_(bytes) {}
     void settle_last();
-    std::shared_ptr<KnownForward> known_as(const BudgetRun &run);
-    void make_plan(KnownForward &known);
+    void learn(const BudgetRun &run);
+    void make_plan(KnownForward &known) const;
     void tell_least(const KnownForward &known);
 
     const double share_;  // 0: bytes are named

@@ -329,6 +329,7 @@ BudgetPlan find_plan(const Profile &profile, int64_t bytes)
     Search search(profile);
     // The search takes more for held than is, so that it may be allowed more than there is; and never so much that the
     // plan comes to more.
+    bytes = std::max<int64_t>(bytes, 0);
     int64_t low = 0, high = 2 * outlook.peak, allowed = bytes;
     bool fits = false;
     for (int trial = 0; trial < kTrials || !fits; ++trial) {

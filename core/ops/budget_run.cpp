@@ -52,6 +52,7 @@ uint64_t mark_behind(uint64_t mark, const yoke_launch &launch)
     for (int32_t i = 0; i < launch.operand_count; ++i) {
         const yoke_operand &o = launch.operands[i];
         mark = mixed(mark, static_cast<uint64_t>(o.dtype) << 32 | static_cast<uint32_t>(o.ndim));
+        mark = mixed(mark, o.flags & (YOKE_OPERAND_READ | YOKE_OPERAND_WRITE));
         for (int32_t axis = 0; axis < o.ndim; ++axis)
             mark = mixed(mark, static_cast<uint64_t>(o.shape[axis]));
     }
@@ -93,7 +94,25 @@ void BudgetRun::cut()
     segment_begin_ = static_cast<uint32_t>(profile_.calls.size());
     dropped_ = 0;
     ++figures_.cuts;
+    {
+        const std::lock_guard lock(ended_mutex_);
+        ended_.push_back(ended.get());
+    }
     ended->end_segment();
+}
+
+void BudgetRun::forget(const Scope &segment) noexcept
+{
+    const std::lock_guard lock(ended_mutex_);
+    std::erase(ended_, &segment);
+}
+
+// What a scope reads from outside may not change, but where the segments of one scope are, it cannot know.
+void BudgetRun::keep_for_earlier(Storage &storage)
+{
+    const std::lock_guard lock(ended_mutex_);
+    Ref<Storage> copy;
+    for (Scope *segment : ended_) segment->give_copy(storage, copy);
 }
 
 // ---- Forward --------------------------------------------------------------------------------------------------
@@ -108,6 +127,7 @@ void BudgetRun::follow(uint64_t mark)
     if (!plan_ || fits(*plan_)) return;
     const auto other =
         std::ranges::find_if(known_, [&](const Known &known) { return fits(*known); });
+    has_switched_ |= i > 0;
     plan_ = other == known_.end() ? nullptr : other->get();
 }
 
@@ -309,10 +329,9 @@ void BudgetRun::finish()
 {
     const Ref<BudgetRun> alive = Ref<BudgetRun>::share(this);
     const Ref<Scope> ended = std::move(segment_);
-    end_ = next_sequence_number();
+    leave_earlier();
     if (ended.present()) ended->end_segment();
-    if (!device_) return;
-    if (!plan_ && is_whole_) {
+    if (device_ && !plan_ && is_whole_) {
         note_deaths();
         for (const uint32_t v : alive_)  // what crosses a cut lives by that
             if (!is_crossing_[v])
@@ -321,12 +340,26 @@ void BudgetRun::finish()
     values_.clear();
     alive_.clear();
     const std::lock_guard lock(mutex_);
+    end_ = next_sequence_number();
+    if (!device_) return;
     lap();
     figures_.held = taken();
 }
 
+// From now on other threads may walk it.
+void BudgetRun::leave_earlier() noexcept
+{
+    {
+        const std::lock_guard lock(ended_mutex_);
+        ended_.clear();
+    }
+    is_open_.store(false, std::memory_order_release);
+}
+
 void BudgetRun::abandon() noexcept
 {
+    leave_earlier();
+    const std::lock_guard lock(mutex_);
     is_whole_ = false;
     segment_ = {};
 }

@@ -9,6 +9,7 @@
 #include "core/ops/budget_plan.h"
 #include "core/ops/recompute.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -23,7 +24,8 @@ struct KnownForward {
     Outlook outlook;     // of the plan
     int64_t plain = 0;   // the peak that is foreseen without a budget
     int64_t limit = 0;   // bytes
-    int64_t missed = 0;  // by how much a peak was higher than foreseen
+    int64_t missed = 0;  // by how much peaks were higher than foreseen, of earlier plans
+    int64_t excess = 0;  // and of this one
     uint32_t plans = 0;  // that were made for it
 };
 using Known = std::shared_ptr<const KnownForward>;
@@ -53,12 +55,18 @@ public:
     // Whether the results of the call that runs are held; and whether those, too, that follow cheaply from others.
     bool holds() const noexcept { return holds_; }
     bool holds_all() const noexcept { return holds_all_; }
+    // Before a call writes it, what earlier segments read of it is copied for them.
+    void keep_for_earlier(Storage &storage);
+    // An earlier segment that nobody needs any more.
+    void forget(const Scope &segment) noexcept;
     void finish();
     void abandon() noexcept;
+    bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
     // ---- In backward, for Replays ----
     // A walk looks for the first time at something that was dropped.
     void arrive();
+    void depart();
     void begin_node();
     void end_node(uint64_t sequence);
     void note_replay(double seconds);
@@ -66,8 +74,11 @@ public:
     // ---- Behind it ----
     // Whether it was walked, and all was taken down.
     bool is_known() const;
+    bool is_walked_now() const;
     // The forward whose calls it made, to the last.
-    Known followed() const;
+    Known forward() const;
+    // Whether it kept to the plan of that one.
+    bool followed(const KnownForward &known) const { return plan_ == &known && !has_switched_; }
     StepFigures figures() const;
     // Puts down what was measured: as what the values do not explain, under the plan that this run had.
     void put_profile(KnownForward &into) const;
@@ -81,6 +92,7 @@ private:
     void follow(uint64_t mark);
     void choose(const yoke_launch &launch);
     void cut();
+    void leave_earlier() noexcept;
     Ref<Scope> make_segment();
     template <class Work>
     void take_down(Work work);
@@ -99,7 +111,11 @@ private:
     const uint64_t number_;  // never another run's
     std::vector<Known> known_;
     const KnownForward *plan_ = nullptr;  // that is followed; null: it learns
+    bool has_switched_ = false;           // from one plan to another
     Ref<Scope> segment_;
+    std::mutex ended_mutex_;
+    std::vector<Scope *> ended_;  // the segments before, until forward ends
+    std::atomic<bool> is_open_{true};
     bool holds_ = false, holds_all_ = false;
     bool is_whole_ = true;  // false: there was no memory to take something down
 
@@ -113,10 +129,11 @@ private:
     std::vector<Ref<Value>> values_;    // while it learns
     std::vector<uint32_t> alive_;       // of these
     uint32_t segment_begin_ = 0;
-    int64_t base_ = 0, turn_ = 0, node_begin_ = 0;
+    int64_t base_ = 0, turn_ = 0, node_begin_ = 0, node_most_ = 0;
     int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
     uint64_t end_ = 0;                    // the sequence number behind forward
     uint32_t nodes_ = 0;                  // of it that were walked
+    uint32_t walks_ = 0;                  // that are under way
     double started_ = 0;
     StepFigures figures_;
 };

@@ -16,6 +16,7 @@ int64_t BudgetRun::lap()
 {
     const int64_t most = lap_peak(*device_) - base_;
     figures_.peak = std::max(figures_.peak, most);
+    node_most_ = std::max(node_most_, most);
     return most;
 }
 
@@ -25,15 +26,22 @@ int64_t BudgetRun::lap()
 void BudgetRun::arrive()
 {
     const std::lock_guard lock(mutex_);
+    ++walks_;
     turn_ = std::max(turn_, lap());
     node_begin_ = taken();
+}
+
+void BudgetRun::depart()
+{
+    const std::lock_guard lock(mutex_);
+    --walks_;
 }
 
 void BudgetRun::begin_node()
 {
     const std::lock_guard lock(mutex_);
     lap();
-    node_begin_ = taken();
+    node_begin_ = node_most_ = taken();
 }
 
 uint32_t BudgetRun::call_of(uint64_t sequence) const
@@ -46,18 +54,19 @@ uint32_t BudgetRun::call_of(uint64_t sequence) const
 void BudgetRun::end_node(uint64_t sequence)
 {
     const std::lock_guard lock(mutex_);
-    const int64_t most = lap();
+    lap();
     const uint32_t at = call_of(sequence);
     if (at == kNever) return;
     ++nodes_;
     measured_[at].before_node = std::max(measured_[at].before_node, node_begin_);
-    measured_[at].in_node = std::max(measured_[at].in_node, most);
+    measured_[at].in_node = std::max(measured_[at].in_node, node_most_);
 }
 
 void BudgetRun::note_replay(double seconds)
 {
     const std::lock_guard lock(mutex_);
-    lap();  // what it has taken for itself is known
+    lap();
+    node_most_ = taken();  // what it has taken for itself is known
     if (device_->host) figures_.seconds += seconds;
 }
 
@@ -69,10 +78,18 @@ bool BudgetRun::is_known() const
     return is_whole_ && nodes_ && end_;
 }
 
-Known BudgetRun::followed() const
+bool BudgetRun::is_walked_now() const
+{
+    const std::lock_guard lock(mutex_);
+    return walks_;
+}
+
+// A mark stands for all calls before it, too.
+Known BudgetRun::forward() const
 {
     for (const Known &known : known_)
-        if (known.get() == plan_ && plan_->marks.size() == marks_.size()) return known;
+        if (known->marks.size() == marks_.size() && known->marks.back() == marks_.back())
+            return known;
     return nullptr;
 }
 

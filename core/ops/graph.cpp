@@ -12,12 +12,13 @@ namespace yoke {
 
 // A launch of a capture that runs on the host.
 struct RecordedLaunch {
-    RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn function)
+    RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn function,
+                   bool is_placed)
         : kernel(function),
           block(std::make_unique<std::max_align_t[]>(
               (launch_copy_bytes(from) + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t))),
           launch(copy_launch(from, block.get())),
-          drawn_at(offset_param(op)),
+          drawn_at(is_placed ? -1 : offset_param(op)),
           offset(drawn_at < 0 ? 0 : launch->params[drawn_at].v.i)
     {
     }
@@ -167,7 +168,7 @@ void Graph::hold(Storage *storage, bool written)
 }
 
 bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
-                 std::span<Storage *const> storages)
+                 std::span<Storage *const> storages, bool is_placed)
 {
     if (launch.device != device_.handle)
         fail(
@@ -178,10 +179,11 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
         hold(storages[i], launch.operands[i].flags & YOKE_OPERAND_WRITE);
     if (is_native()) {
         launch.stream = stream_->native();
-        launch.random_base = reinterpret_cast<const int64_t *>(random_base_->data);
+        launch.random_base =
+            is_placed ? nullptr : reinterpret_cast<const int64_t *>(random_base_->data);
         return false;
     }
-    launches_.push_back(std::make_unique<RecordedLaunch>(op, launch, kernel));
+    launches_.push_back(std::make_unique<RecordedLaunch>(op, launch, kernel, is_placed));
     return true;
 }
 

@@ -38,9 +38,9 @@ public:
     void replay();
 
     // Called for each launch of the capturing thread, with the storage of each operand, or null. True: it is taken down
-    // and shall not run.
+    // and shall not run. `is_placed`: what it draws is the same in each replay.
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
-              std::span<Storage *const> storages);
+              std::span<Storage *const> storages, bool is_placed);
 
     // From 1 on, and never another graph's.
     uint64_t number() const noexcept { return number_; }
@@ -50,6 +50,11 @@ public:
     {
         const ThreadState *state = known_thread_state();
         return state ? state->graph : nullptr;
+    }
+    static uint64_t number_of_thread() noexcept
+    {
+        const Graph *graph = of_thread();
+        return graph ? graph->number_ : 0;
     }
 
 private:

@@ -31,11 +31,11 @@ uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access
 }
 
 void issue(const OpDef &called, yoke_launch &record, Device &device,
-           std::span<Storage *const> storages)
+           std::span<Storage *const> storages, bool is_placed)
 {
     const yoke_kernel_fn kernel = kernel_of(device, record.op, public_name(called));
     if (Graph *graph = Graph::of_thread()) [[unlikely]] {
-        if (graph->take(kOps[record.op], record, kernel, storages)) return;
+        if (graph->take(kOps[record.op], record, kernel, storages, is_placed)) return;
     } else if (device.has_side_streams.load(std::memory_order_relaxed)) [[unlikely]] {
         // Results were allocated on that stream, and are told nothing new.
         record.stream = current_native(device);

@@ -12,7 +12,8 @@ uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access
 
 // Gives a launch to its device, or to the graph that the thread captures. The storages are those of its operands, null
 // where one has none. Raises what the kernel says of `called`, the op as it was called.
+// `is_placed`: what it draws is the same in each replay of the graph.
 void issue(const OpDef &called, yoke_launch &record, Device &device,
-           std::span<Storage *const> storages);
+           std::span<Storage *const> storages, bool is_placed = false);
 
 }  // namespace yoke

@@ -1,6 +1,7 @@
 #include "core/ops/logged_call.h"
 
 #include "core/base/config.h"
+#include "core/ops/graph.h"
 #include "core/ops/launch_copy.h"
 
 #include <new>
@@ -10,7 +11,12 @@ namespace yoke {
 static_assert(sizeof(LoggedCall) % 16 == 0 && sizeof(Source) % 8 == 0);
 
 LoggedCall::LoggedCall(Device &on, uint32_t at, const OpDef &op, size_t bytes)
-    : device(on), position(at), threads(num_threads()), named(op), bytes_(bytes)
+    : device(on),
+      position(at),
+      threads(num_threads()),
+      named(op),
+      graph(Graph::number_of_thread()),
+      bytes_(bytes)
 {
 }
 

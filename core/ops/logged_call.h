@@ -38,7 +38,7 @@ struct Source {
     uint32_t version = 0;  // of `outside`, when it was read
 };
 
-class LoggedCall final : public RefCounted {
+class alignas(16) LoggedCall final : public RefCounted {
 public:
     // Of a launch; `name` is the op as the script called it. The sources are empty; data and begin of the operands say
     // how far they lie behind the beginning of their storages.
@@ -64,6 +64,7 @@ public:
     const uint32_t position;  // in its log
     const int32_t threads;    // that the host's kernels may use
     const OpDef &named;       // the op that the script called, of which this may be a part
+    const uint64_t graph;     // the number of the one that was being captured; 0: of none
 
 private:
     LoggedCall(Device &on, uint32_t at, const OpDef &op, size_t bytes);

@@ -42,6 +42,7 @@ Scope::Scope(Ref<Scope> outer, Ref<Log> log, Ref<Policy> policy)
 // One that nobody could close: its thread has ended.
 Scope::~Scope()
 {
+    if (run_.present() && !budget_.present()) run_->forget(*this);
     if (!budget_.present() || !is_open()) return;
     run_->abandon();
     budget_->end();
@@ -127,8 +128,7 @@ bool Scope::is_at_hand() const noexcept
     if (!state) return false;
     for (const Scope *scope : {state->scope, state->scope_aside})
         for (; scope; scope = scope->outer())
-            if (scope == this || (scope->run_.present() && scope->segment_of_run() == this))
-                return true;
+            if (scope == this || (scope->run_.present() && scope->run() == run())) return true;
     return false;
 }
 

@@ -124,6 +124,8 @@ public:
     // ---- For a BudgetRun ----
     static Ref<Scope> make_segment(Ref<Policy> policy, Ref<BudgetRun> run);
     void end_segment() { finish(); }
+    // To those of its calls that read the storage as it is now; `copy` is made for the first.
+    void give_copy(Storage &storage, Ref<Storage> &copy);
     BudgetRun *run() const noexcept { return run_.get(); }
 
     // ---- For launch.cpp, while it is in force ----
@@ -181,6 +183,8 @@ private:
     Value *writable(Storage &storage) const;
     void lose(Storage &storage);
     void give_copy_to_readers(Storage &storage);
+    static void give_copy(std::span<const Ref<LoggedCall>> readers, Storage &storage,
+                          Ref<Storage> &copy);
     void take_sources(LoggedCall &call, std::span<Storage *const> storages, size_t fresh) const;
     void prepare_remake(Entry &entry, const yoke_launch &whole, Device &device,
                         const Remake &remake);

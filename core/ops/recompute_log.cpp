@@ -84,15 +84,35 @@ static Ref<Storage> copy_of(Storage &storage)
 // Calls that read it from outside go on reading what they read.
 void Scope::give_copy_to_readers(Storage &storage)
 {
-    const uint32_t version = storage.version.load(std::memory_order_relaxed);
     Ref<Storage> copy;
-    for (const Ref<LoggedCall> &call : log_->calls)
+    give_copy(log_->calls, storage, copy);
+    if (run_.present()) run_->keep_for_earlier(storage);
+}
+
+void Scope::give_copy(std::span<const Ref<LoggedCall>> readers, Storage &storage,
+                      Ref<Storage> &copy)
+{
+    const uint32_t version = storage.version.load(std::memory_order_relaxed);
+    for (const Ref<LoggedCall> &call : readers)
         for (Source &source : call->sources()) {
             if (source.outside.get() != &storage || source.version != version) continue;
             if (!copy.present()) copy = copy_of(storage);
             source.outside = copy;
             source.version = copy->version.load(std::memory_order_relaxed);
         }
+}
+
+// Of a closed one; what it holds for its own calls is as if it came from outside.
+void Scope::give_copy(Storage &storage, Ref<Storage> &copy)
+{
+    give_copy(calls_, storage, copy);
+    for (Item &item : items_) {
+        if (!item.is_source || item.held.get() != &storage) continue;
+        const uint32_t version = item.value->known_version;
+        if (storage.version.load(std::memory_order_relaxed) != version) continue;
+        item.held = copy_of(storage);
+        item.held->version.store(version, std::memory_order_relaxed);
+    }
 }
 
 // For each operand from memory: whence it comes.

@@ -1,7 +1,9 @@
 #include "core/ops/replay.h"
 
 #include "core/base/error.h"
+#include "core/ops/graph.h"
 #include "core/ops/launch.h"
+#include "core/ops/launch_copy.h"
 
 #include <algorithm>
 #include <chrono>
@@ -33,6 +35,18 @@ void check_unchanged(const Storage &storage, uint32_t version, const LoggedCall 
         YOKE_E_STATE,
         "backward of %s needs what a checkpoint scope dropped, and to make it again %s must read operand %zu as it was, but %s has changed that in place since (version %u, read at %u); change a clone() instead",
         reader, public_name(call.named), operand, writer ? writer : "the host", now, version);
+}
+
+// Draws of a capture lie behind the base of a replay, which is known in that graph alone; others lie where they lie.
+bool is_placed(const LoggedCall &call, const char *reader)
+{
+    const bool is_elsewhere = call.graph != Graph::number_of_thread();
+    if (is_elsewhere && call.graph && offset_param(kOps[call.launch().op]) >= 0)
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs what a checkpoint scope dropped, and to make it again %s must draw as in the last replay of the graph in which it was captured; run backward in that capture, too",
+            reader, public_name(call.named));
+    return is_elsewhere;
 }
 
 }  // namespace
@@ -115,7 +129,8 @@ void Replays::Run::launch(LoggedCall &call)
         again.stream = nullptr;
         again.random_base = nullptr;
         SameThreads::set(call.threads);
-        issue(kOps[again.op], again, call.device, {storages.data(), storages.size()});
+        issue(kOps[again.op], again, call.device, {storages.data(), storages.size()},
+              is_placed(call, reader_));
     }
     let_go(call);
 }
@@ -146,6 +161,7 @@ Replays::~Replays()
 {
     thread_state().replays = before_;
     thread_state().scope_aside = aside_before_;
+    if (run_.present()) run_->depart();
 }
 
 Replays &Replays::of_thread()
@@ -155,7 +171,8 @@ Replays &Replays::of_thread()
 
 void Replays::make(Scope &scope, Item &wanted, const char *reader)
 {
-    if (scope.is_open() && !scope.is_at_hand())
+    const bool is_open = scope.is_open() || (scope.run() && scope.run()->is_open());
+    if (is_open && !scope.is_at_hand())
         fail(
             YOKE_E_STATE,
             "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
@@ -205,6 +222,7 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
 
 void Replays::watch(BudgetRun &run)
 {
+    if (run_.present()) run_->depart();
     run.arrive();
     run_ = Ref<BudgetRun>::share(&run);
     watches = true;

@@ -17,10 +17,14 @@ BATCHES = 200 if os.environ.get("YOKE_SOAK") else 4
 PROGRAMS = 100  # of a batch
 
 
-class Program:
-    """One run; the seed decides all that it does, with scopes or without."""
+BUDGETS = [0.3, 0.6, 1.0, "200B"]
 
-    def __init__(self, seed, scoped):
+
+class Program:
+    """One run; the seed decides all that it does, with scopes or without. Those of one batch share their budgets."""
+
+    def __init__(self, seed, scoped, budgets):
+        self.budgets = budgets
         self.choose, self.scoped, self.open = random.Random(seed), scoped, []
         yoke.manual_seed(seed)
         self.leaves = [self.draw().requires_grad_() for _ in range(3)]
@@ -32,7 +36,9 @@ class Program:
 
     def policy(self):
         answers = random.Random(self.choose.random())
-        return self.choose.choice(["full", "matmul", ["mul", "exp"], lambda op: answers.choice(["keep", "recompute"])])
+        which = self.choose.randrange(len(BUDGETS))
+        budget = self.budgets[which] if self.budgets else None
+        return self.choose.choice(["full", "matmul", ["mul", "exp"], lambda op: answers.choice(["keep", "recompute"]), budget, budget])
 
     def begin(self):
         policy = self.policy()
@@ -112,25 +118,59 @@ class Refused(str):
     """Why a program is none."""
 
 
-def outcome(seed, scoped):
+def outcome(seed, scoped, budgets=()):
     """What a program comes to, or why it is none: it changes what was saved, or a view."""
     try:
-        return Program(seed, scoped).run()
+        return Program(seed, scoped, budgets).run()
     except (yoke.StateError, yoke.UnsupportedError) as error:
         return Refused(str(error))  # not the error itself, whose frames hold tensors
 
 
+@pytest.mark.filterwarnings("ignore:a memory budget of .* out of reach")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_programs_give_the_same_in_scopes(batch):
     before, compared = yoke.memory_allocated("cpu"), 0
+    budgets = [yoke.MemoryBudget(amount) for amount in BUDGETS]
     for seed in range(batch * PROGRAMS, (batch + 1) * PROGRAMS):
-        plain, scoped = outcome(seed, False), outcome(seed, True)
+        plain = outcome(seed, False)
         if isinstance(plain, Refused):
+            outcome(seed, True, budgets)  # which leaves the budgets usable
             continue
-        if isinstance(scoped, Refused):  # what a closed scope had read from outside was changed behind it
-            assert "to make it again" in scoped, f"seed {seed}: {scoped}"
+        for scoped in (outcome(seed, True, budgets) for _ in range(2)):  # which learns, and follows what it has learned
+            if isinstance(scoped, Refused):  # what a closed scope had read from outside was changed behind it
+                assert "to make it again" in scoped, f"seed {seed}: {scoped}"
+                continue
+            assert scoped == plain, f"seed {seed}"
+            compared += 1
+    assert compared > PROGRAMS / 2
+    gc.collect()
+    assert yoke.memory_allocated("cpu") == before
+
+
+class WholeProgram(Program):
+    """All of it is one scope of a budget, and nothing changes behind that: then nothing is refused."""
+
+    def __init__(self, seed, budget):
+        super().__init__(seed, budget is not None, [budget] * len(BUDGETS))
+        self.budget = budget
+
+    def run(self):
+        with yoke.checkpoint_scope(self.budget) if self.scoped else contextlib.nullcontext():
+            return super().run()
+
+
+@pytest.mark.filterwarnings("ignore:a memory budget of .* out of reach")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_programs_give_the_same_within_one_budget(batch):
+    before, compared = yoke.memory_allocated("cpu"), 0
+    for seed in range(batch * PROGRAMS, (batch + 1) * PROGRAMS):
+        budget = yoke.MemoryBudget(BUDGETS[seed % len(BUDGETS)])
+        try:
+            plain = WholeProgram(seed, None).run()
+        except (yoke.StateError, yoke.UnsupportedError):
             continue
-        assert scoped == plain, f"seed {seed}"
+        for _ in range(3):
+            assert WholeProgram(seed, budget).run() == plain, f"seed {seed}"
         compared += 1
     assert compared > PROGRAMS / 4
     gc.collect()

@@ -1,6 +1,7 @@
 """Checkpoint scopes belong to the context and the thread that opened them; misused, they say so and hold nothing."""
 
 import asyncio
+import contextlib
 import contextvars
 import copy
 import gc
@@ -323,6 +324,35 @@ def test_scopes_and_modules_with_one_can_be_copied_and_pickled():
     with copy.copy(scope):
         assert dropped()
     close(scope)
+
+
+@pytest.mark.filterwarnings("ignore:a memory budget of .* out of reach")
+@pytest.mark.parametrize("policy", ["full", "matmul", ["dropout"], yoke.MemoryBudget("1KiB")], ids=str)
+def test_what_was_drawn_before_a_capture_is_drawn_again_in_it(policy):
+    def gradient(scope):
+        yoke.manual_seed(7)
+        x = yoke.ones(64).requires_grad_(True)
+        x.grad = yoke.zeros_like(x)
+        with scope:
+            loss = (yoke.exp(yoke.dropout(x * 2.0, 0.5)) * yoke.rand(64)).sum()
+        graph = yoke.Graph()
+        with graph.capture():
+            loss.backward()
+        yoke.rand(3)
+        for _ in range(2):
+            graph.replay()
+        return x.grad.tolist(), yoke.get_rng_state().tolist()
+
+    assert gradient(yoke.checkpoint_scope(policy)) == gradient(contextlib.nullcontext())
+
+
+def test_what_a_capture_has_drawn_is_drawn_again_in_that_capture_alone():
+    x, graph = yoke.ones(64).requires_grad_(True), yoke.Graph()
+    with graph.capture(), yoke.checkpoint_scope():
+        loss = yoke.exp(yoke.dropout(x, 0.5)).sum()
+    graph.replay()
+    with pytest.raises(yoke.StateError, match="dropout must draw as in the last replay of the graph"):
+        loss.backward()
 
 
 def test_two_threads_walk_one_scope():

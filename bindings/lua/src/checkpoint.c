@@ -24,7 +24,8 @@ static int make_budget(lua_State *L)
     const char *amount = number;
     if (lua_type(L, 1) == LUA_TNUMBER) {
         snprintf(number, sizeof number, "%.15g", (double)lua_tonumber(L, 1));
-        if (strchr(number, 'e')) snprintf(number, sizeof number, "%f", (double)lua_tonumber(L, 1));
+        if (strchr(number, 'e'))
+            snprintf(number, sizeof number, "%.25f", (double)lua_tonumber(L, 1));
     } else {
         amount = yl_string_arg(L, b, 1, "MemoryBudget", "amount");
     }

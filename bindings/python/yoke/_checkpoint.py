@@ -56,7 +56,7 @@ class MemoryBudget(Named):
             raise _yoke.TypeError(f"MemoryBudget(): argument 'amount' is {shown(amount)}; a number such as 0.5 or a text such as \"2GiB\" is needed")
         self._amount = amount
         plain = str(amount)
-        self._budget = _yoke._MemoryBudget(f"{amount:f}" if isinstance(amount, float) and "e" in plain else plain)
+        self._budget = _yoke._MemoryBudget(f"{amount:.25f}" if isinstance(amount, float) and "e" in plain else plain)
 
     def report(self) -> BudgetReport:
         """Raises nothing; where nothing is known yet its figures are 0."""

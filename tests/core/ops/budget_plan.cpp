@@ -153,6 +153,9 @@ TEST(BudgetPlan, GivesTheLeastWhereABudgetIsOutOfReach)
     EXPECT_LT(least.peak, foresee(profile, hold_all(profile)).peak / 5);
     // It can be named, and is then kept.
     EXPECT_LE(foresee(profile, find_plan(profile, least.peak)).peak, least.peak);
+    // As where peaks were higher than foreseen, by more than the budget.
+    for (const int64_t bytes : {int64_t{0}, int64_t{-1}, -least.peak})
+        EXPECT_EQ(foresee(profile, find_plan(profile, bytes)).peak, least.peak);
 }
 
 TEST(BudgetPlan, ComesNearTheBestOfAllPlans)

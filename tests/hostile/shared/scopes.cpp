@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kSide = 16;
 using ScopeHeld = Held<yoke_checkpoint, yoke_checkpoint_release>;
+using BudgetHeld = Held<yoke_memory_budget, yoke_memory_budget_release>;
 
 yoke_checkpoint_options policy(const char *name)
 {
@@ -106,6 +107,83 @@ private:
     TensorHeld trunk_;
 };
 
+// The losses of one budget's forwards, which all walk and report on; who begins the next one while another thread has
+// it open is refused.
+class BudgetForwards final : public Scene {
+public:
+    BudgetForwards() { begin_next(); }
+    void piece(Dice &dice) override
+    {
+        yoke_memory_budget_figures figures{};
+        figures.struct_size = sizeof figures;
+        switch (dice.below(4)) {
+            case 0:
+                begin_next();
+                break;
+            case 1:
+                if (OK(yoke_memory_budget_report(budget_, &figures)))
+                    TRUE(figures.steps >= 0 && figures.forwards <= 1);
+                break;
+            default:
+                walk(latest());
+        }
+    }
+
+private:
+    void begin_next()
+    {
+        yoke_checkpoint_options options = policy("budget");
+        options.budget = budget_;
+        ScopeHeld scope;
+        const yoke_status status = yoke_checkpoint_begin(&options, scope.out());
+        if (!::hostile::expect_order(status, "a memory budget that a scope", __FILE__, __LINE__))
+            return;
+        TensorHeld loss = forward();
+        OK(yoke_checkpoint_end(scope));
+        const std::lock_guard lock(mutex_);
+        *latest_.out() = yoke_tensor_retain(loss);
+    }
+    // The sum of relu(...relu(x) * x...), whose gradient is 7 where x is 1.
+    TensorHeld forward()
+    {
+        TensorHeld y, sum;
+        OK(yoke_relu(leaf_, y.out()));
+        for (int i = 0; i < 6; ++i) {
+            TensorHeld product, next;
+            OK(yoke_mul(y, leaf_, product.out()));
+            OK(yoke_relu(product, next.out()));
+            *y.out() = yoke_tensor_retain(next);
+        }
+        OK(yoke_sum(y, nullptr, 0, 0, YOKE_NONE, sum.out()));
+        return sum;
+    }
+    void walk(const TensorHeld &loss)
+    {
+        TensorHeld gradient;
+        yoke_tensor *outputs[] = {loss}, *inputs[] = {leaf_};
+        if (OK(yoke_grad(outputs, 1, nullptr, inputs, 1, 1, gradient.out())))
+            TRUE(ONLY_VALUE(gradient) == 7);
+    }
+    TensorHeld latest()
+    {
+        const std::lock_guard lock(mutex_);
+        TensorHeld shared;
+        *shared.out() = yoke_tensor_retain(latest_);
+        return shared;
+    }
+    static BudgetHeld made()
+    {
+        BudgetHeld budget;
+        OK(yoke_memory_budget_create("0.5", budget.out()));
+        return budget;
+    }
+
+    const TensorHeld leaf_ = parameter(kSide, kSide, 1, 0);
+    const BudgetHeld budget_ = made();
+    std::mutex mutex_;
+    TensorHeld latest_;
+};
+
 template <class T>
 std::unique_ptr<Scene> make()
 {
@@ -119,6 +197,7 @@ std::span<const SceneKind> scope_scenes()
     static constexpr SceneKind kScenes[] = {
         {"scope_walks", make<ScopeWalks>, 100},
         {"freed_scopes", make<FreedScopes>, 100},
+        {"budget_forwards", make<BudgetForwards>, 100},
     };
     return kScenes;
 }
