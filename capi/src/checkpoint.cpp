@@ -27,7 +27,7 @@ public:
     HostPolicy(yoke_checkpoint_decide_fn decide, void *user) : decide_(decide), user_(user) {}
     bool holds(const LoggedCall &) const noexcept override { return true; }
     bool is_asked() const noexcept override { return true; }
-    bool keeps(const LoggedCall &call) override
+    Fate fate(const LoggedCall &call) override
     {
         const CallResults results = results_of(call);
         const yoke_checkpoint_op op{sizeof op,
@@ -38,12 +38,18 @@ public:
                                     static_cast<int64_t>(results.bytes),
                                     call.launch().work};
         const int32_t answer = decide_(user_, &op);
-        if (answer != YOKE_CHECKPOINT_KEEP && answer != YOKE_CHECKPOINT_RECOMPUTE)
-            fail(
-                YOKE_E_VALUE,
-                "checkpoint_end: the policy's function answers %d for %s; it is YOKE_CHECKPOINT_KEEP (1) or YOKE_CHECKPOINT_RECOMPUTE (0)",
-                answer, op.name);
-        return answer == YOKE_CHECKPOINT_KEEP;
+        switch (answer) {
+            case YOKE_CHECKPOINT_RECOMPUTE:
+                return Fate::kGo;
+            case YOKE_CHECKPOINT_KEEP:
+                return Fate::kStay;
+            case YOKE_CHECKPOINT_OFFLOAD:
+                return Fate::kPark;
+        }
+        fail(
+            YOKE_E_VALUE,
+            "checkpoint_end: the policy's function answers %d for %s; it is YOKE_CHECKPOINT_RECOMPUTE (0), _KEEP (1) or _OFFLOAD (2)",
+            answer, op.name);
     }
 
 private:
@@ -68,6 +74,11 @@ Ref<Scope> open_budget(const yoke_checkpoint_options &options, const char *call)
             YOKE_E_VALUE,
             "%s: argument 'policy' is \"budget\", and 'budget' NULL; give what yoke_memory_budget_create made",
             short_name(call));
+    if (options.offload)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'offload' is %d, and 'policy' \"budget\", which counts on what stays on the device; leave one of them out",
+            short_name(call), options.offload);
     return Scope::open(Ref<MemoryBudget>::share(object_of(options.budget, call, "options.budget")),
                        short_name(call));
 }
@@ -93,7 +104,7 @@ Ref<Scope> open(const yoke_checkpoint_options *given, const char *call)
     const yoke_checkpoint_options options = read_struct(given, call, "options");
     if (options.policy && std::string_view(options.policy) == "budget")
         return open_budget(options, call);
-    return Scope::open(policy_of(options, call));
+    return Scope::open(policy_of(options, call), options.offload != 0);
 }
 
 Scope &need_scope(yoke_checkpoint *handle, const char *call)

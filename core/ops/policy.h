@@ -17,9 +17,10 @@ public:
     // Also those of its results that follow from others of it by a cheap op.
     virtual bool holds_all() const noexcept { return false; }
     virtual bool is_asked() const noexcept { return false; }
-    // If so, as the scope closes, of each call that something needs and whose results it holds: whether they are to
-    // stay. May raise: then they do not.
-    virtual bool keeps(const LoggedCall &) { return true; }
+    // If so, as the scope closes, of each call that something needs and whose results it holds: what becomes of them.
+    // May raise: then they go.
+    enum class Fate { kGo, kStay, kPark };  // in memory; in that of the host
+    virtual Fate fate(const LoggedCall &) { return Fate::kStay; }
 
     static Ref<Policy> full();  // nobody's
     static Ref<Policy>

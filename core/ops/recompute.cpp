@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/ops/budget.h"
+#include "core/ops/parking.h"
 
 #include <algorithm>
 #include <exception>
@@ -22,7 +23,7 @@ void Slot::let_go() noexcept
     // A scope that is open looks through its items as it closes.
     if (item->holders.fetch_sub(1, std::memory_order_acq_rel) == 1 && !scope_->is_open() &&
         !item->is_source)
-        item->held = nullptr;
+        item->let_go();
 }
 
 // ---- Opening and closing --------------------------------------------------------------------------------------
@@ -39,10 +40,11 @@ Scope::Scope(Ref<Scope> outer, Ref<Log> log, Ref<Policy> policy)
 {
 }
 
-// One that nobody could close: its thread has ended.
 Scope::~Scope()
 {
     if (run_.present() && !budget_.present()) run_->forget(*this);
+    if (parking_.present()) parking_->clear();
+    // One that nobody could close: its thread has ended.
     if (!budget_.present() || !is_open()) return;
     run_->abandon();
     budget_->end();
@@ -56,13 +58,14 @@ Ref<Scope> Scope::put_in_force(Scope *made)
     return scope;
 }
 
-Ref<Scope> Scope::open(Ref<Policy> policy)
+Ref<Scope> Scope::open(Ref<Policy> policy, bool offloads)
 {
     Ref<Scope> outer = Ref<Scope>::share(of_thread());
     Ref<Log> log = outer.present() ? outer->log_ : Ref<Log>::adopt(new Log);
     const Ref<BudgetRun> run = outer.present() ? outer->run_ : Ref<BudgetRun>();
     auto *scope = new Scope(std::move(outer), std::move(log), std::move(policy));
     scope->run_ = run;
+    scope->offloads_ = offloads;
     return put_in_force(scope);
 }
 
@@ -222,20 +225,24 @@ static bool makes_something(LoggedCall &call)
 // Whether what is held stays so, of each call that makes something which is needed even if nothing were held.
 void Scope::ask_policy()
 {
-    std::unordered_map<uint32_t, bool> kept;  // by the call
+    std::unordered_map<uint32_t, Policy::Fate> fates;  // by the call
     std::exception_ptr failure;
     try {
         // One that the host has given up keeps nothing: whom its policy asks may be gone.
         for (LoggedCall *call : find_needs(nullptr, true).calls)
             if (makes_something(*call) && handles_.load())
-                kept[call->position] = policy_->holds(*call) && policy_->keeps(*call);
+                fates[call->position] =
+                    policy_->holds(*call) ? policy_->fate(*call) : Policy::Fate::kGo;
     } catch (...) {
         failure = std::current_exception();
-        kept.clear();
+        fates.clear();
     }
     for (Item &item : items_) {
-        const auto place = kept.find(item.value->maker);
-        if (place == kept.end() || !place->second) item.held = nullptr;
+        if (item.is_foreign) continue;
+        const auto place = fates.find(item.value->maker);
+        const auto fate = place == fates.end() ? Policy::Fate::kGo : place->second;
+        if (fate == Policy::Fate::kGo) item.let_go();
+        item.parks |= fate == Policy::Fate::kPark;
     }
     if (failure) std::rethrow_exception(failure);
 }
@@ -245,7 +252,7 @@ void Scope::give_up() noexcept
 {
     calls_.clear();
     requests_.clear();
-    for (Item &item : items_) item.held = nullptr;
+    for (Item &item : items_) item.let_go();
 }
 
 // What no item needs goes: calls with the memory that they hold, and what the policy holds for nothing.
@@ -262,8 +269,8 @@ void Scope::shrink()
                 requests_.emplace(source.value.get(), outer_->request(*source.value));
     }
     for (Item &item : items_)
-        if (!item.is_source && item.holders.load(std::memory_order_relaxed) == 0)
-            item.held = nullptr;
+        if (!item.is_source && item.holders.load(std::memory_order_relaxed) == 0) item.let_go();
+    park_all();
 }
 
 // ---- What is needed -------------------------------------------------------------------------------------------
@@ -285,8 +292,8 @@ Needs Scope::find_needs(Item *wanted, bool as_if_nothing_held) const
 {
     Needs needs;
     for (const Item &item : items_)
-        if (&item == wanted || (item.holders.load(std::memory_order_relaxed) &&
-                                (as_if_nothing_held || !item.held.present())))
+        if (&item == wanted || (item.holders.load(std::memory_order_relaxed) && !item.is_foreign &&
+                                (as_if_nothing_held || !item.is_kept())))
             needs.uses.emplace(item.value.get(), 1);
     const auto all = calls();
     for (size_t i = all.size(); i-- > 0;) {
@@ -304,7 +311,7 @@ Needs Scope::find_needs(Item *wanted, bool as_if_nothing_held) const
             // A call makes its own results: they are no use of what was there before.
             if (!value || value->maker == call.position) continue;
             Item *item = find_item(*value);
-            if (item && item->held.present() && !as_if_nothing_held &&
+            if (item && item->is_kept() && !as_if_nothing_held &&
                 !call.writes(static_cast<size_t>(&source - sources.data())))
                 needs.sources.push_back(item);
             else

@@ -27,6 +27,7 @@ namespace yoke {
 
 class BudgetRun;     // core/ops/budget_run.h
 class MemoryBudget;  // core/ops/budget.h
+class Parking;       // core/ops/parking.h
 class Scope;
 struct Remake;  // core/ops/remake.h
 
@@ -34,9 +35,19 @@ struct Remake;  // core/ops/remake.h
 struct Item {
     Ref<Value> value;
     std::atomic<uint32_t> holders{0};
-    Ref<Storage> held;  // in memory, by the policy
+    Ref<Storage> held;        // in memory, by the policy
+    Ref<Parked> parked;       // the same in that of the host
+    bool is_foreign = false;  // an earlier scope's value, which nothing here makes
+    bool parks = false;       // as the scope closes
     bool is_source =
         false;  // of the calls that make others: then `held` serves until the scope goes
+
+    bool is_kept() const noexcept { return held.present() || parked.present(); }
+    void let_go() noexcept
+    {
+        held = nullptr;
+        parked = nullptr;
+    }
 };
 
 // Holds an item of a scope.
@@ -94,8 +105,9 @@ struct Needs {
 
 class Scope final : public RefCounted {
 public:
-    // Opens one in the calling thread, within the one that is in force there.
-    static Ref<Scope> open(Ref<Policy> policy);
+    // Opens one in the calling thread, within the one that is in force there. `offloads`: what is held, and what it has
+    // of earlier scopes, waits in the host's memory.
+    static Ref<Scope> open(Ref<Policy> policy, bool offloads = false);
     // Within a scope of a budget all belongs to that; within another one it is one of those that hold nothing. Raises
     // STATE while a scope of that budget is open elsewhere.
     static Ref<Scope> open(Ref<MemoryBudget> budget, const char *call);
@@ -169,6 +181,19 @@ public:
     {
         for (Item &item : items_) visit(item);
     }
+    // What waits in the host's memory, of this scope; and the row of those.
+    template <class Visit>
+    void each_parked(Visit visit) const
+    {
+        for (const Item &item : items_)
+            if (item.parked.present() &&
+                (item.is_source || item.holders.load(std::memory_order_relaxed)))
+                visit(item.parked);
+        for (const Ref<LoggedCall> &call : calls_)
+            for (const Source &source : call->sources())
+                if (source.parked.present()) visit(source.parked);
+    }
+    const Ref<Parking> &parking() const noexcept { return parking_; }
     // In the outer scope: a value from before this one began.
     Slot request(const Value &value);
 
@@ -190,6 +215,9 @@ private:
                         const Remake &remake);
     Item &item_of(Value &value);
     Slot slot_of(Value &value);
+    Slot foreign_slot(Storage &storage);
+    void park(Item &item);
+    void park_all();
     std::span<const Ref<LoggedCall>> calls() const;
     void ask_policy();
     void shrink();
@@ -201,6 +229,8 @@ private:
     Ref<Log> log_;  // until it is closed
     const uint32_t begin_;
     const Ref<Policy> policy_;
+    bool offloads_ = false;
+    Ref<Parking> parking_;  // once closed, of one that has parked something
     // Of a segment, and of a scope that hands its calls on to segments; the budget has opened it.
     Ref<BudgetRun> run_;
     Ref<MemoryBudget> budget_;

@@ -54,7 +54,7 @@ bool Scope::prepare_write(std::span<Storage *const> written)
             give_copy_to_readers(*x);
             lose(*x);
         } else if (Item *item = find_item(*writable(*x))) {
-            item->held = nullptr;  // it was held as it was
+            item->let_go();  // it was held as it was
         }
     }
     return is_ours;
@@ -66,7 +66,7 @@ void Scope::lose(Storage &storage)
     if (!value) return;
     value->lost = true;
     for (const Scope *scope = this; scope; scope = scope->outer())
-        if (Item *item = scope->find_item(*value)) item->held = nullptr;
+        if (Item *item = scope->find_item(*value)) item->let_go();
 }
 
 static Ref<Storage> copy_of(Storage &storage)
@@ -254,7 +254,23 @@ Slot Scope::slot_for(const yoke_tensor &x)
 {
     Value *value = value_of(*x.storage);
     if (run_.present()) run_->note_saved(*x.storage);
-    return value ? slot_of(*value) : Slot();
+    if (!value) return offloads_ ? foreign_slot(*x.storage) : Slot();
+    Slot slot = slot_of(*value);
+    if (offloads_ && &slot.scope() == this) park(slot.item());
+    return slot;
+}
+
+// Of what an earlier scope has made, and this one would otherwise hold.
+Slot Scope::foreign_slot(Storage &storage)
+{
+    auto *value = static_cast<Value *>(storage.origin());
+    if (!value || value->log == log_->number || storage.device->host ||
+        value->exposed.load(std::memory_order_relaxed))
+        return {};
+    Item &item = item_of(*value);
+    if (!item.is_kept()) item.held = Ref<Storage>::share(&storage);
+    item.is_foreign = true;
+    return {Ref<Scope>::share(this), item};
 }
 
 }  // namespace yoke

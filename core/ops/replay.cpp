@@ -4,6 +4,7 @@
 #include "core/ops/graph.h"
 #include "core/ops/launch.h"
 #include "core/ops/launch_copy.h"
+#include "core/ops/parking.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,12 +26,13 @@ private:
     const int32_t before_;
 };
 
-void check_unchanged(const Storage &storage, uint32_t version, const LoggedCall &call,
-                     size_t operand, const char *reader)
+// `memory` is a Storage, or the Origin that outlives one.
+template <class Memory>
+void check_unchanged(const Memory &memory, const char *writer, uint32_t version,
+                     const LoggedCall &call, size_t operand, const char *reader)
 {
-    const uint32_t now = storage.version.load(std::memory_order_relaxed);
+    const uint32_t now = memory.version.load(std::memory_order_relaxed);
     if (now == version) return;
-    const char *writer = storage.last_writer();
     fail(
         YOKE_E_STATE,
         "backward of %s needs what a checkpoint scope dropped, and to make it again %s must read operand %zu as it was, but %s has changed that in place since (version %u, read at %u); change a clone() instead",
@@ -77,6 +79,7 @@ private:
     Needs needs_;
     std::unordered_map<const Value *, Ref<Storage>> made_;
     std::unordered_map<const Value *, Slot> requested_;
+    std::unordered_map<const Parked *, Ref<Storage>> returned_;
 };
 
 Storage *Replays::Run::make(const LoggedCall &call, const Value &value)
@@ -91,15 +94,23 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
 {
     const Source &source = call.sources()[operand];
     if (source.outside.present()) {
-        check_unchanged(*source.outside, source.version, call, operand, reader_);
+        const Storage &outside = *source.outside;
+        check_unchanged(outside, outside.last_writer(), source.version, call, operand, reader_);
         return source.outside.get();
+    }
+    if (source.parked.present()) {
+        check_unchanged(*source.origin, source.origin->last_writer.load(), source.version, call,
+                        operand, reader_);
+        return (returned_[source.parked.get()] = replays_.storage_of(source.parked)).get();
     }
     const Value &value = *source.value;
     if (value.maker == call.position) return make(call, value);
     if (const auto place = made_.find(&value); place != made_.end()) return place->second.get();
-    if (Item *item = scope_.find_item(value); item && item->held.present()) {
-        check_unchanged(*item->held, value.known_version, call, operand, reader_);
-        return item->held.get();
+    if (Item *item = scope_.find_item(value); item && item->is_kept()) {
+        check_unchanged(value, value.last_writer.load(), value.known_version, call, operand,
+                        reader_);
+        if (item->held.present()) return item->held.get();
+        return (returned_[item->parked.get()] = replays_.storage_of(item->parked)).get();
     }
     const Slot slot = scope_.request(value);
     return (made_[&value] = replays_.take(slot, reader_)).get();
@@ -114,7 +125,8 @@ void Replays::Run::launch(LoggedCall &call)
     for (size_t i = 0; i < sources.size(); ++i) {
         yoke_operand &o = operands[i] = recorded.operands[i];
         storages[i] = nullptr;
-        if (sources[i].value.present() || sources[i].outside.present()) {
+        if (sources[i].value.present() || sources[i].outside.present() ||
+            sources[i].parked.present()) {
             storages[i] = read(call, i);
             char *first = static_cast<char *>(storages[i]->data);
             o.data = first + reinterpret_cast<intptr_t>(o.data);
@@ -177,17 +189,17 @@ void Replays::make(Scope &scope, Item &wanted, const char *reader)
             YOKE_E_STATE,
             "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
             reader);
+    begin(scope);
     Run run(*this, scope, wanted, reader);
     const auto start = std::chrono::steady_clock::now();
     run.run();
     if (run_.present())
         run_->note_replay(
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    Replay &replay = replays_[&scope];
-    replay.scope = Ref<Scope>::share(&scope);
+    Replay &replay = replays_.at(&scope);
     scope.each_item([&](Item &item) {
         const uint32_t holders = item.holders.load(std::memory_order_relaxed);
-        if ((!holders && &item != &wanted) || item.held.present()) return;
+        if ((!holders && &item != &wanted) || item.is_kept()) return;
         Ref<Storage> storage = run.made(*item.value);
         if (storage.present()) replay.made[&item] = {std::move(storage), std::max(holders, 1u)};
     });
@@ -200,6 +212,7 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
     if (BudgetRun *run = scope.run(); run && run != run_.get()) [[unlikely]]
         watch(*run);
     if (item.held.present()) return item.held;
+    if (item.parked.present()) return take_parked(scope, item);
     const auto is_made = [&] {
         const auto replay = replays_.find(&scope);
         return replay != replays_.end() && replay->second.made.contains(&item);
@@ -214,8 +227,64 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
             reader);
     Ref<Storage> storage = place->second.storage;
     if (--place->second.left == 0) replay.made.erase(place);
-    if (replay.made.empty()) replays_.erase(&scope);
+    end_if_done(scope);
     return storage;
+}
+
+// ---- What waits in the host's memory --------------------------------------------------------------------------
+
+// A scope is looked at for the first time: what it has parked begins to come back, and what the one before it has.
+Replays::Replay &Replays::begin(Scope &scope)
+{
+    const auto [place, is_new] = replays_.try_emplace(&scope);
+    Replay &replay = place->second;
+    if (!is_new) return replay;
+    replay.scope = Ref<Scope>::share(&scope);
+    scope.each_item([&](const Item &item) {
+        if (item.parked.present()) replay.parked += item.holders.load(std::memory_order_relaxed);
+    });
+    scope.each_parked([&](const Ref<Parked> &parked) {
+        replay.brought.push_back(parked);
+        bring_back(parked);
+    });
+    if (!scope.parking().present()) return replay;
+    Ref<Parking> earlier = scope.parking()->earlier();
+    while (earlier.present() && earlier->parked().empty()) earlier = earlier->earlier();
+    if (earlier.present())
+        for (const Ref<Parked> &parked : earlier->parked()) bring_back(parked);
+    return replay;
+}
+
+void Replays::bring_back(const Ref<Parked> &parked)
+{
+    const auto [place, is_new] = returning_.try_emplace(parked.get());
+    if (is_new) place->second = {parked, parked->bring_back()};
+}
+
+Ref<Storage> Replays::storage_of(const Ref<Parked> &parked)
+{
+    bring_back(parked);
+    Parked::Return &back = returning_.at(parked.get()).back;
+    Parked::wait_for(back);
+    return back.storage;
+}
+
+Ref<Storage> Replays::take_parked(Scope &scope, Item &item)
+{
+    Replay &replay = begin(scope);
+    Ref<Storage> storage = storage_of(item.parked);
+    if (replay.parked) --replay.parked;
+    end_if_done(scope);
+    return storage;
+}
+
+// All that the walk takes of a scope has been taken.
+void Replays::end_if_done(Scope &scope)
+{
+    const auto place = replays_.find(&scope);
+    if (place == replays_.end() || !place->second.made.empty() || place->second.parked) return;
+    for (const Ref<Parked> &parked : place->second.brought) returning_.erase(parked.get());
+    replays_.erase(place);
 }
 
 // ---- For memory budgets ---------------------------------------------------------------------------------------

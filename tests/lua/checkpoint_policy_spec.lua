@@ -42,7 +42,7 @@ describe("a policy's function", function()
             assert.is_false(ok)
             if err ~= mine and type(err) == "table" then
                 assert.equal("value", err.code)
-                assert.truthy(err.message:find "'policy' answers %w+ for %w+; it takes \"keep\" or \"recompute\"")
+                assert.truthy(err.message:find "'policy' answers %w+ for %w+; it takes \"keep\", \"recompute\" or \"offload\"")
             end
             assert.is_false(dropped())
             fails("state", "closed already", scope.close, scope)

@@ -23,7 +23,7 @@ def objects():
     """One object of each class that the binding makes."""
     x = nn.Parameter(yoke.ones(2))
     options = {"lr": 0.1, "momentum": 0, "weight_decay": 0, "nesterov": False, "master_weights": False}
-    region, scope = _yoke._AutocastRegion(None, True, True), _yoke._CheckpointScope("full", [], None, None)
+    region, scope = _yoke._AutocastRegion(None, True, True), _yoke._CheckpointScope("full", [], None, None, False)
     return [yoke.device("cpu"), yoke.current_stream(), yoke.Event(), _yoke._Graph(None), _yoke._Optimizer("SGD", options),
             _yoke._GradScaler((2.0, 2.0, 0.5, 10, 0)), _yoke._Ema([x], 0.9), region,
             scope, _yoke._MemoryBudget("0.5"), _yoke._Modes(False, region, scope, None, (), ())]

@@ -58,12 +58,13 @@ static int report_budget(lua_State *L)
 /* Raises for a name that no option has. */
 static void check_option_names(lua_State *L, Binding *b, const char *call)
 {
-    static const char *const names[] = {"policy"};
+    static const char *const names[] = {"policy", "offload"};
     for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
         const char *name = yl_key(L, -2);
-        if (yl_find_name(name, names, 1) == 1)
-            yl_raise(L, b, YOKE_E_VALUE, call, "there is no option '%s'%s; there is policy", name,
-                     yl_meant(L, name, names, 1));
+        if (yl_find_name(name, names, 2) == 2)
+            yl_raise(L, b, YOKE_E_VALUE, call,
+                     "there is no option '%s'%s; there are policy and offload", name,
+                     yl_meant(L, name, names, 2));
     }
 }
 
@@ -97,6 +98,11 @@ static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char
         yl_raise(L, b, YOKE_E_TYPE, call, "argument 'options' is a %s; it takes {policy = ...}",
                  luaL_typename(L, 1));
     check_option_names(L, b, call);
+    if (lua_getfield(L, 1, "offload") != LUA_TNIL && !lua_isboolean(L, -1))
+        yl_raise(L, b, YOKE_E_TYPE, call, "option 'offload' is a %s; it takes true or false",
+                 luaL_typename(L, -1));
+    options.offload = lua_toboolean(L, -1);
+    lua_pop(L, 1);
     const int type = lua_getfield(L, 1, "policy");
     if ((options.budget = yl_test_handle(L, -1, &kBudget)))
         options.policy = "budget";

@@ -109,8 +109,9 @@ function yoke.catalog_find(name, memory) end
 ---Calls fn(...) once, in a scope: what its ops make is not kept for backward, which runs those ops again that lead to
 ---what it needs, bit for bit. Options: policy, whose results are kept all the same: "full" or nil: nobody's; "matmul":
 ---those of matrix products and attention; a list of op names; a function, which is told of each op as a table {name,
----shape, dtype, bytes, work} as the scope closes, and answers "keep" or "recompute"; a MemoryBudget.
----@param options {policy: string|string[]|function|yoke.MemoryBudget|nil}|function
+---shape, dtype, bytes, work} as the scope closes, and answers "keep", "recompute" or "offload"; a MemoryBudget.
+---offload: what is kept, and what scopes read from each other, waits in pinned host memory; on the CPU nothing moves.
+---@param options {policy: string|string[]|function|yoke.MemoryBudget|nil, offload: boolean?}|function
 ---@param fn function
 ---@param ... any
 ---@return any ... what fn returns
@@ -118,7 +119,7 @@ function yoke.catalog_find(name, memory) end
 function yoke.checkpoint(options, fn, ...) end
 
 ---The same without a function: the scope lasts until it is closed. It belongs to the running coroutine.
----@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil}
+---@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil, offload: boolean?}
 ---@return yoke.Scope
 function yoke.checkpoint_scope(options) end
 
@@ -127,7 +128,7 @@ function yoke.checkpoint_scope(options) end
 ---@param fns function[]|yoke.nn.Module
 ---@param segments integer
 ---@param x any
----@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil}
+---@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil, offload: boolean?}
 ---@return any
 function yoke.checkpoint_sequential(fns, segments, x, options) end
 

@@ -23,14 +23,14 @@ end
 --- backward wants at once.
 return function(fns, segments, x, given)
     local list = listed(fns)
-    local policy = options.named("checkpoint_sequential", given, { policy = options.none }).policy
+    local named = options.named("checkpoint_sequential", given, { policy = options.none, offload = options.none })
     if math.type(segments) ~= "integer" or segments < 1 or segments > math.max(#list, 1) then
         core.raise("value", "checkpoint_sequential", ("argument 'segments' is %s, for %d functions; it takes a whole number of 1 or more, and at most one for each"):format(
             options.shown(segments), #list))
     end
     local length = #list // segments
     for part = 0, segments - 2 do
-        x = core.checkpoint({ policy = policy }, run, list, part * length + 1, (part + 1) * length, x)
+        x = core.checkpoint(named, run, list, part * length + 1, (part + 1) * length, x)
     end
     return run(list, (segments - 1) * length + 1, #list, x)
 end

@@ -34,9 +34,9 @@ static int32_t decide(void *user, const yoke_checkpoint_op *op)
         py::tuple shape(op->ndim);
         for (int64_t axis = 0; axis < op->ndim; ++axis)
             shape[static_cast<size_t>(axis)] = op->shape[axis];
-        const py::object stays =
+        const py::object answer =
             decider.function(op->name, shape, taken(dtype_object(op->dtype)), op->bytes, op->work);
-        return stays.cast<bool>() ? YOKE_CHECKPOINT_KEEP : YOKE_CHECKPOINT_RECOMPUTE;
+        return answer.cast<int32_t>();
     } catch (py::error_already_set &error) {
         decider.error = std::make_unique<py::error_already_set>(std::move(error));
         return -1;
@@ -44,7 +44,7 @@ static int32_t decide(void *user, const yoke_checkpoint_op *op)
 }
 
 CheckpointScope::CheckpointScope(const py::object &policy, const py::list &ops,
-                                 const py::object &function, const py::object &budget)
+                                 const py::object &function, const py::object &budget, bool offload)
     : thread_(pthread_self())
 {
     sync_modes();
@@ -53,6 +53,7 @@ CheckpointScope::CheckpointScope(const py::object &policy, const py::list &ops,
         names.push_back(need_text(name, "checkpoint_scope", "policy"));
     yoke_checkpoint_options options{};
     options.struct_size = sizeof options;
+    options.offload = offload;
     options.policy = need_text(policy, "checkpoint_scope", "policy");
     options.ops = names.data();
     options.op_count = static_cast<int64_t>(names.size());
@@ -131,8 +132,8 @@ void bind_checkpoint(py::module_ &module)
         .def(py::init<const py::object &>())
         .def("figures", &MemoryBudget::figures);
     bound_class<CheckpointScope>(module, "_CheckpointScope")
-        .def(py::init<const py::object &, const py::list &, const py::object &,
-                      const py::object &>())
+        .def(py::init<const py::object &, const py::list &, const py::object &, const py::object &,
+                      bool>())
         .def("end", &CheckpointScope::end)
         .def_property_readonly("closed", &CheckpointScope::is_closed)
         .def("abandon", &CheckpointScope::abandon);

@@ -34,7 +34,7 @@ public:
     // `policy` is "full", "matmul", "ops" with their names, "function" with one that is told of an op and answers
     // whether its results stay, or "budget" with a MemoryBudget. Within the scope of the running context.
     CheckpointScope(const py::object &policy, const py::list &ops, const py::object &decide,
-                    const py::object &budget);
+                    const py::object &budget, bool offload);
     ~CheckpointScope() { give_up(); }
     CheckpointScope(const CheckpointScope &) = delete;
     CheckpointScope &operator=(const CheckpointScope &) = delete;

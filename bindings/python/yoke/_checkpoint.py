@@ -70,32 +70,39 @@ class MemoryBudget(Named):
 
 
 Policy = Union[str, Sequence[str], Callable[[CheckpointOp], str], MemoryBudget, None]
-_Read = tuple[str, list[str], Optional[Callable[..., bool]], Any]  # as the library takes it
+_Read = tuple[str, list[str], Optional[Callable[..., int]], Any, bool]  # as the library takes it
 
 
-def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., bool]:
-    def decide(*told: Any) -> bool:
+_ANSWERS = {"recompute": 0, "keep": 1, "offload": 2}  # yoke/checkpoint.h
+
+
+def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., int]:
+    def decide(*told: Any) -> int:
         op = CheckpointOp(*told)
         answer = policy(op)
-        if not isinstance(answer, str) or answer not in ("keep", "recompute"):
-            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' answers {shown(answer)} for {op.name}; \"keep\" or \"recompute\" is needed")
-        return answer == "keep"
+        if not isinstance(answer, str) or answer not in _ANSWERS:
+            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' answers {shown(answer)} for {op.name}; \"keep\", \"recompute\" or \"offload\" is needed")
+        return _ANSWERS[answer]
 
     return decide
 
 
-def read_policy(call: str, policy: Policy) -> _Read:
+def read_policy(call: str, policy: Policy, offload: bool) -> _Read:
     """A policy as the library takes it; raises for one that is none."""
+    if not isinstance(offload, bool):
+        raise _yoke.TypeError(f"{call}(): argument 'offload' is {shown(offload)}; True or False is needed")
     if isinstance(policy, str) and policy in ("ops", "function", "budget"):
         raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give the list of ops itself, such as [\"gelu\"], the function, or a MemoryBudget")
     if isinstance(policy, MemoryBudget):
-        return "budget", [], None, policy._budget
+        if offload:
+            raise _yoke.ValueError(f"{call}(): argument 'offload' is True, and 'policy' a MemoryBudget, which counts on what stays on the device; leave one of them out")
+        return "budget", [], None, policy._budget, False
     if policy is None or isinstance(policy, str):
-        found: _Read = ("full" if policy is None else policy, [], None, None)
+        found: _Read = ("full" if policy is None else policy, [], None, None, offload)
     elif callable(policy):
-        found = ("function", [], _decider(policy), None)
+        found = ("function", [], _decider(policy), None, offload)
     else:
-        found = ("ops", [text(call, "policy", name) for name in listed(call, "policy", policy, "names of ops")], None, None)
+        found = ("ops", [text(call, "policy", name) for name in listed(call, "policy", policy, "names of ops")], None, None, offload)
     _yoke._CheckpointScope(*found).end()
     return found
 
@@ -125,16 +132,18 @@ class checkpoint_scope(Named):
 
     No code of the script runs twice. `policy` says whose results are kept all the same: "full" or None: nobody's;
     "matmul": those of matrix products and attention; a list of op names as docs/ops.md has them; a function, which is told
-    of each CheckpointOp as the scope closes and answers "keep" or "recompute"; a MemoryBudget. Scopes nest; a model has
+    of each CheckpointOp as the scope closes and answers "keep", "recompute" or "offload"; a MemoryBudget. `offload`: what is
+    kept, and what scopes read from each other, waits in pinned host memory and comes back one scope ahead of backward; on
+    the CPU nothing moves. Scopes nest; a model has
     one for each of its blocks. The scope belongs to the context (contextvars) and to the thread that opened it.
     """
 
-    def __init__(self, policy: Policy = None) -> None:
+    def __init__(self, policy: Policy = None, offload: bool = False) -> None:
         self._blocks: list[_Block] = []
-        self._given, self._policy = policy, read_policy(type(self).__name__, policy)
+        self._given, self._policy = (policy, offload), read_policy(type(self).__name__, policy, offload)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._given,)  # without the blocks, which are their contexts'
+        return type(self), self._given  # without the blocks, which are their contexts'
 
     def __enter__(self) -> None:
         self._blocks.append(_Block(self._policy))
@@ -161,16 +170,16 @@ class checkpoint_scope(Named):
             block.abandon()
 
 
-def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, **kwargs: Any) -> Any:
+def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, offload: bool = False, **kwargs: Any) -> Any:
     """fn(*args, **kwargs) in a scope of its own: see checkpoint_scope. fn is called once."""
     if not callable(fn):
         raise _yoke.TypeError(f"checkpoint(): argument 'fn' is {shown(fn)}; a function is needed")
     need_plain_function(fn, "checkpoint_scope")
-    with checkpoint_scope(policy):
+    with checkpoint_scope(policy, offload):
         return fn(*args, **kwargs)
 
 
-def checkpoint_sequential(fns: Any, segments: int, x: Any, policy: Policy = None) -> Any:
+def checkpoint_sequential(fns: Any, segments: int, x: Any, policy: Policy = None, offload: bool = False) -> Any:
     """x through all functions, one after another, as `segments` parts of near the same length, each in a scope but the
     last, whose results backward wants at once. `fns` is an nn.Sequential, or a sequence of functions or modules."""
     fns = listed("checkpoint_sequential", "fns", fns, "functions")
@@ -179,7 +188,7 @@ def checkpoint_sequential(fns: Any, segments: int, x: Any, policy: Policy = None
         raise _yoke.ValueError(f"checkpoint_sequential(): argument 'segments' is {segments}, for {len(fns)} functions; at most one for each can be made")
     last = len(fns) // segments * (segments - 1)
     for begin in range(0, last, len(fns) // segments):
-        with checkpoint_scope(policy):
+        with checkpoint_scope(policy, offload):
             for fn in fns[begin:begin + len(fns) // segments]:
                 x = fn(x)
     for fn in fns[last:]:

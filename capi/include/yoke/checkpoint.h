@@ -41,13 +41,17 @@ typedef struct yoke_checkpoint_op {
 /* What becomes of an op's results. */
 #define YOKE_CHECKPOINT_RECOMPUTE 0
 #define YOKE_CHECKPOINT_KEEP 1
+#define YOKE_CHECKPOINT_OFFLOAD 2 /* in pinned memory of the host; on the CPU, kept */
 
 /* Answers for one op. What it points to is borrowed for the call, in which it must not use the library. */
 typedef int32_t (*yoke_checkpoint_decide_fn)(void *user, const yoke_checkpoint_op *op);
 
 typedef struct yoke_checkpoint_options {
     uint32_t struct_size; /* sizeof(yoke_checkpoint_options) */
-    int32_t reserved;     /* 0 */
+    /* Not 0: what is kept, and what the scope reads of earlier ones, waits in pinned memory of the host: it is copied
+     * there on a stream of its own, and fetched one scope ahead of yoke_backward. On the CPU nothing moves. Not for
+     * "budget". */
+    int32_t offload;
     /* Whose results stay in memory: "full" or NULL: nobody's; "matmul": those of matrix products and attention (ops of
      * cost gemm in docs/ops.md); "ops": those of the ops in `ops`; "function": as `decide` says; "budget": as many as
      * `budget` has room for. What backward needs none of is never kept. */

@@ -139,12 +139,15 @@ static int ask(lua_State *L)
     lua_setfield(L, -2, "shape");
     lua_call(L, 1, 1);
     const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    const int keeps = !strcmp(answer, "keep");
-    if (!keeps && strcmp(answer, "recompute"))
-        yl_raise(L, box->scope->binding, YOKE_E_VALUE, "checkpoint_scope",
-                 "option 'policy' answers %s for %s; it takes \"keep\" or \"recompute\"",
-                 luaL_tolstring(L, -1, NULL), op->name);
-    lua_pushboolean(L, keeps);
+    static const char *const answers[] = {"recompute", "keep", "offload"}; /* as C numbers them */
+    int said = 0;
+    while (said < 3 && strcmp(answer, answers[said])) ++said;
+    if (said == 3)
+        yl_raise(
+            L, box->scope->binding, YOKE_E_VALUE, "checkpoint_scope",
+            "option 'policy' answers %s for %s; it takes \"keep\", \"recompute\" or \"offload\"",
+            luaL_tolstring(L, -1, NULL), op->name);
+    lua_pushinteger(L, said);
     return 1;
 }
 
@@ -161,9 +164,9 @@ static int32_t decide(void *user, const yoke_checkpoint_op *op)
         decider->failed = 1;
         return -1;
     }
-    const int keeps = lua_toboolean(L, -1);
+    const int32_t said = (int32_t)lua_tointeger(L, -1);
     lua_pop(L, 1);
-    return keeps ? YOKE_CHECKPOINT_KEEP : YOKE_CHECKPOINT_RECOMPUTE;
+    return said;
 }
 
 /* Another may be in force: the host's, or one of another coroutine whose call a finalizer interrupts. */

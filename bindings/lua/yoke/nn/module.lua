@@ -210,10 +210,10 @@ function Module:requires_grad_(required)
     return self
 end
 
---- From now on each call of this module is a yoke.checkpoint_scope{policy = policy}; returns the module. false: no
---- longer.
-function Module:checkpoint_(policy)
-    local options = policy ~= false and { policy = policy ~= true and policy or nil } or nil
+--- From now on each call of this module is a yoke.checkpoint_scope{policy = policy, offload = offload}; returns the
+--- module. false: no longer.
+function Module:checkpoint_(policy, offload)
+    local options = policy ~= false and { policy = policy ~= true and policy or nil, offload = offload } or nil
     if options then core.checkpoint_scope(options):close() end -- what is wrong with it is said here, not later
     members[self].checkpoint = options
     return self

@@ -206,9 +206,10 @@ class Module(Named):
             parameter.requires_grad_(requires_grad)
         return self
 
-    def checkpoint_(self: M, policy: Policy | bool = None) -> M:
-        """From now on each call of this module is a yoke.checkpoint_scope(policy); returns the module. False: no longer."""
-        scope = None if policy is False else checkpoint_scope(None if policy is True else policy)
+    def checkpoint_(self: M, policy: Policy | bool = None, offload: bool = False) -> M:
+        """From now on each call of this module is a yoke.checkpoint_scope(policy, offload); returns the module. False: no
+        longer."""
+        scope = None if policy is False else checkpoint_scope(None if policy is True else policy, offload)
         object.__setattr__(self, "_checkpoint_scope", scope)
         return self
 
