@@ -46,6 +46,10 @@ const char *check_threads(std::string_view value)
     const int threads = parsed<int>(value).value_or(0);
     return threads > 0 && threads <= 1024 ? nullptr : "a whole number from 1 to 1024";
 }
+const char *check_seed(std::string_view value)
+{
+    return parsed<uint64_t>(value) ? nullptr : "a whole number";
+}
 const char *check_seconds(std::string_view value)
 {
     const double seconds = parsed<double>(value).value_or(0);
@@ -90,6 +94,7 @@ constexpr Key kKeys[] = {
     {"YOKE_NVML_TIMEOUT", check_seconds},
     {"YOKE_CPU_ISA", check_isa},
     {"YOKE_ALLOW_TF32", check_flag},
+    {"YOKE_BUDGET_TIMES", check_seed},
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},

@@ -3,12 +3,10 @@
 
 #include "core/autograd/node.h"
 #include "core/memory/memory.h"
-#include "core/ops/graph.h"
 #include "core/ops/remake.h"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <new>
 
 namespace yoke {
@@ -32,12 +30,6 @@ private:
     const BudgetRun &run_;
 };
 
-double clock_seconds()
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 uint64_t mixed(uint64_t mark, uint64_t more)
 {
     mark = (mark ^ more) * 0x9e3779b97f4a7c15u;
@@ -57,20 +49,6 @@ uint64_t mark_behind(uint64_t mark, const yoke_launch &launch)
             mark = mixed(mark, static_cast<uint64_t>(o.shape[axis]));
     }
     return mark;
-}
-
-// Kernels of a GPU run behind the call that launches them.
-void wait_for_kernels(Device &device)
-{
-    if (!device.host && !Graph::of_thread())
-        static_cast<void>(synchronize_lane(device, memory_lane(device)));  // who waits next is told
-}
-
-// Where there is no time to be had, in a capture: of a fast card.
-double assumed_seconds(const yoke_launch &launch)
-{
-    const bool is_product = launch.op >= 0 && kOps[launch.op].cost == Cost::kGemm;
-    return launch.work / (is_product ? 1e14 : 2e12);
 }
 
 }  // namespace
@@ -172,8 +150,7 @@ void BudgetRun::begin_call(const yoke_launch &launch, Device &device,
         add_call();
         add_reads(launch, storages, fresh);
     });
-    if (!plan_) wait_for_kernels(device);
-    started_ = clock_seconds();
+    clock_.start(device, !plan_);
 }
 
 // Where there is no memory for it, the run goes on and is of no use to later ones.
@@ -269,9 +246,7 @@ void BudgetRun::add_result(const Storage &storage)
 void BudgetRun::end_call(const yoke_launch &launch, std::span<Storage *const> storages,
                          size_t fresh)
 {
-    const bool is_timed = device_->host || !Graph::of_thread();
-    if (!plan_) wait_for_kernels(*device_);
-    const double seconds = is_timed ? clock_seconds() - started_ : assumed_seconds(launch);
+    const double seconds = clock_.stop(launch, *device_, !plan_);
     const bool holds_all = std::exchange(holds_all_, false);
     holds_ = false;
     take_down([&] {

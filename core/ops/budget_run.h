@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/ops/budget_plan.h"
+#include "core/ops/budget_times.h"
 #include "core/ops/recompute.h"
 
 #include <atomic>
@@ -134,7 +135,7 @@ private:
     uint64_t end_ = 0;                    // the sequence number behind forward
     uint32_t nodes_ = 0;                  // of it that were walked
     uint32_t walks_ = 0;                  // that are under way
-    double started_ = 0;
+    CallClock clock_;
     StepFigures figures_;
 };
 

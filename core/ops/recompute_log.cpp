@@ -212,10 +212,12 @@ void Scope::log_empty(const yoke_tensor &x)
     nothing.operand_count = 1;
     Storage *storage = x.storage.get();
     const std::span<Storage *const> storages{&storage, 1};
-    if (run_.present()) run_->begin_call(nothing, *x.device, storages, 0);
-    Scope &segment = run_.present() ? run_->segment() : *this;
+    const Ref<BudgetRun> run =
+        run_;  // which may end this segment before the call, and with it this scope
+    if (run.present()) run->begin_call(nothing, *x.device, storages, 0);
+    Scope &segment = run.present() ? run->segment() : *this;
     segment.commit(segment.prepare(nothing, *x.device, *thread_state().composing, storages, 0));
-    if (run_.present()) run_->end_call(nothing, storages, 0);
+    if (run.present()) run->end_call(nothing, storages, 0);
 }
 
 void Scope::import(const yoke_launch &launch, Device &device, const OpDef &named,

@@ -107,9 +107,13 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
     if (value.maker == call.position) return make(call, value);
     if (const auto place = made_.find(&value); place != made_.end()) return place->second.get();
     if (Item *item = scope_.find_item(value); item && item->is_kept()) {
+        if (Storage *held = item->held.get()) {  // which may be a copy of what the value was
+            check_unchanged(*held, held->last_writer(), value.known_version, call, operand,
+                            reader_);
+            return held;
+        }
         check_unchanged(value, value.last_writer.load(), value.known_version, call, operand,
                         reader_);
-        if (item->held.present()) return item->held.get();
         return (returned_[item->parked.get()] = replays_.storage_of(item->parked)).get();
     }
     const Slot slot = scope_.request(value);
