@@ -19,6 +19,18 @@ struct MmaGradientTile {
     static constexpr int kChunks = kWidth / 8;
 };
 
+// Scores' factor as read from the launch takes no registers, of which there are none to spare.
+struct MmaBackwardLaunch : BackwardLaunch<Floats> {
+    float scale, exponent;  // of a score, and what it is multiplied by to be one of 2
+
+    explicit MmaBackwardLaunch(const BackwardLaunch<Floats> &launch)
+        : BackwardLaunch<Floats>(launch),
+          scale((float)launch.params.scale),
+          exponent((float)(launch.params.scale * kMmaExponent))
+    {
+    }
+};
+
 // A block of rows of one head, seen by one warp lane.
 template <class T, int kWidth, bool kOfKeys>
 class MmaGradients {
@@ -28,14 +40,12 @@ class MmaGradients {
     using Products = MmaSums<kParts, kOthers>;
 
 public:
-    __device__ MmaGradients(const BackwardLaunch<Floats> &launch, int64_t head, int first)
+    __device__ MmaGradients(const MmaBackwardLaunch &launch, int64_t head, int first)
         : launch_(launch),
           head_(launch, head),
           first_(first),
           first_own_(first + warp_of_thread() * Tile::kWarpRows),
-          lane_(place_in_warp()),
-          scale_((float)launch.params.scale),
-          exponent_((float)(launch.params.scale * kMmaExponent))
+          lane_(place_in_warp())
     {
     }
 
@@ -114,7 +124,7 @@ private:
     }
     __device__ float dot_of(int query) const
     {
-        return query < queries() ? launch_.dots[first_query() + query] * scale_ : 0.0f;
+        return query < queries() ? launch_.dots[first_query() + query] * launch_.scale : 0.0f;
     }
 
     __device__ void begin_rows()
@@ -161,9 +171,9 @@ private:
                 for (int i = 0; i < kParts * 2; i++) {
                     float &weight = weights_[i / 2][j][i % 2 * 2 + c],
                           &slope = slopes_[i / 2][j][i % 2 * 2 + c];
-                    weight = fast_exp2(fmaf(weight, exponent_, -(kOfKeys ? lse : lse_[i])));
+                    weight = fast_exp2(fmaf(weight, launch_.exponent, -(kOfKeys ? lse : lse_[i])));
                     // Scaled before it is narrowed: float16 ends at 65,504.
-                    slope = weight * fmaf(slope, scale_, -(kOfKeys ? dot : dot_[i]));
+                    slope = weight * fmaf(slope, launch_.scale, -(kOfKeys ? dot : dot_[i]));
                 }
             }
         }
@@ -207,10 +217,9 @@ private:
         }
     }
 
-    const BackwardLaunch<Floats> &launch_;
+    const MmaBackwardLaunch &launch_;
     const BackwardHead<Floats> head_;
     const int first_, first_own_, lane_;  // of the block, and of the warp
-    const float scale_, exponent_;
     Products weights_, slopes_;
     MmaSums<kParts, kWidth> sums_;
     std::conditional_t<kOfKeys, MmaSums<kParts, kWidth>, char> slope_sums_;  // of values alone
@@ -219,7 +228,7 @@ private:
 
 template <class T, int kWidth, bool kOfKeys>
 __global__ void __launch_bounds__(kMmaThreads, 2)
-    differentiate_by_mma(const BackwardLaunch<Floats> launch, [[maybe_unused]] int blocks)
+    differentiate_by_mma(const MmaBackwardLaunch launch, [[maybe_unused]] int blocks)
 {
     if constexpr (kHasMma) {
         using Tile = MmaGradientTile<kWidth>;
@@ -242,7 +251,7 @@ yoke_status start_gradients(const yoke_launch *launch, const BackwardLaunch<Floa
     const int64_t blocks = divide_up(rows, MmaGradientTile<kWidth>::kRows);
     if (blocks == 0) return YOKE_OK;
     return start(launch, differentiate_by_mma<T, kWidth, kOfKeys>,
-                 {work.sizes.heads * blocks, kMmaThreads}, work, (int)blocks);
+                 {work.sizes.heads * blocks, kMmaThreads}, MmaBackwardLaunch(work), (int)blocks);
 }
 
 YOKE_CUDA_END
