@@ -1,4 +1,5 @@
 // matmul.cpp: matrix products: shape rules and vjps.
+#include "core/base/config.h"
 #include "core/ops/family.h"
 #include "core/ops/remake.h"
 
@@ -167,13 +168,16 @@ void infer_linear_act(LinearActArgs a, Plan &plan)
     plan.result(a.keep() ? shape : Dims{0}, a.x().dtype);  // what the activation is applied to
 }
 
-// The host's kernel applies the activation to what it has kept, as the op of its name does. Devices may apply it to
-// sums that are more precise than what they keep.
+// cuBLASLt's approximation by tanh sees sums that are more precise than what is kept, where that is asked for.
+static constinit Switch lt_activations("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
+
+// Kernels apply the activation to what they have kept, as the op of its name does.
 bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake)
 {
     constexpr size_t kOut = 3, kKept = 4;
-    if (!device.host || !launch.operands[kKept].numel) return false;
+    if (!launch.operands[kKept].numel) return false;
     const std::string_view activation = launch.params[0].v.string;
+    if (!device.host && activation == "gelu_tanh" && lt_activations.is_on()) return false;
     const bool is_silu = activation == "silu";
     remake = {kKept,
               kOut,

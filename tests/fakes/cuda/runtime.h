@@ -79,17 +79,15 @@ struct State {
     std::map<int, CUstream_st> defaults;  // by device
     std::vector<WorkRef> waiting;         // in the order in which it came
     std::set<std::pair<int, int>> peers;  // (device, another whose memory it may reach)
-    uint64_t random = 0;
-    uint64_t ticks = 0;  // of the clock of FAKE_CUDA_TICKS
-    bool idle = true;    // was waited for, and nothing was done since
+    uint64_t seed = 0, random = 0x9e3779b97f4a7c15ull;  // that the seed was begun with
+    uint64_t ticks = 0;                                 // of the clock of FAKE_CUDA_TICKS
+    bool idle = true;  // was waited for, and nothing was done since
 
-    State()
-    {
-        const char *seed = getenv("FAKE_CUDA_SEED");
-        random = ((seed ? strtoull(seed, nullptr, 10) : 0) + 1) * 0x9e3779b97f4a7c15ull;
-    }
     uint64_t chance(uint64_t of)
     {
+        const char *named = getenv("FAKE_CUDA_SEED");
+        const uint64_t wanted = named ? strtoull(named, nullptr, 10) : 0;
+        if (std::exchange(seed, wanted) != wanted) random = (wanted + 1) * 0x9e3779b97f4a7c15ull;
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
