@@ -16,6 +16,17 @@ CASES = [
 ]
 
 
+SCOPE_NS = 300  # the most that an op in a checkpoint scope may cost more, the scope's own share included
+
+
+def compare_scopes(report, yoke):
+    for language in ("C", "Python"):
+        times = rounds({case: (yoke[language], case) for case in ("chain", "chain in a scope")}, report.options.rounds or 21, 0.02)
+        report.calls(f"{language}: products in a row", times)
+        more = {"more": [1e9 * (b - a) for a, b in zip(times["chain"], times["chain in a scope"])], "ns": [1.0] * len(times["chain"])}
+        report.target(f"{language}: ns that an op in a scope costs more", ratio(more, "more", "ns"), SCOPE_NS, at_most=True)
+
+
 def main():
     report = Report("overhead")
     yoke = {"C": Worker(BUILT / "overhead_yoke"), "Python": Worker(sys.executable, WORKERS / "overhead_yoke.py"),
@@ -31,6 +42,7 @@ def main():
         for role in torch:
             for language, wanted in targets.items():
                 report.target(f"{case}: {language} / {role}", ratio(times, language, role), wanted, at_most=True)
+    compare_scopes(report, yoke)
     report.finish()
 
 

@@ -7,6 +7,7 @@ heads). Each block is a checkpoint scope. Yoke's memory is what its allocator sa
 gradients, which are there before; PyTorch's the peak of resident memory of a process that takes nothing but such steps.
 """
 
+import statistics
 import sys
 
 from bench import WORKERS, CaseError, Report, Worker, ratio, rounds, torch_workers
@@ -35,16 +36,21 @@ def measure_times(report, workers):
     return rounds(contestants, report.options.rounds or 7, 1.0)
 
 
+def over_plain(times, role, model, policy):
+    """Of each round."""
+    return [a / b for a, b in zip(times[f"{role}, {model} {policy}"], times[f"{role}, {model} plain"])]
+
+
 def compare_times(report, times, peers):
+    for name, seconds in times.items():
+        print(f"  {name:52} {statistics.median(seconds) * 1e3:6.0f} ms a step  ({min(seconds) * 1e3:.0f} to {max(seconds) * 1e3:.0f})")
     for model, policies in TARGETS.items():
         for policy, (_, most) in policies.items():
-            ours = ratio(times, f"Yoke, {model} {policy}", f"Yoke, {model} plain")
-            report.target(f"time, {model} {policy}", ours, most, True)
+            report.target(f"time, {model} {policy}", ratio(times, f"Yoke, {model} {policy}", f"Yoke, {model} plain"), most, True)
             for role in peers:
                 if f"{role}, {model} {policy}" in times:
-                    theirs = ratio(times, f"{role}, {model} {policy}", f"{role}, {model} plain")
-                    report.target(f"the same over {role}'s ratio of {theirs['median']:.3f}",
-                                  settle(ours["median"] / theirs["median"]), 1.0, True)
+                    shares = {who: over_plain(times, who, model, policy) for who in ("Yoke", role)}
+                    report.target(f"the same over {role}'s ratio of {statistics.median(shares[role]):.3f}", ratio(shares, "Yoke", role), 1.0, True)
 
 
 def compare_budgets(report, yoke, times):

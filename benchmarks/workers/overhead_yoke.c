@@ -27,6 +27,24 @@ static void add(long count, yoke_tensor *x)
     }
 }
 
+/* Products of which each keeps the one before for backward, kChain in a row. */
+enum { kChain = 64 };
+static void chain(long count, int scoped)
+{
+    for (; count > 0; count -= kChain) {
+        yoke_checkpoint *scope = NULL;
+        yoke_tensor *x = g, *out;
+        if (scoped) check(yoke->checkpoint_begin(NULL, &scope));
+        for (int i = 0; i < kChain; ++i, x = out) {
+            check(yoke->mul(x, b, &out));
+            if (x != g) yoke->tensor_release(x);
+        }
+        if (scoped) check(yoke->checkpoint_end(scope));
+        if (scoped) yoke->checkpoint_release(scope);
+        yoke->tensor_release(x);
+    }
+}
+
 static void forward_and_backward(long count)
 {
     yoke_tensor *c, *sum;
@@ -75,7 +93,7 @@ int main(void)
         char *last = strrchr(line, ' ');
         if (!last) return 1;
         *last = '\0';
-        const long count = strtol(last + 1, NULL, 10);
+        long count = strtol(last + 1, NULL, 10);
         const double start = now();
         if (strcmp(line, "add") == 0)
             add(count, a);
@@ -83,6 +101,8 @@ int main(void)
             add(count, g);
         else if (strcmp(line, "forward and backward") == 0)
             forward_and_backward(count);
+        else if (strcmp(line, "chain") == 0 || strcmp(line, "chain in a scope") == 0)
+            count = (count + kChain - 1) / kChain * kChain, chain(count, line[5] != '\0');
         else
             return 1;
         printf("%.17g\n", (now() - start) / (double)count);

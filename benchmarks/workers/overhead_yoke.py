@@ -1,5 +1,6 @@
 """Worker of overhead.py: the calls from Python."""
 
+import contextlib
 import time
 import timeit
 
@@ -15,5 +16,25 @@ CASES = {
     "add with grad": "yoke.add(g, b)",
     "forward and backward": "g.grad = None; (g + b).sum().backward()",
 }
+CHAIN = 64  # products in a row of which each keeps the one before for backward
+
+
+def chain(scope):
+    x, b = names["g"], names["b"]
+    with scope():
+        for _ in range(CHAIN):
+            x = x * b
+
+
+chains = {"chain": contextlib.nullcontext, "chain in a scope": yoke.checkpoint_scope}
+
+
+def measure(case, count):
+    if case not in chains:
+        return timers[case].timeit(count) / count
+    repeats = -(-count // CHAIN)
+    return timeit.timeit(lambda: chain(chains[case]), timer=time.process_time, number=repeats) / (repeats * CHAIN)
+
+
 timers = {case: timeit.Timer(code, timer=time.process_time, globals=names) for case, code in CASES.items()}
-serve(f"Yoke {yoke.__version__}, Python", lambda case, count: timers[case].timeit(count) / count)
+serve(f"Yoke {yoke.__version__}, Python", measure)
