@@ -136,6 +136,12 @@ static void unknown_policies_are_refused(void)
     FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "-1");
     options.policy = "function";
     FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "'decide' NULL");
+    yoke_memory_budget *budget = NULL;
+    OK(yoke_memory_budget_create("0.5", &budget));
+    const yoke_checkpoint_options moved = {
+        .struct_size = sizeof moved, .offload = 7, .policy = "budget", .budget = budget};
+    FAILS(yoke_checkpoint_begin(&moved, &scope), YOKE_E_VALUE, "'offload' is 7");
+    yoke_memory_budget_release(budget);
     options.struct_size = 0;
     FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "struct_size");
     FAILS(yoke_checkpoint_begin(NULL, NULL), YOKE_E_VALUE, "'out'");

@@ -84,3 +84,18 @@ describe("a policy's function", function()
         assert.equal(before, asked)
     end)
 end)
+
+describe("offload", function()
+    it("changes no bit, and is true or false and not for budgets", function()
+        local x, w = leaf(6, 4), leaf(5, 4)
+        local function make() return yoke.linear(x, w):tanh():exp():sum() end
+        local expected = yoke.grad(make(), x)[1]:tolist()
+        for _, policy in ipairs { "full", "matmul", { "tanh" }, function() return "offload" end } do
+            local loss = yoke.checkpoint({ policy = policy, offload = true }, make)
+            assert.same(expected, yoke.grad(loss, x)[1]:tolist())
+        end
+        fails("type", "option 'offload' is a number; it takes true or false", yoke.checkpoint_scope, { offload = 3 })
+        fails("value", "'offload' is 1, and 'policy' \"budget\"", yoke.checkpoint_scope, { policy = yoke.MemoryBudget(0.5), offload = true })
+        assert.is_false(dropped())
+    end)
+end)

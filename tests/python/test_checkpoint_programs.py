@@ -11,6 +11,7 @@ import random
 import pytest
 
 import yoke
+from conftest import DEVICE
 
 SIDE = 4
 BATCHES = 200 if os.environ.get("YOKE_SOAK") else 4
@@ -38,11 +39,12 @@ class Program:
         answers = random.Random(self.choose.random())
         which = self.choose.randrange(len(BUDGETS))
         budget = self.budgets[which] if self.budgets else None
-        return self.choose.choice(["full", "matmul", ["mul", "exp"], lambda op: answers.choice(["keep", "recompute"]), budget, budget])
+        return self.choose.choice(["full", "matmul", ["mul", "exp"], lambda op: answers.choice(["keep", "recompute", "offload"]), budget, budget])
 
     def begin(self):
         policy = self.policy()
-        scope = yoke.checkpoint_scope(policy) if self.scoped else contextlib.nullcontext()
+        offload = self.choose.random() < 0.4 and not isinstance(policy, yoke.MemoryBudget) and policy is not None
+        scope = yoke.checkpoint_scope(policy, offload=offload) if self.scoped else contextlib.nullcontext()
         scope.__enter__()
         self.open.append(scope)
 
@@ -118,6 +120,11 @@ class Refused(str):
     """Why a program is none."""
 
 
+def allocated():
+    yoke.synchronize()
+    return yoke.memory_allocated(DEVICE)
+
+
 def outcome(seed, scoped, budgets=()):
     """What a program comes to, or why it is none: it changes what was saved, or a view."""
     try:
@@ -129,7 +136,7 @@ def outcome(seed, scoped, budgets=()):
 @pytest.mark.filterwarnings("ignore:a memory budget of .* out of reach")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_programs_give_the_same_in_scopes(batch):
-    before, compared = yoke.memory_allocated("cpu"), 0
+    before, compared = allocated(), 0
     budgets = [yoke.MemoryBudget(amount) for amount in BUDGETS]
     for seed in range(batch * PROGRAMS, (batch + 1) * PROGRAMS):
         plain = outcome(seed, False)
@@ -144,7 +151,7 @@ def test_random_programs_give_the_same_in_scopes(batch):
             compared += 1
     assert compared > PROGRAMS / 2
     gc.collect()
-    assert yoke.memory_allocated("cpu") == before
+    assert allocated() == before
 
 
 class WholeProgram(Program):
@@ -162,7 +169,7 @@ class WholeProgram(Program):
 @pytest.mark.filterwarnings("ignore:a memory budget of .* out of reach")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_programs_give_the_same_within_one_budget(batch):
-    before, compared = yoke.memory_allocated("cpu"), 0
+    before, compared = allocated(), 0
     for seed in range(batch * PROGRAMS, (batch + 1) * PROGRAMS):
         budget = yoke.MemoryBudget(BUDGETS[seed % len(BUDGETS)])
         try:
@@ -174,4 +181,4 @@ def test_random_programs_give_the_same_within_one_budget(batch):
         compared += 1
     assert compared > PROGRAMS / 4
     gc.collect()
-    assert yoke.memory_allocated("cpu") == before
+    assert allocated() == before

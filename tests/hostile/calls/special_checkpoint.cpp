@@ -16,6 +16,7 @@ void yoke_checkpoint_begin(Draw &d)
     options.ops = first < std::size(ops) ? ops + first : nullptr;
     options.op_count = static_cast<int64_t>(d.below(2));
     options.budget = d.handle<yoke_memory_budget>();
+    options.offload = static_cast<int32_t>(d.below(3));
     const bool none = d.below(4) == 0;
     const int place = d.any_place<yoke_checkpoint>();
     yoke_checkpoint *scope = nullptr;
