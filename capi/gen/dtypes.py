@@ -185,8 +185,9 @@ def public_header(dtypes):
 
 def core_tables(dtypes):
     flag = lambda value: "true" if value else "false"
-    infos = ['{"none", "none", "YOKE_NONE", DtypeClass::kNone, 0, 0, 0, false, false},']
-    infos += [f'{{"{d.name}", "{d.short}", "{d.macro}", DtypeClass::{CLASSES[d.kind]}, {d.bits // 8}, {d.exponent}, {d.fraction}, {flag(d.finite)}, {flag(d.kind == "signed")}}},' for d in dtypes]
+    text_or_null = lambda text: f'"{text}"' if text else "nullptr"
+    infos = ['{"none", "none", "YOKE_NONE", DtypeClass::kNone, 0, 0, 0, false, false, nullptr},']
+    infos += [f'{{"{d.name}", "{d.short}", "{d.macro}", DtypeClass::{CLASSES[d.kind]}, {d.bits // 8}, {d.exponent}, {d.fraction}, {flag(d.finite)}, {flag(d.kind == "signed")}, {text_or_null(d.safetensors)}}},' for d in dtypes]
     rows = ["{},"]
     for a in dtypes:
         row = ", ".join(str(promote(a, b, dtypes).number) for b in dtypes)

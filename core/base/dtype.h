@@ -21,6 +21,7 @@ struct DtypeInfo {
     uint8_t fraction;
     bool finite;  // a float without infinity: its largest pattern is NaN
     bool is_signed;
+    const char *stored;  // its name in safetensors, if it has one
 };
 
 namespace detail {
