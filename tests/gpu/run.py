@@ -169,7 +169,12 @@ class Run:
             self.run(job, self.left(kept))
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(one, chosen))
+            running = [pool.submit(one, job) for job in chosen]
+            # Python runs handlers in this thread alone, and the system may hand a signal to another, which wakes nobody.
+            while concurrent.futures.wait(running, parts.POLL).not_done:
+                pass
+            for future in running:
+                future.result()
 
     def bench(self, setting):
         """One group after another, alone on the device; each leaves the later ones the least that they take."""
