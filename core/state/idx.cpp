@@ -1,5 +1,7 @@
 #include "core/state/idx.h"
 
+#include "core/state/files.h"
+
 #ifdef YOKE_WITHOUT_ZLIB
 #include "core/state/plain_gz.h"
 #else
@@ -14,9 +16,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 namespace yoke {
 
@@ -26,19 +26,6 @@ constexpr const char *kCall = "yoke_read_idx";
 constexpr uint64_t kMaxDeflateRatio = 1032;  // a deflate stream never grows by more
 constexpr uint64_t kReadChunk = 1u << 30;    // gzread counts in int
 constexpr unsigned kGzipBuffer = 1u << 17;
-
-[[noreturn]] void fail_system(const char *path, const char *what, int error)
-{
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    std::error_code unknown;
-    const bool no_folder =
-        error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, unknown);
-    throw Error(YOKE_E_IO,
-                format("%s: cannot %s '%s': %s%s", kCall, what, path,
-                       std::generic_category().message(error).c_str(),
-                       no_folder ? (": there is no folder " + folder.string()).c_str() : ""),
-                error);
-}
 
 // An open file whose bytes come out uncompressed.
 class IdxFile {
@@ -73,11 +60,11 @@ IdxFile::IdxFile(const char *path) : path_(path)
 {
     // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) fail_system(path, "open", errno);
+    if (fd < 0) fail_io(kCall, "open", path, errno);
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         close(fd);
-        if (S_ISDIR(status.st_mode)) fail_system(path, "read", EISDIR);
+        if (S_ISDIR(status.st_mode)) fail_io(kCall, "read", path, EISDIR);
         fail(YOKE_E_IO, "%s: '%s' is not a regular file; write the data to a file first", kCall,
              path);
     }
@@ -92,7 +79,7 @@ IdxFile::IdxFile(const char *path) : path_(path)
 
 void IdxFile::fail_stream(int state, int system_error, const char *text) const
 {
-    if (state == Z_ERRNO) fail_system(path_, "read", system_error);
+    if (state == Z_ERRNO) fail_io(kCall, "read", path_, system_error);
     if (state == Z_MEM_ERROR) fail(YOKE_E_OOM, "%s: no host memory to inflate '%s'", kCall, path_);
     const char *reason = strstr(text, ": ");  // zlib puts the number of the descriptor first
     fail(

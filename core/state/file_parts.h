@@ -1,0 +1,41 @@
+// file_parts.h: what the files beside files.cpp share.
+#pragma once
+
+#include "core/state/files.h"
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+namespace yoke {
+
+// The most that one call reads or writes: the system takes little more.
+inline constexpr size_t kMostAtOnce = size_t{1} << 30;
+
+// Makes a call again that a signal interrupted before it did anything.
+template <class Call>
+auto retried(const Call &call)
+{
+    auto result = call();
+    while (result < 0 && errno == EINTR) result = call();
+    return result;
+}
+
+struct Place {
+    std::string folder, name;
+};
+// "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
+Place place_of(const std::string &path);
+
+Descriptor open_folder(const char *call, const std::string &path);
+
+// 0 or an errno.
+int sync(const Descriptor &file);
+int rename_in(const Descriptor &folder, const char *from, const std::string &to);
+
+// Removes an entry with all that is in it, as far as that goes; 0 or the errno of what failed first.
+int remove_entry(const Descriptor &folder, const char *name);
+
+void remove_leftovers(const Descriptor &folder, std::string_view name);
+
+}  // namespace yoke

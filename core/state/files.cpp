@@ -1,0 +1,284 @@
+#include "core/state/files.h"
+
+#include "core/state/file_parts.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace yoke {
+
+// ---- What is asked of the system --------------------------------------------------------------------------------
+
+namespace {
+
+int list(int folder, std::vector<std::string> *names)
+{
+    // A descriptor of its own: that of the folder keeps its place, and is not closed.
+    const int file = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return -1;
+    names->clear();
+    DIR *entries = fdopendir(file);
+    if (!entries) {
+        close(file);
+        return -1;
+    }
+    errno = 0;
+    while (const dirent *entry = readdir(entries)) {
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..") names->emplace_back(name);
+    }
+    const int error = errno;
+    closedir(entries);
+    errno = error;
+    return error ? -1 : 0;
+}
+
+int exchange(int folder, const char *one, const char *other)
+{
+#ifdef RENAME_EXCHANGE
+    return renameat2(folder, one, folder, other, RENAME_EXCHANGE);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+constexpr FileCalls kSystem = {
+    [](int folder, const char *path, int flags, mode_t mode) {
+        return openat(folder, path, flags, mode);
+    },
+    ::close,
+    ::fstatat,
+    ::fstat,
+    ::readlinkat,
+    ::fchmod,
+    ::pread,
+    ::write,
+    ::pwrite,
+    ::fsync,
+    [](int folder, const char *from, const char *to) { return renameat(folder, from, folder, to); },
+    exchange,
+    [](int folder, const char *name) { return unlinkat(folder, name, 0); },
+    ::mkdirat,
+    [](int folder, const char *name) { return unlinkat(folder, name, AT_REMOVEDIR); },
+    list,
+    [](size_t bytes, int protection, int flags, int file) {
+        return ::mmap(nullptr, bytes, protection, flags, file, 0);
+    },
+    ::munmap,
+    ::flock,
+    ::kill,
+};
+
+std::atomic<const FileCalls *> calls_in_use{&kSystem};
+
+}  // namespace
+
+const FileCalls &file_calls()
+{
+    return *calls_in_use.load(std::memory_order_acquire);
+}
+
+void set_file_calls(const FileCalls *calls)
+{
+    calls_in_use.store(calls ? calls : &kSystem, std::memory_order_release);
+}
+
+void fail_io(const char *call, const char *what, const std::string &path, int error)
+{
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code unknown;
+    const bool no_folder =
+        error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, unknown);
+    throw Error(YOKE_E_IO,
+                format("%s: cannot %s '%s': %s%s", call, what, path.c_str(),
+                       std::generic_category().message(error).c_str(),
+                       no_folder ? (": there is no folder " + folder.string()).c_str() : ""),
+                error);
+}
+
+// ---- Descriptors ------------------------------------------------------------------------------------------------
+
+Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
+{
+    if (this != &other) {
+        close();
+        file_ = other.release();
+    }
+    return *this;
+}
+
+int Descriptor::release()
+{
+    return std::exchange(file_, -1);
+}
+
+int Descriptor::close()
+{
+    if (file_ < 0) return 0;
+    // Interrupted or not, the number may be another file's at once.
+    const int file = release();
+    return file_calls().close(file) == 0 || errno == EINTR ? 0 : errno;
+}
+
+Place place_of(const std::string &path)
+{
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return {".", path};
+    return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Descriptor open_folder(const char *call, const std::string &path)
+{
+    Descriptor folder(retried([&] {
+        return file_calls().open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    }));
+    if (!folder.is_open()) fail_io(call, "open the folder", path, errno);
+    return folder;
+}
+
+int sync(const Descriptor &file)
+{
+    return retried([&] { return file_calls().fsync(file.get()); }) == 0 ? 0 : errno;
+}
+
+int rename_in(const Descriptor &folder, const char *from, const std::string &to)
+{
+    return retried([&] { return file_calls().rename(folder.get(), from, to.c_str()); }) == 0
+               ? 0
+               : errno;
+}
+
+// ---- A file that is written -------------------------------------------------------------------------------------
+
+FileWriter::FileWriter(const char *call, std::string path, Descriptor file)
+    : call_(call), path_(std::move(path)), file_(std::move(file))
+{
+}
+
+void FileWriter::check_open() const
+{
+    if (is_lost_ || is_finished())
+        fail(YOKE_E_STATE, "%s: '%s' is %s; make a new one", call_, path_.c_str(),
+             is_lost_ ? "lost by an earlier failure" : "finished");
+}
+
+void FileWriter::fail_lost(const char *what, int error)
+{
+    is_lost_ = true;
+    fail_io(call_, what, path_, error);
+}
+
+void FileWriter::write(const void *from, size_t bytes)
+{
+    check_open();
+    const auto *at = static_cast<const char *>(from);
+    while (bytes > 0) {
+        const ssize_t done = retried(
+            [&] { return file_calls().write(file_.get(), at, std::min(bytes, kMostAtOnce)); });
+        if (done <= 0) fail_lost("write", done < 0 ? errno : ENOSPC);
+        at += done;
+        bytes -= static_cast<size_t>(done);
+        bytes_ += static_cast<uint64_t>(done);
+    }
+}
+
+void FileWriter::finish()
+{
+    check_open();
+    const int synced = sync(file_);
+    const int closed = file_.close();
+    if (synced || closed) fail_lost(synced ? "sync" : "close", synced ? synced : closed);
+}
+
+// ---- A file that takes the place of another ---------------------------------------------------------------------
+
+namespace {
+
+// As many as the system follows itself.
+constexpr int kMostLinks = 40;
+
+// The path that a path is in the end, where links lead; what is there, if anything, is a file.
+std::string target_of(const char *call, std::string path, struct stat *status)
+{
+    const auto at = [&](int flags) {
+        return retried([&] { return file_calls().status(AT_FDCWD, path.c_str(), status, flags); });
+    };
+    if (at(0) == 0) {
+        if (S_ISDIR(status->st_mode)) fail_io(call, "write", path, EISDIR);
+        if (!S_ISREG(status->st_mode))
+            throw Error(YOKE_E_IO,
+                        format("%s: cannot write '%s': it is not a regular file; name another one",
+                               call, path.c_str()),
+                        EINVAL);
+    } else if (errno != ENOENT) {
+        fail_io(call, "write", path, errno);
+    }
+    for (int i = 0; i < kMostLinks; ++i) {
+        if (at(AT_SYMLINK_NOFOLLOW) != 0) {
+            if (errno != ENOENT) fail_io(call, "write", path, errno);
+            status->st_mode = 0;
+            return path;
+        }
+        if (!S_ISLNK(status->st_mode)) return path;
+        char to[4096];
+        const ssize_t length =
+            retried([&] { return file_calls().read_link(AT_FDCWD, path.c_str(), to, sizeof to); });
+        if (length < 0) fail_io(call, "follow the link", path, errno);
+        const std::string link(to, static_cast<size_t>(length));
+        path = link.starts_with('/') ? link : place_of(path).folder + "/" + link;
+    }
+    fail_io(call, "write", path, ELOOP);
+}
+
+}  // namespace
+
+NewFile::NewFile(const char *call, const std::string &path) : call_(call)
+{
+    struct stat status {};
+    path_ = target_of(call, path, &status);
+    Place place = place_of(path_);
+    if (place.name.empty()) fail_io(call, "write", path, path.empty() ? ENOENT : EISDIR);
+    name_ = std::move(place.name);
+    folder_ = open_folder(call, place.folder);
+    remove_leftovers(folder_, name_);
+    create(status.st_mode & 0777, S_ISREG(status.st_mode));
+}
+
+void NewFile::create(mode_t mode, bool is_kept)
+{
+    temporary_ = std::make_unique<Temporary>(folder_, name_);
+    Descriptor file(retried([&] {
+        return file_calls().open(folder_.get(), temporary_->name(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_kept ? 0600 : 0666);
+    }));
+    if (!file.is_open()) fail_io(call_, "make a file beside", path_, errno);
+    temporary_->made();
+    if (is_kept && retried([&] { return file_calls().chmod(file.get(), mode); }) != 0)
+        fail_io(call_, "keep the permissions of", path_, errno);
+    writer_ = std::make_unique<FileWriter>(call_, path_, std::move(file));
+}
+
+void NewFile::commit()
+{
+    // The data first: a name that leads to data which never came would be a damaged file, and the system may well keep
+    // the one without the other.
+    writer_->finish();
+    if (const int error = rename_in(folder_, temporary_->name(), name_))
+        fail_io(call_, "replace", path_, error);
+    temporary_->gone();
+    if (const int error = sync(folder_)) fail_io(call_, "sync the folder of", path_, error);
+}
+
+}  // namespace yoke

@@ -1,0 +1,217 @@
+#include "core/state/file_parts.h"
+#include "core/state/files.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+namespace yoke {
+
+namespace {
+
+// Where the former NAME waits while the new one takes its place, if the system cannot exchange the two.
+constexpr std::string_view kOldTail = ".yoke-old";
+
+std::string old_name(const std::string &name)
+{
+    return "." + name + std::string(kOldTail);
+}
+
+// 0 or an errno.
+int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
+{
+    struct stat status {};
+    if (retried([&] {
+            return file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+        }) != 0)
+        return errno;
+    *mode = status.st_mode;
+    return 0;
+}
+
+// Its files go last, when its name is gone on the disk too: else the name could come back without some of them.
+int discard(const Descriptor &folder, const std::string &name)
+{
+    Temporary away(folder, name);
+    if (const int error = rename_in(folder, name.c_str(), away.name())) return error;
+    if (const int error = sync(folder)) {
+        rename_in(folder, away.name(), name);
+        return error;
+    }
+    return remove_entry(folder, away.name());
+}
+
+// Puts a former folder back to its place, or removes it where the new one came there.
+int recover(const Descriptor &folder, const std::string &name)
+{
+    const std::string old = old_name(name);
+    mode_t mode;
+    const int error = look_up(folder, old, &mode);
+    if (error) return error == ENOENT ? 0 : error;
+    const int new_error = look_up(folder, name, &mode);
+    if (new_error == ENOENT) return rename_in(folder, old.c_str(), name);
+    if (new_error) return new_error;
+    // The new one is there for whoever looks now; after a crash only from here on.
+    if (const int not_synced = sync(folder)) return not_synced;
+    return discard(folder, old);
+}
+
+}  // namespace
+
+// ---- A folder that takes the place of another -------------------------------------------------------------------
+
+NewFolder::NewFolder(const char *call, const std::string &parent, const std::string &name)
+    : call_(call),
+      path_(parent + "/" + name),
+      name_(name),
+      parent_(open_folder(call, parent)),
+      temporary_(parent_, name)
+{
+    if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos)
+        fail(YOKE_E_VALUE,
+             "%s: '%s' is no name for a folder; give one without '/' and a leading '.'", call,
+             name.c_str());
+    remove_leftovers(parent_, "");
+    if (const int error = recover(parent_, name)) fail_io(call, "replace the folder", path_, error);
+    if (retried([&] { return file_calls().mkdir(parent_.get(), temporary_.name(), 0777); }) != 0)
+        fail_io(call, "make a folder beside", path_, errno);
+    temporary_.made();
+    folder_ = Descriptor(retried([&] {
+        return file_calls().open(parent_.get(), temporary_.name(),
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    }));
+    if (!folder_.is_open()) fail_io(call, "open a folder beside", path_, errno);
+}
+
+FileWriter &NewFolder::create(const std::string &name)
+{
+    Descriptor file(retried([&] {
+        return file_calls().open(folder_.get(), name.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }));
+    if (!file.is_open()) fail_io(call_, "make", path_ + "/" + name, errno);
+    files_.push_back(std::make_unique<FileWriter>(call_, path_ + "/" + name, std::move(file)));
+    return *files_.back();
+}
+
+void NewFolder::commit()
+{
+    for (const auto &file : files_)
+        if (!file->is_finished()) file->finish();
+    if (const int error = sync(folder_)) fail_io(call_, "sync the folder", path_, error);
+    put_in_place();
+    temporary_.gone();
+    // Before the former one loses a file, the new one must be what a crash leaves.
+    if (const int error = sync(parent_)) fail_io(call_, "sync the folder of", path_, error);
+    // What cannot be removed is a leftover, which the next writer removes.
+    if (former_ == temporary_.name())
+        remove_entry(parent_, former_.c_str());
+    else if (!former_.empty())
+        discard(parent_, former_);
+}
+
+// A folder that is not empty cannot be renamed over. To move it away first leaves a moment, and after a crash there for
+// as long as one likes, in which there is none under the name. So the two names are exchanged, in one step of the
+// system. Where a file system cannot do that (NFS, some of FUSE), the former one waits under a name of its own, which
+// stands for the first one as long as that leads nowhere: to find_folders at once, and to the next writer, who renames
+// it back. In any order in which these renames reach the disk one of both names leads to a whole folder.
+void NewFolder::put_in_place()
+{
+    mode_t mode = 0;
+    int error = look_up(parent_, name_, &mode);
+    if (error == ENOENT) {
+        error = rename_in(parent_, temporary_.name(), name_);
+    } else if (!error && !S_ISDIR(mode)) {
+        error = ENOTDIR;
+    } else if (!error) {
+        error = retried([&] {
+                    return file_calls().exchange(parent_.get(), temporary_.name(), name_.c_str());
+                }) == 0
+                    ? 0
+                    : errno;
+        if (!error) former_ = temporary_.name();
+        if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) return set_aside();
+    }
+    if (error) fail_io(call_, "replace the folder", path_, error);
+}
+
+void NewFolder::set_aside()
+{
+    const std::string old = old_name(name_);
+    int error = rename_in(parent_, name_.c_str(), old);
+    if (!error) {
+        error = rename_in(parent_, temporary_.name(), name_);
+        if (error) rename_in(parent_, old.c_str(), name_);
+    }
+    if (error) fail_io(call_, "replace the folder", path_, error);
+    former_ = old;
+}
+
+void remove_folder(const char *call, const std::string &path)
+{
+    const Place place = place_of(path);
+    if (place.name.empty()) fail_io(call, "remove", path, EINVAL);
+    const Descriptor parent = open_folder(call, place.folder);
+    int error = recover(parent, place.name);
+    if (!error) error = discard(parent, place.name);
+    if (error) fail_io(call, "remove the folder", path, error);
+}
+
+void make_folders(const char *call, const std::string &path)
+{
+    const auto make = [&] {
+        return retried([&] { return file_calls().mkdir(AT_FDCWD, path.c_str(), 0777); }) == 0
+                   ? 0
+                   : errno;
+    };
+    const Place place = place_of(path);
+    if (place.name.empty())
+        return place.folder == path || path.empty() ? void() : make_folders(call, place.folder);
+    int error = make();
+    if (error == ENOENT && place.folder != path) {
+        make_folders(call, place.folder);
+        error = make();
+    }
+    if (error == EEXIST) {
+        open_folder(call, path);
+        return;
+    }
+    if (error) fail_io(call, "make the folder", path, error);
+    if (const int not_synced = sync(open_folder(call, place.folder)))
+        fail_io(call, "sync the folder of", path, not_synced);
+}
+
+// ---- Finding ----------------------------------------------------------------------------------------------------
+
+std::vector<FoundFolder> find_folders(const std::vector<std::string> &entries)
+{
+    const std::set<std::string_view> all(entries.begin(), entries.end());
+    std::vector<FoundFolder> found;
+    for (const std::string &name : entries) {
+        if (!name.starts_with('.')) {
+            found.push_back({name, name});
+        } else if (name.ends_with(kOldTail) && name.size() > 1 + kOldTail.size()) {
+            std::string own = name.substr(1, name.size() - 1 - kOldTail.size());
+            if (!all.contains(own)) found.push_back({std::move(own), name});
+        }
+    }
+    std::ranges::sort(found, {}, &FoundFolder::name);
+    return found;
+}
+
+std::vector<FoundFolder> find_folders(const char *call, const std::string &parent)
+{
+    const Descriptor folder = open_folder(call, parent);
+    std::vector<std::string> entries;
+    if (retried([&] { return file_calls().list(folder.get(), &entries); }) != 0)
+        fail_io(call, "list the folder", parent, errno);
+    std::vector<FoundFolder> found = find_folders(entries);
+    std::erase_if(found, [&](const FoundFolder &one) {
+        mode_t mode = 0;
+        return look_up(folder, one.place, &mode) != 0 || !S_ISDIR(mode);
+    });
+    return found;
+}
+
+}  // namespace yoke

@@ -1,0 +1,156 @@
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/base/text.h"
+#include "core/state/file_parts.h"
+#include "core/state/files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <set>
+
+namespace yoke {
+
+namespace {
+
+constexpr std::string_view kMark = ".yoke-", kTail = ".tmp";
+// A name has 255 bytes: so many of the target's go into that of a temporary.
+constexpr size_t kMostOfTarget = 200;
+
+std::string beginning_for(std::string_view target)
+{
+    size_t length = std::min(target.size(), kMostOfTarget);
+    while (length > 0 && length < target.size() && is_continuation(target[length])) --length;
+    return "." + std::string(target.substr(0, length)) + std::string(kMark);
+}
+
+// The temporaries that this process uses. Its number alone says nothing: where each program starts as the same process
+// of a container, the former one had it too.
+struct InUse {
+    Mutex mutex{LockRank::kOther};
+    std::set<std::string, std::less<>> names;
+    uint64_t made = 0;
+};
+
+InUse &in_use = immortal<InUse>();
+
+std::string new_name(std::string_view target)
+{
+    const std::lock_guard lock(in_use.mutex);
+    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    // Each number of a process once, and another one in each process of that number.
+    const uint64_t random =
+        (static_cast<uint64_t>(now) ^ (++in_use.made << 48)) * 0x9e3779b97f4a7c15ull;
+    std::string name = beginning_for(target) +
+                       format("%d-%016llx", getpid(), static_cast<unsigned long long>(random)) +
+                       std::string(kTail);
+    in_use.names.insert(name);
+    return name;
+}
+
+bool is_mine(std::string_view name)
+{
+    const std::lock_guard lock(in_use.mutex);
+    return in_use.names.contains(name);
+}
+
+bool is_alive(pid_t process)
+{
+    return file_calls().kill(process, 0) == 0 || errno != ESRCH;
+}
+
+// Of a name `.TARGET.yoke-PID-RANDOM.tmp`; an empty target stands for any.
+std::optional<pid_t> writer_of(std::string_view name, std::string_view target)
+{
+    const size_t mark = name.rfind(kMark);
+    if (mark == std::string_view::npos || !name.starts_with('.') || !name.ends_with(kTail))
+        return {};
+    if (!target.empty() && name.substr(0, mark + kMark.size()) != beginning_for(target)) return {};
+    name.remove_prefix(mark + kMark.size());
+    const size_t dash = name.find('-');
+    if (dash == std::string_view::npos || name.size() - dash != 1 + 16 + kTail.size()) return {};
+    const std::optional<pid_t> process = parsed<pid_t>(name.substr(0, dash));
+    return process && *process > 0 ? process : std::nullopt;
+}
+
+bool is_leftover(std::string_view name, std::string_view target)
+{
+    const std::optional<pid_t> process = writer_of(name, target);
+    if (!process) return false;
+    return *process == getpid() ? !is_mine(name) : !is_alive(*process);
+}
+
+}  // namespace
+
+Temporary::Temporary(const Descriptor &folder, std::string_view target)
+    : folder_(folder), name_(new_name(target)), owner_(getpid())
+{
+}
+
+Temporary::~Temporary()
+{
+    if (is_there_ && owner_ == getpid()) remove_entry(folder_, name());
+    const std::lock_guard lock(in_use.mutex);
+    in_use.names.erase(name_);
+}
+
+// ---- Removing ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+int remove_contents(const Descriptor &parent, const char *name)
+{
+    const Descriptor folder(retried([&] {
+        return file_calls().open(parent.get(), name,
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
+    }));
+    std::vector<std::string> names;
+    if (!folder.is_open() || retried([&] { return file_calls().list(folder.get(), &names); }) != 0)
+        return errno;
+    int first = 0;
+    for (const std::string &one : names) {
+        const int error = remove_entry(folder, one.c_str());
+        if (!first) first = error;
+    }
+    return first;
+}
+
+}  // namespace
+
+int remove_entry(const Descriptor &folder, const char *name)
+{
+    if (retried([&] { return file_calls().unlink(folder.get(), name); }) == 0) return 0;
+    if (errno != EISDIR && errno != EPERM) return errno;
+    if (const int error = remove_contents(folder, name)) return error;
+    return retried([&] { return file_calls().rmdir(folder.get(), name); }) == 0 ? 0 : errno;
+}
+
+void remove_leftovers(const Descriptor &folder, std::string_view target)
+{
+    std::vector<std::string> names;
+    if (retried([&] { return file_calls().list(folder.get(), &names); }) != 0) return;
+    for (const std::string &name : names) {
+        if (!is_leftover(name, target)) continue;
+        struct stat status {};
+        const int known = retried([&] {
+            return file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+        });
+        if (known != 0) continue;
+        // A folder may be one that was renamed, and then come back after a crash as long as that is not on the disk.
+        if (!S_ISDIR(status.st_mode) || sync(folder) == 0) remove_entry(folder, name.c_str());
+    }
+}
+
+void remove_leftovers(const std::string &folder, std::string_view name)
+{
+    try {
+        remove_leftovers(open_folder("remove_leftovers", folder), name);
+    } catch (const Error &) {  // it is not there, or nobody may read it
+    }
+}
+
+}  // namespace yoke

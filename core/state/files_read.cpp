@@ -1,0 +1,112 @@
+#include "core/state/file_parts.h"
+#include "core/state/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace yoke {
+
+MappedFile::~MappedFile()
+{
+    if (data_) file_calls().munmap(data_, bytes_);
+}
+
+ReadFile::ReadFile(const char *call, std::string path) : call_(call), path_(std::move(path))
+{
+    // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
+    file_ = Descriptor(retried([&] {
+        return file_calls().open(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    }));
+    if (!file_.is_open()) fail_io(call_, "open", path_, errno);
+    struct stat status {};
+    if (retried([&] { return file_calls().file_status(file_.get(), &status); }) != 0)
+        fail_io(call_, "read", path_, errno);
+    if (S_ISDIR(status.st_mode)) fail_io(call_, "read", path_, EISDIR);
+    if (!S_ISREG(status.st_mode))
+        throw Error(YOKE_E_IO,
+                    format("%s: '%s' is not a regular file; write the data to a file first", call_,
+                           path_.c_str()),
+                    EINVAL);
+    bytes_ = static_cast<uint64_t>(status.st_size);
+}
+
+void ReadFile::read(uint64_t from, void *to, size_t bytes) const
+{
+    auto *at = static_cast<char *>(to);
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = retried([&] {
+            return file_calls().pread(file_.get(), at + done, std::min(bytes - done, kMostAtOnce),
+                                      static_cast<off_t>(from + done));
+        });
+        if (got < 0) fail_io(call_, "read", path_, errno);
+        if (got == 0)
+            throw Error(
+                YOKE_E_IO,
+                format(
+                    "%s: '%s' ends early, at byte %llu of the %llu to read; write or fetch the file again",
+                    call_, path_.c_str(), static_cast<unsigned long long>(from + done),
+                    static_cast<unsigned long long>(from + bytes)),
+                EIO);
+        done += static_cast<size_t>(got);
+    }
+}
+
+std::shared_ptr<MappedFile> ReadFile::map() const
+{
+    if (bytes_ == 0) return std::make_shared<MappedFile>(nullptr, 0);
+    // No memory is set aside for pages that will be written: a file may be larger than what the machine has.
+    void *data =
+        file_calls().mmap(bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file_.get());
+    if (data == MAP_FAILED) fail_io(call_, "map", path_, errno);
+    return std::make_shared<MappedFile>(data, bytes_);
+}
+
+// ---- One writer a folder ----------------------------------------------------------------------------------------
+
+namespace {
+
+// The file is never truncated: a number is written over all of another.
+constexpr int kPidText = 16;
+
+}  // namespace
+
+FolderLock::FolderLock(const char *call, const std::string &folder) : owner_(getpid())
+{
+    const std::string path = folder + "/.lock";
+    file_ = Descriptor(retried([&] {
+        return file_calls().open(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    }));
+    if (!file_.is_open()) fail_io(call, "lock", path, errno);
+    if (retried([&] { return file_calls().flock(file_.get(), LOCK_EX | LOCK_NB); }) != 0) {
+        if (errno == EWOULDBLOCK) refuse(call, folder);
+        fail_io(call, "lock", path, errno);
+    }
+    const std::string text = format("%-*d\n", kPidText - 1, static_cast<int>(owner_));
+    const ssize_t done =
+        retried([&] { return file_calls().pwrite(file_.get(), text.data(), text.size(), 0); });
+    if (done != kPidText) fail_io(call, "lock", path, done < 0 ? errno : ENOSPC);
+}
+
+void FolderLock::refuse(const char *call, const std::string &folder) const
+{
+    char text[kPidText + 1] = {};
+    const ssize_t got = retried([&] { return file_calls().pread(file_.get(), text, kPidText, 0); });
+    const int process = got > 0 ? atoi(text) : 0;
+    const std::string who = process ? format("process %d", process) : "another process";
+    fail(YOKE_E_STATE,
+         "%s: %s%s writes to '%s' already, and one alone may; end that one, or name another folder",
+         call, who.c_str(), process == getpid() ? " (this one)" : "", folder.c_str());
+}
+
+FolderLock::~FolderLock()
+{
+    // Told to the system, not left to close: a child that was forked meanwhile has the file open too.
+    if (owner_ == getpid()) file_calls().flock(file_.get(), LOCK_UN);
+}
+
+}  // namespace yoke
