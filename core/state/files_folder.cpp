@@ -160,26 +160,20 @@ void remove_folder(const char *call, const std::string &path)
 
 void make_folders(const char *call, const std::string &path)
 {
-    const auto make = [&] {
-        return retried([&] { return file_calls().mkdir(AT_FDCWD, path.c_str(), 0777); }) == 0
-                   ? 0
-                   : errno;
-    };
-    const Place place = place_of(path);
-    if (place.name.empty())
-        return place.folder == path || path.empty() ? void() : make_folders(call, place.folder);
-    int error = make();
-    if (error == ENOENT && place.folder != path) {
-        make_folders(call, place.folder);
-        error = make();
-    }
-    if (error == EEXIST) {
-        open_folder(call, path);
+    struct stat status {};
+    if (retried([&] { return file_calls().status(AT_FDCWD, path.c_str(), &status, 0); }) == 0) {
+        if (!S_ISDIR(status.st_mode)) fail_io(call, "make the folder", path, ENOTDIR);
         return;
     }
-    if (error) fail_io(call, "make the folder", path, error);
-    if (const int not_synced = sync(open_folder(call, place.folder)))
-        fail_io(call, "sync the folder of", path, not_synced);
+    const Place place = place_of(path);
+    if (errno != ENOENT || path.empty()) fail_io(call, "make the folder", path, errno);
+    make_folders(call, place.folder);
+    if (place.name.empty()) return;  // behind the last slash
+    const Descriptor folder = open_folder(call, place.folder);
+    if (retried([&] { return file_calls().mkdir(folder.get(), place.name.c_str(), 0777); }) != 0 &&
+        errno != EEXIST)
+        fail_io(call, "make the folder", path, errno);
+    if (const int error = sync(folder)) fail_io(call, "sync the folder of", path, error);
 }
 
 // ---- Finding ----------------------------------------------------------------------------------------------------
@@ -209,7 +203,10 @@ std::vector<FoundFolder> find_folders(const char *call, const std::string &paren
     std::vector<FoundFolder> found = find_folders(entries);
     std::erase_if(found, [&](const FoundFolder &one) {
         mode_t mode = 0;
-        return look_up(folder, one.place, &mode) != 0 || !S_ISDIR(mode);
+        const int error = look_up(folder, one.place, &mode);
+        if (error && error != ENOENT)
+            fail_io(call, "look at the folder", parent + "/" + one.place, error);
+        return error || !S_ISDIR(mode);
     });
     return found;
 }
