@@ -27,6 +27,8 @@ struct Place {
 // "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
 Place place_of(const std::string &path);
 
+// Not open, and errno, where it cannot be opened; the other one raises.
+Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);
 
 // 0 or an errno.

@@ -139,11 +139,16 @@ Place place_of(const std::string &path)
     return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-Descriptor open_folder(const char *call, const std::string &path)
+Descriptor opened_folder(const std::string &path)
 {
-    Descriptor folder(retried([&] {
+    return Descriptor(retried([&] {
         return file_calls().open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     }));
+}
+
+Descriptor open_folder(const char *call, const std::string &path)
+{
+    Descriptor folder = opened_folder(path);
     if (!folder.is_open()) fail_io(call, "open the folder", path, errno);
     return folder;
 }
@@ -251,7 +256,8 @@ NewFile::NewFile(const char *call, const std::string &path) : call_(call)
     Place place = place_of(path_);
     if (place.name.empty()) fail_io(call, "write", path, path.empty() ? ENOENT : EISDIR);
     name_ = std::move(place.name);
-    folder_ = open_folder(call, place.folder);
+    folder_ = opened_folder(place.folder);
+    if (!folder_.is_open()) fail_io(call, "write", path_, errno);
     remove_leftovers(folder_, name_);
     create(status.st_mode & 0777, S_ISREG(status.st_mode));
 }
