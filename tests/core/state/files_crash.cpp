@@ -224,6 +224,24 @@ TEST(FilesCrash, AFolderIsOldOrNewAfterEveryCrash)
     }
 }
 
+TEST(FilesCrash, ACrashAfterAKillFindsAWholeFileToo)
+{
+    bool was_killed = true;
+    int kill_at = 0;
+    while (was_killed) {
+        Saver saver(2);
+        saver.save_file(1);
+        saver.kill_at = ++kill_at;
+        saver.save_file(2);
+        was_killed = saver.was_killed();
+        saver.kill_at = 0;
+        saver.save_file(3);
+        EXPECT_EQ(saver.folder().names(), std::vector<std::string>{"state"});
+        EXPECT_EQ(crash_states(saver.events()).wrong, "") << "killed at call " << kill_at;
+    }
+    EXPECT_GT(kill_at, 10);
+}
+
 TEST(FilesCrash, ACrashAfterAKillFindsAWholeFolderToo)
 {
     for (const bool can_exchange : {true, false}) {
