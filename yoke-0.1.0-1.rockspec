@@ -37,6 +37,8 @@ build = {
         ["yoke.timer"] = "bindings/lua/yoke/timer.lua",
         ["yoke.scaler"] = "bindings/lua/yoke/scaler.lua",
         ["yoke.schedule"] = "bindings/lua/yoke/schedule.lua",
+        ["yoke.state"] = "bindings/lua/yoke/state.lua",
+        ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.core"] = {
             sources = {
                 "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/device.c",
@@ -46,7 +48,7 @@ build = {
                 "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c",
                 "bindings/lua/src/runtime/arguments.c", "bindings/lua/src/runtime/class.c",
                 "bindings/lua/src/runtime/error.c", "bindings/lua/src/runtime/scope.c", "bindings/lua/src/schedules.c",
-                "bindings/lua/src/select.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
+                "bindings/lua/src/select.c", "bindings/lua/src/state.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
                 "bindings/lua/src/training.c", "bindings/lua/src/values/arg_type.c", "bindings/lua/src/values/convert.c",
                 "bindings/lua/src/values/handles.c", "bindings/lua/src/values/pressure.c",
                 "bindings/lua/src/values/tensor.c",

@@ -87,6 +87,7 @@ def ops_h(ops):
 #define YOKE_OPS_H
 
 #include "yoke/types.h"
+#include "yoke/work.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -189,6 +190,7 @@ def api_h(slots, functions):
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/select.h"
+#include "yoke/state.h"
 #include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"

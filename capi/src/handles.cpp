@@ -21,9 +21,9 @@ constexpr size_t kRemembered =
 const char *name_of(HandleKind kind)
 {
     constexpr const char *names[] = {
-        "handle",    "device",          "tensor",      "stream",           "event",
-        "graph",     "autocast region", "optimizer",   "grad scaler",      "EMA",
-        "inventory", "report",          "explanation", "checkpoint scope", "memory budget"};
+        "handle",          "device",           "tensor",        "stream", "event",     "graph",
+        "autocast region", "optimizer",        "grad scaler",   "EMA",    "inventory", "report",
+        "explanation",     "checkpoint scope", "memory budget", "state",  "work"};
     return names[static_cast<size_t>(kind)];
 }
 

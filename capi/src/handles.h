@@ -19,6 +19,8 @@ class Graph;
 class Autocast;
 class MemoryBudget;
 class Scope;
+class State;
+class Work;
 struct OpDef;
 
 namespace capi {
@@ -39,6 +41,8 @@ enum class HandleKind : uint8_t {
     kExplanation,
     kCheckpoint,
     kMemoryBudget,
+    kState,
+    kWork,
 };
 
 // What a type of handle stands for; the object has retain() and release(), or is given back by its own function.
@@ -61,6 +65,8 @@ template <> struct HandleOf<yoke_graph> : IsHandle<HandleKind::kGraph, Graph> {}
 template <> struct HandleOf<yoke_autocast> : IsHandle<HandleKind::kAutocast, Autocast> {};
 template <> struct HandleOf<yoke_checkpoint> : IsHandle<HandleKind::kCheckpoint, Scope> {};
 template <> struct HandleOf<yoke_memory_budget> : IsHandle<HandleKind::kMemoryBudget, MemoryBudget> {};
+template <> struct HandleOf<yoke_state> : IsHandle<HandleKind::kState, State> {};
+template <> struct HandleOf<yoke_work> : IsHandle<HandleKind::kWork, Work> {};
 template <> struct HandleOf<yoke_optimizer> : IsHandle<HandleKind::kOptimizer, yoke_optimizer> {};
 template <> struct HandleOf<yoke_grad_scaler> : IsHandle<HandleKind::kGradScaler, yoke_grad_scaler> {};
 template <> struct HandleOf<yoke_ema> : IsHandle<HandleKind::kEma, yoke_ema> {};

@@ -22,6 +22,12 @@ void check_param(const yoke_tensor &param, size_t index, const yoke_tensor &firs
              kCall, index, param.device->name.c_str(), first.device->name.c_str());
 }
 
+void check_decay(double decay, const char *call)
+{
+    if (!(decay >= 0 && decay <= 1))
+        fail(YOKE_E_VALUE, "%s: argument 'decay' is %g; it must be in [0, 1]", call, decay);
+}
+
 std::vector<yoke_tensor *> pointers(const std::vector<Tensor> &tensors)
 {
     std::vector<yoke_tensor *> list(tensors.size());
@@ -33,8 +39,7 @@ std::vector<yoke_tensor *> pointers(const std::vector<Tensor> &tensors)
 
 yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
 {
-    if (!(decay >= 0 && decay <= 1))
-        fail(YOKE_E_VALUE, "%s: argument 'decay' is %g; it must be in [0, 1]", kCall, decay);
+    check_decay(decay, kCall);
     if (params.empty())
         fail(YOKE_E_VALUE, "%s: the list of parameters is empty; give at least one", kCall);
     NoGrad no_grad;
@@ -97,4 +102,29 @@ const Tensor &yoke_ema::average(int64_t index) const
         fail(YOKE_E_INDEX, "EMA: average %lld is not there; there are %zu",
              static_cast<long long>(index), averages_.size());
     return averages_[static_cast<size_t>(index)];
+}
+
+void yoke_ema::load(double decay, const std::vector<Tensor> &averages)
+{
+    constexpr const char *call = "load_state_dict";
+    need_own_values(call, "and would be lost");
+    check_decay(decay, call);
+    if (averages.size() != averages_.size())
+        fail(YOKE_E_VALUE, "%s: %zu averages for %zu parameters", call, averages.size(),
+             averages_.size());
+    NoGrad no_grad;
+    std::vector<Tensor> copies;
+    for (size_t i = 0; i < averages.size(); ++i) {
+        if (!std::ranges::equal(averages[i]->shape(), averages_[i]->shape()))
+            fail(YOKE_E_VALUE,
+                 "%s: average %zu is %s, but parameter %zu is %s; their shapes must agree", call, i,
+                 describe(*averages[i]).c_str(), i, describe(*params_[i]).c_str());
+        if (!is_floating(averages[i]->dtype))
+            fail(YOKE_E_TYPE, "%s: average %zu is %s, which is not floating", call, i,
+                 describe(*averages[i]).c_str());
+        copies.push_back(make_like(*averages_[i], averages_[i]->dtype, call));
+        ops::copy_(copies.back(), averages[i]);
+    }
+    averages_ = std::move(copies);
+    decay_ = decay;
 }

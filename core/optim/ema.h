@@ -26,6 +26,9 @@ struct yoke_ema final : public yoke::RefCounted {
     double decay() const { return decay_; }
     // Raises YOKE_E_INDEX.
     const yoke::Tensor &average(int64_t index) const;
+    // Goes on with copies of other averages, of the same shapes, or changes nothing. Raises YOKE_E_STATE between two
+    // swaps.
+    void load(double decay, const std::vector<yoke::Tensor> &averages);
 
 private:
     void need_own_values(const char *call, const char *why) const;

@@ -209,6 +209,22 @@ void yoke_optimizer::set_state(int64_t group, int64_t index, std::string_view na
     groups_[index_of(group)].states[slot][i] = std::move(copy);
 }
 
+void yoke_optimizer::set_states(const std::vector<std::vector<std::vector<Tensor>>> &values)
+{
+    NoGrad no_grad;
+    std::vector<std::vector<std::vector<Tensor>>> copies = values;
+    for (size_t g = 0; g < copies.size(); ++g)
+        for (size_t i = 0; i < copies[g].size(); ++i)
+            for (size_t slot = 0; slot < copies[g][i].size(); ++slot)
+                if (Tensor &each = copies[g][i][slot]; each.present())
+                    each = copy_of_state(static_cast<int64_t>(g), static_cast<int64_t>(i), slot,
+                                         *each);
+    for (size_t g = 0; g < copies.size(); ++g)
+        for (size_t i = 0; i < copies[g].size(); ++i)
+            for (size_t slot = 0; slot < copies[g][i].size(); ++slot)
+                groups_[g].states[slot][i] = std::move(copies[g][i][slot]);
+}
+
 // ---- One step ----------------------------------------------------------------------------------------
 
 // One state of one parameter, made where there is none yet; the group gets it when the step has been made.

@@ -44,6 +44,8 @@ struct yoke_optimizer : public yoke::RefCounted {
     yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const;
     // Replaces it by a copy. Waits for the value of "step", which must be one that steps can have come to.
     void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value);
+    // Those of all parameters, or nothing: of each group, each parameter and each name, in their order; null: none.
+    void set_states(const std::vector<std::vector<std::vector<yoke::Tensor>>> &values);
 
 protected:
     static constexpr size_t kMaxStates = 4;

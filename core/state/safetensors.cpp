@@ -1,6 +1,7 @@
 #include "core/state/safetensors.h"
 
 #include "core/base/error.h"
+#include "core/state/tree_text.h"
 
 #include <algorithm>
 #include <climits>
@@ -154,41 +155,22 @@ namespace {
 
 constexpr size_t kAlignment = 64, kLengthBytes = 8;
 
-// As JSON: what UTF-8 needs no escape stays.
-void put_text(std::string &json, std::string_view text)
-{
-    json += '"';
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
-            json += '\\';
-            json += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            char escaped[8];
-            snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            json += escaped;
-        } else {
-            json += c;
-        }
-    }
-    json += '"';
-}
-
 void put_metadata(std::string &json,
                   const std::vector<std::pair<std::string, std::string>> &metadata)
 {
     json += "\"__metadata__\":{";
     for (const auto &[key, value] : metadata) {
         if (json.back() != '{') json += ',';
-        put_text(json, key);
+        put_json_text(json, key);
         json += ':';
-        put_text(json, value);
+        put_json_text(json, value);
     }
     json += '}';
 }
 
 void put_tensor(std::string &json, const TensorToStore &tensor)
 {
-    put_text(json, tensor.name);
+    put_json_text(json, tensor.name);
     json += ":{\"dtype\":\"";
     json += stored_dtype(tensor.dtype)->name;
     json += "\",\"shape\":[";

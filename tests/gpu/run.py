@@ -170,7 +170,8 @@ class Run:
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             running = [pool.submit(one, job) for job in chosen]
-            # Python runs handlers in this thread alone, and the system may hand a signal to another, which wakes nobody.
+            # Python runs handlers in this thread alone, and the system may hand a signal to another, which wakes
+            # nobody.
             while concurrent.futures.wait(running, parts.POLL).not_done:
                 pass
             for future in running:

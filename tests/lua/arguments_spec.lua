@@ -9,7 +9,7 @@ local function parameter() return yoke.tensor({ 1., 2. }, { requires_grad = true
 describe("wrong arguments", function()
     it("of scalers, modules and schedules are told by name", function()
         local scaler <close> = yoke.GradScaler()
-        fails("type", { "load_state_dict", "'dict' is a nil" }, scaler.load_state_dict, scaler, nil)
+        fails("type", { "load_state_dict", "'state_dict' is none" }, scaler.load_state_dict, scaler, nil)
         local state = scaler:state_dict()
         state.scale = "x"
         fails("type", { "load_state_dict", "'scale'" }, scaler.load_state_dict, scaler, state)
@@ -27,11 +27,17 @@ describe("wrong arguments", function()
         fails("type", { "trunc_normal_", "'tensor' is 3" }, nn.init.trunc_normal_, 3)
         local optimizer <close> = optim.SGD({ parameter() }, { lr = 1 })
         local schedule = optim.schedule.step(optimizer, 2)
-        fails("type", "'dict' is a nil", schedule.load_state_dict, schedule, nil)
-        fails("value", "'steps' is missing", schedule.load_state_dict, schedule, {})
-        fails("value", "steps is x", schedule.load_state_dict, schedule, { steps = "x", base_lrs = { 1 } })
-        fails("type", "base_lrs is x", schedule.load_state_dict, schedule, { steps = 1, base_lrs = { "x" } })
-        assert.same({ steps = 0, base_lrs = { 1.0 } }, schedule:state_dict())
+        fails("type", "'state_dict' is none", schedule.load_state_dict, schedule, nil)
+        fails("value", "'kind' is missing", schedule.load_state_dict, schedule, {})
+        local good = schedule:state_dict()
+        for name, value in pairs { last_step = "x", base_lrs = { "x" }, kind = 3 } do
+            local wrong = schedule:state_dict()
+            wrong[name] = value
+            fails("type", "'" .. name .. "'", schedule.load_state_dict, schedule, wrong)
+        end
+        good.kind = "linaer"
+        fails("value", "did you mean 'linear'", schedule.load_state_dict, schedule, good)
+        assert.same({ kind = "step", step_size = 2, gamma = 0.1, last_step = 0, base_lrs = { 1.0 } }, schedule:state_dict())
     end)
 
     it("of optimizers and timers are told by name", function()

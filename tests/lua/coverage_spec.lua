@@ -20,6 +20,18 @@ local NOT_BOUND = {
     yoke_tensor_storage_offset = "for pickling, which Lua has not; slices and strides serve views",
     yoke_tensor_view_storage = "goes with yoke_tensor_storage_offset",
     yoke_optimizer_retain = "each Lua optimizer is the one owner of its handle",
+    yoke_optimizer_get_state = "yoke_optimizer_state gives all of it",
+    yoke_optimizer_set_state = "yoke_optimizer_load_state takes all of it",
+    yoke_optimizer_state_name = "yoke_optimizer_state has them",
+    yoke_grad_scaler_set_state = "yoke_grad_scaler_load_state takes it",
+    yoke_work_retain = "each Lua work is the one owner of its handle",
+    yoke_state_retain = "each Lua state is the one owner of its handle",
+    yoke_state_set_none = "a new node is none",
+    yoke_state_set = "tables are gone through entry by entry",
+    yoke_state_get = "tables are gone through entry by entry",
+    yoke_rng_state = "random.lua packs these 16 bytes, for Generators too",
+    yoke_rng_load_state = "goes with yoke_rng_state",
+    yoke_schedule_apply = "schedules of Lua set the rates, by functions of scripts too",
 }
 
 local function read(path)
@@ -79,7 +91,7 @@ describe("the file for editors", function()
     it("describes every function of the module and every method and field of a tensor", function()
         local text = read "bindings/lua/yoke/meta.lua" .. read "bindings/lua/yoke/api.lua"
             .. read "bindings/lua/yoke/api_streams.lua" .. read "bindings/lua/yoke/api_devices.lua"
-            .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/dtypes.lua"
+            .. read "bindings/lua/yoke/api_state.lua" .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/dtypes.lua"
         local missing = {}
         for name, value in pairs(yoke) do
             local found = text:find("function yoke%." .. name .. "%f[^%w_]") or text:find("%-%-%-@field " .. name .. " ")
@@ -104,7 +116,7 @@ describe("the rockspec", function()
             if type(module) == "string" then named[module] = true end
         end
         -- What only editors read is not installed.
-        for _, name in ipairs { "meta", "api", "api_streams", "api_devices", "api_habits" } do
+        for _, name in ipairs { "meta", "api", "api_streams", "api_devices", "api_state", "api_habits" } do
             named["bindings/lua/yoke/" .. name .. ".lua"] = true
         end
         local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")

@@ -179,7 +179,7 @@ describe("optim.SGD", function()
         second:load_state_dict(first:state_dict())
         for _ = 1, 2 do one_step(second, y) end
         assert.equal(x:item(), y:item())
-        fails("value", "0 groups", second.load_state_dict, second, { groups = {}, state = {} })
+        fails("value", "groups of []", second.load_state_dict, second, { param_groups = {}, state = {} })
     end)
 
     it("refuses what it cannot use, and lets go when closed", function()

@@ -52,7 +52,7 @@ describe("optim.Adam and optim.AdamW", function()
             x.grad = yoke.ones({ 2 }, { dtype = "float16" })
             optimizer:step()
         end
-        near(1.99, optimizer:state_dict().state[1].master:tolist()[2])
+        near(1.99, optimizer:state_dict().state[0].master:tolist()[2])
         assert.near(0.99, x:tolist()[1], 1e-3)
     end)
 
@@ -72,7 +72,7 @@ describe("optim.Adam and optim.AdamW", function()
         run(y, second, 3)
         assert.same(x:tolist(), y:tolist())
         local wrong = second:state_dict()
-        wrong.groups[1].lr, wrong.state[1].exp_avg_sq = 5, yoke.ones { 7 }
+        wrong.param_groups[1].lr, wrong.state[0].exp_avg_sq = 5, yoke.ones { 7 }
         fails("value", "exp_avg_sq", second.load_state_dict, second, wrong)
         assert.equal(0.1, second:get_lr())
         run(x, whole, 1)

@@ -16,11 +16,11 @@ end
 
 local function values(dict)
     local list = {}
-    for i, entry in ipairs(dict.state) do
-        list[i] = {}
-        for name, value in pairs(entry) do list[i][name] = value:tolist() end
+    for number, entry in pairs(dict.state) do
+        list[number] = {}
+        for name, value in pairs(entry) do list[number][name] = value:tolist() end
     end
-    return { list, dict.groups }
+    return { list, dict.param_groups }
 end
 
 local function refused(optimizer, state, words, code)
@@ -34,8 +34,8 @@ describe("load_state_dict of an optimizer", function()
     local function change(entry, value, words, code)
         local optimizer <close> = stepped("AdamW", { lr = 0.5 })
         local state = optimizer:state_dict()
-        state.state[1][entry] = value
-        state.groups[1].lr = 9
+        state.state[0][entry] = value
+        state.param_groups[1].lr = 9
         refused(optimizer, state, words, code)
     end
 
@@ -47,23 +47,23 @@ describe("load_state_dict of an optimizer", function()
             change("step", yoke.tensor(steps), { '"step" of parameter 0 of group 0', "AdamW", "finite whole number of at least 0" })
         end
         change("foo", yoke.ones { 2 }, { "parameter 0 of group 0", "'foo'", "AdamW lacks" })
-        change("exp_avg", 3, { "'exp_avg' of parameter 0 of group 0", "3" }, "type")
+        change("exp_avg", 3, { "'exp_avg' of state[0], of parameter 0 of group 0", "3" }, "type")
         change("exp_avg", yoke.ones { 3 }, { '"exp_avg" of parameter 0 of group 0', "[3]" })
     end)
 
     it("refuses the options and states of another kind", function()
         local adamw <close> = stepped("AdamW", { lr = 0.5 })
         local sgd <close> = stepped("SGD", { lr = 0.5, momentum = 0.9 })
-        refused(adamw, sgd:state_dict(), "'betas' is missing")
-        refused(sgd, adamw:state_dict(), "'momentum' is missing")
+        refused(adamw, sgd:state_dict(), "no option 'betas'")
+        refused(sgd, adamw:state_dict(), "no option 'momentum'")
         local state = adamw:state_dict()
-        state.groups[1].amsgrad = true
-        refused(adamw, state, { "group 0", "'amsgrad'", "AdamW lacks" })
-        state.groups[1].amsgrad = false
+        state.param_groups[1].amsgrad = true
+        refused(adamw, state, { "group 0", "'amsgrad', true", "AdamW cannot follow" })
+        state.param_groups[1].amsgrad = false
         adamw:load_state_dict(state)
         local masters <close> = stepped("SGD", { lr = 0.5, momentum = 0.9 })
         state = masters:state_dict()
-        state.state[1].momentum = nil -- it begins with the next step
+        state.state[0].momentum_buffer = nil -- it begins with the next step
         masters:load_state_dict(state)
     end)
 
@@ -73,18 +73,19 @@ describe("load_state_dict of an optimizer", function()
         x.grad = yoke.ones({ 1 }, { dtype = "float16" })
         optimizer:step()
         local state = optimizer:state_dict()
-        state.state[1].master = nil
+        state.state[0].master = nil
         refused(optimizer, state, { "parameter 0 of group 0", "without 'master'" })
     end)
 
     it("names what is no state at all", function()
         local optimizer <close> = stepped("AdamW")
-        refused(optimizer, nil, "'dict' is a nil", "type")
-        refused(optimizer, {}, { "'groups' is missing", "groups, state" })
-        refused(optimizer, { groups = 3, state = {} }, "'groups' is 3", "type")
-        refused(optimizer, { groups = {}, state = {} }, "0 groups")
+        refused(optimizer, nil, "'state_dict' is none", "type")
+        refused(optimizer, {}, { "'param_groups' is missing", "param_groups, state" })
+        refused(optimizer, { param_groups = 3, state = {} }, "'param_groups' is 3", "type")
+        refused(optimizer, { param_groups = {}, state = {} }, { "groups of []", "of [2]" })
         local state = optimizer:state_dict()
-        refused(optimizer, { groups = { 3 }, state = state.state }, "'groups[1]' is 3", "type")
-        refused(optimizer, { groups = state.groups, state = { {}, 3 } }, "'state[2]' is 3", "type")
+        refused(optimizer, { param_groups = { 3 }, state = state.state }, "group 0 of the state is 3", "type")
+        refused(optimizer, { param_groups = state.param_groups, state = { [0] = 3 } }, "state[0], of parameter 0 of group 0, is 3", "type")
+        refused(optimizer, { param_groups = state.param_groups, state = { [2] = {} } }, { "parameter 2", "there are 2" })
     end)
 end)

@@ -33,7 +33,7 @@ def test_a_schedule_names_an_option_that_is_no_number(kind, name):
         assert optimizer.param_groups[0]["lr"] == 1.0
     schedule = make(sgd(), **options)
     before = schedule.state_dict()
-    refused(lambda: schedule.load_state_dict({**before, name: "x"}), "load_state_dict()", f"'{name}' is 'x'")
+    refused(lambda: schedule.load_state_dict({**before, name: "x"}), "load_state_dict", f"'{name}' is 'x'")
     assert schedule.state_dict() == before
 
 
@@ -43,11 +43,11 @@ def test_a_schedule_names_an_optimizer_and_a_state_that_are_none(kind):
     refused(lambda: make(None, **options), f"schedule.{kind}()", "'optimizer'", "NoneType")
     schedule = make(sgd(), **options)
     before = schedule.state_dict()
-    refused(lambda: schedule.load_state_dict(None), "load_state_dict()", "'state_dict' is None")
-    refused(lambda: schedule.load_state_dict({}), "load_state_dict()", "is missing", "last_step", error=yoke.ValueError)
+    refused(lambda: schedule.load_state_dict(None), "load_state_dict", "'state_dict' is none")
+    refused(lambda: schedule.load_state_dict({}), "load_state_dict", "is missing", "last_step", error=yoke.ValueError)
     for name, wrong, error in (("base_lrs", None, yoke.TypeError), ("base_lrs", ["x"], yoke.TypeError),
                                ("last_step", -1, yoke.ValueError), ("last_step", "x", yoke.TypeError)):
-        refused(lambda: schedule.load_state_dict({**before, name: wrong}), "load_state_dict()", f"'{name}'", error=error)
+        refused(lambda: schedule.load_state_dict({**before, name: wrong}), "load_state_dict", f"'{name}'", error=error)
     assert schedule.state_dict() == before
 
 
@@ -76,7 +76,7 @@ def test_optimizers_and_averages_name_what_is_wrong(call, words):
 def test_an_average_names_what_is_wrong_with_its_state():
     ema = optim.EMA([nn.Parameter(yoke.ones(2))], 0.5)
     good = ema.state_dict()
-    for state, word, error in ((None, "'state_dict' is None", yoke.TypeError), ({}, "'decay' is missing", yoke.ValueError),
+    for state, word, error in ((None, "'state_dict' is none", yoke.TypeError), ({}, "'decay' is missing", yoke.ValueError),
                                ({**good, "averages": 3}, "'averages' is 3", yoke.TypeError),
                                ({**good, "averages": [3]}, "'averages' is 3", yoke.TypeError),
                                ({**good, "decay": "x"}, "'decay'", yoke.TypeError)):
@@ -91,7 +91,7 @@ def test_a_scaler_names_what_is_wrong():
     for wrong in ("x", [1]):
         refused(lambda: scaler.update(wrong), "update()", "'new_scale' is", "a number is needed")
     before = scaler.state_dict()
-    refused(lambda: scaler.load_state_dict(None), "load_state_dict()", "'state_dict' is None")
+    refused(lambda: scaler.load_state_dict(None), "load_state_dict", "'state_dict' is none")
     refused(lambda: scaler.load_state_dict({**before, "scale": "x"}), "load_state_dict", "'scale'")
     assert scaler.state_dict() == before
     refused(lambda: yoke.GradScaler("x"), "GradScaler", "'init_scale'")

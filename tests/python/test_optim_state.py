@@ -103,7 +103,7 @@ def test_an_option_that_is_not_here_must_be_off_or_without_effect(name, value, f
         optimizer.load_state_dict(state)
         assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.25]
     else:
-        refused(optimizer, state, "group 1", f"'{name}', {value!r}", "AdamW", "betas")
+        refused(optimizer, state, "group 1", f"'{name}', {str(value).lower() if value is True or value is False else repr(value)}", "AdamW", "betas")
 
 
 def test_options_that_are_missing_are_refused_and_a_scripts_own_go_along():
@@ -136,12 +136,12 @@ def test_what_torch_saves_is_taken():
 
 
 @pytest.mark.parametrize("change, words, error", [
-    (lambda s: None, ["'state_dict' is None", "a dict is needed"], yoke.TypeError),
+    (lambda s: None, ["'state_dict' is none", "a dict is needed"], yoke.TypeError),
     (lambda s: {}, ["'param_groups' is missing", "param_groups, state"], yoke.ValueError),
     (lambda s: {**s, "param_groups": 3}, ["'param_groups' is 3"], yoke.TypeError),
     (lambda s: {**s, "param_groups": [{}, {}]}, ["'params' is missing"], yoke.ValueError),
-    (lambda s: {**s, "state": None}, ["'state' is None"], yoke.TypeError),
-    (lambda s: {**s, "state": {0: 3}}, ["'state[0]' is 3"], yoke.TypeError),
+    (lambda s: {**s, "state": None}, ["'state' is none"], yoke.TypeError),
+    (lambda s: {**s, "state": {0: 3}}, ["state[0], of parameter 0 of group 0, is 3"], yoke.TypeError),
     (lambda s: {**s, "state": {"0": {}, 9: {}}}, ["parameter '0'", "there are 3"], yoke.ValueError),
     (lambda s: {**s, "state": {0: {**s["state"][0], "exp_avg": [1.0]}}}, ["of parameter 0", "'exp_avg'", "list"], yoke.TypeError),
     (lambda s: {**s, "state": {1: {**s["state"][1], "exp_avg": yoke.ones(3)}}}, ['"exp_avg" of parameter 1', "[3]", "[2]"],

@@ -177,20 +177,6 @@ static int set_options(lua_State *L)
     return 0;
 }
 
-/* optimizer:state_names() -> the names that get_state takes */
-static int state_names(lua_State *L)
-{
-    Binding *b = yl_binding(L);
-    yoke_optimizer *optimizer = need_optimizer(L, b, "state_names");
-    lua_newtable(L);
-    const char *name;
-    for (int64_t i = 0; (name = yoke_optimizer_state_name(optimizer, i)) != NULL; i++) {
-        lua_pushstring(L, name);
-        lua_rawseti(L, -2, i + 1);
-    }
-    return 1;
-}
-
 static int step(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -261,42 +247,38 @@ static int param(lua_State *L)
     return 1;
 }
 
-/* optimizer:get_state(group, index, name) -> the live state, or nil before there is any */
-static int get_state(lua_State *L)
+/* optimizer:state() -> what load_state takes, of the live tensors */
+static int state(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int64_t group = yl_int_arg(L, b, 2, "get_state", "group"),
-                  index = yl_int_arg(L, b, 3, "get_state", "index");
-    const char *name = yl_string_arg(L, b, 4, "get_state", "name");
-    yoke_tensor **box = yl_new_tensor(L, b);
-    yl_check(L, b,
-             yoke_optimizer_get_state(need_optimizer(L, b, "get_state"), group, index, name, box));
-    if (!*box) lua_pushnil(L);
+    yoke_state **box = yl_push_state(L);
+    yl_check(L, b, yoke_optimizer_state(need_optimizer(L, b, "state_dict"), box));
     return 1;
 }
 
-static int set_state(lua_State *L)
+static int load_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const int64_t group = yl_int_arg(L, b, 2, "set_state", "group"),
-                  index = yl_int_arg(L, b, 3, "set_state", "index");
-    const char *name = yl_string_arg(L, b, 4, "set_state", "name");
-    yoke_tensor *value =
-        lua_isnoneornil(L, 5) ? NULL : yl_tensor_arg(L, b, 5, "set_state", "value");
-    yoke_optimizer *optimizer = need_optimizer(L, b, "set_state");
-    yl_check(L, b, yoke_optimizer_set_state(optimizer, group, index, name, value));
+    yoke_state *node = yl_need_state(L, b, 2, "load_state_dict", "dict");
+    yl_check(L, b, yoke_optimizer_load_state(need_optimizer(L, b, "load_state_dict"), node));
     return 0;
 }
 
 void yl_open_optim(lua_State *L, Binding *b)
 {
-    static const luaL_Reg methods[] = {{"add_group", add_group},     {"options", get_options},
-                                       {"set_options", set_options}, {"step", step},
-                                       {"zero_grad", zero_grad},     {"get_lr", get_lr},
-                                       {"set_lr", set_lr},           {"group_count", group_count},
-                                       {"param_count", param_count}, {"param", param},
-                                       {"get_state", get_state},     {"set_state", set_state},
-                                       {"state_names", state_names}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"add_group", add_group},
+                                       {"options", get_options},
+                                       {"set_options", set_options},
+                                       {"step", step},
+                                       {"zero_grad", zero_grad},
+                                       {"get_lr", get_lr},
+                                       {"set_lr", set_lr},
+                                       {"group_count", group_count},
+                                       {"param_count", param_count},
+                                       {"param", param},
+                                       {"state", state},
+                                       {"load_state", load_state},
+                                       {NULL, NULL}};
     static const luaL_Reg functions[] = {{"optimizer", make_optimizer}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &yl_optimizer_class, methods, NULL);

@@ -105,14 +105,19 @@ static int scaler_get_state(lua_State *L)
     return 1;
 }
 
-static int scaler_set_state(lua_State *L)
+static int scaler_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    luaL_checktype(L, 2, LUA_TTABLE);
-    yoke_grad_scaler_options state = {sizeof state, 0, 0, 0, 0, 0, 0};
-    read_state(L, b, 2, "load_state_dict", "scale", &state);
-    yl_check(L, b,
-             yoke_grad_scaler_set_state(yl_need_self(L, &kScaler, "load_state_dict"), &state));
+    yoke_state **box = yl_push_state(L);
+    yl_check(L, b, yoke_grad_scaler_state(yl_need_self(L, &kScaler, "state_dict"), box));
+    return 1;
+}
+
+static int scaler_load_state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_state *node = yl_need_state(L, b, 2, "load_state_dict", "dict");
+    yl_check(L, b, yoke_grad_scaler_load_state(yl_need_self(L, &kScaler, "load_state_dict"), node));
     return 0;
 }
 
@@ -173,6 +178,22 @@ static int ema_swap(lua_State *L)
     return 0;
 }
 
+static int ema_state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_state **box = yl_push_state(L);
+    yl_check(L, b, yoke_ema_state(yl_need_self(L, &kEma, "state_dict"), box));
+    return 1;
+}
+
+static int ema_load_state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_state *node = yl_need_state(L, b, 2, "load_state_dict", "dict");
+    yl_check(L, b, yoke_ema_load_state(yl_need_self(L, &kEma, "load_state_dict"), node));
+    return 0;
+}
+
 /* ema:average(index) -> the live average of parameter `index`, counted from 0 */
 static int ema_average(lua_State *L)
 {
@@ -217,14 +238,15 @@ static int clip_grad_norm(lua_State *L)
 void yl_open_training(lua_State *L, Binding *b)
 {
     static const luaL_Reg scaler[] = {
-        {"scale", scaler_scale},         {"unscale", scaler_unscale},
-        {"step", scaler_step},           {"update", scaler_update},
-        {"get_state", scaler_get_state}, {"set_state", scaler_set_state},
-        {"set_rule", scaler_set_rule},   {NULL, NULL}};
+        {"scale", scaler_scale},           {"unscale", scaler_unscale},     {"step", scaler_step},
+        {"update", scaler_update},         {"get_state", scaler_get_state}, {"state", scaler_state},
+        {"load_state", scaler_load_state}, {"set_rule", scaler_set_rule},   {NULL, NULL}};
     static const luaL_Reg ema[] = {{"update", ema_update},
                                    {"copy_to_params", ema_copy_to_params},
                                    {"swap", ema_swap},
                                    {"average", ema_average},
+                                   {"state", ema_state},
+                                   {"load_state", ema_load_state},
                                    {NULL, NULL}};
     static const luaL_Reg functions[] = {{"grad_scaler", make_scaler},
                                          {"ema", make_ema},

@@ -8,7 +8,8 @@ local core = require "yoke.core"
 local yoke = {}
 local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, ema = true, schedules = true,
     read_idx = true, raise = true, meant = true, get_rng_state = true, set_rng_state = true, clock = true,
-    get_allow_tf32 = true, set_allow_tf32 = true, _select = true, _pause = true }
+    get_allow_tf32 = true, state = true, state_list = true, state_dict = true, _save = true, _load = true,
+    _load_info = true, _check_schedule = true, set_allow_tf32 = true, _select = true, _pause = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end
@@ -24,6 +25,9 @@ local random = require "yoke.random"
 yoke.get_rng_state, yoke.set_rng_state, yoke.Generator = random.get_rng_state, random.set_rng_state, random.Generator
 yoke.Timer = require "yoke.timer"
 yoke.checkpoint_sequential = require "yoke.checkpoint"
+
+local state = require "yoke.state"
+for name, value in pairs(state) do yoke[name] = value end
 
 local choice = require "yoke.select"
 yoke.select, yoke.device, yoke.disabled = choice.select, choice.device, choice.disabled

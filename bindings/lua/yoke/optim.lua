@@ -1,6 +1,7 @@
 --- yoke.optim: optimizers, averages of parameters and schedules over those of the C API.
 local core = require "yoke.core"
 local options = require "yoke.options"
+local tree = require "yoke.tree"
 local read, meant = options.read, options.meant
 
 local optim = {}
@@ -144,115 +145,18 @@ function Optimizer:get_lr(group) return self.handle:get_lr(group) end
 function Optimizer:close() self.handle:close() end
 Optimizer.__close = Optimizer.close
 
---- {groups = {options ...}, state = {{momentum = tensor} ...}} with one entry of state for each parameter
---- in order; the tensors are copies.
+--- {state = {[0] = {exp_avg = tensor, ...}, ...}, param_groups = {{lr = ..., params = {0, ...}}, ...}}, PyTorch's
+--- layout: parameters are numbered from 0 through all groups. The tensors are the live ones: clone() what must stay.
 function Optimizer:state_dict()
     check_groups(self)
-    local dict, names = { groups = {}, state = {} }, self.handle:state_names()
-    for number = 0, self.handle:group_count() - 1 do
-        dict.groups[number + 1] = self.handle:options(number)
-        for index = 0, self.handle:param_count(number) - 1 do
-            local entry = {}
-            for _, name in ipairs(names) do
-                local state = self.handle:get_state(number, index, name)
-                entry[name] = state and state:clone()
-            end
-            dict.state[#dict.state + 1] = entry
-        end
-    end
-    return dict
+    return tree.value(self.handle:state())
 end
 
-local function put(self, dict)
-    local at, names = 1, self.handle:state_names()
-    for number = 0, self.handle:group_count() - 1 do
-        self.handle:set_options(number, dict.groups[number + 1])
-        for index = 0, self.handle:param_count(number) - 1 do
-            for _, name in ipairs(names) do self.handle:set_state(number, index, name, dict.state[at][name]) end
-            at = at + 1
-        end
-    end
-end
-
-local load_call = "load_state_dict"
-
-local function check_saved_options(self, number, saved)
-    local own, names = self.handle:options(number), {}
-    for name in pairs(own) do names[#names + 1] = name end
-    table.sort(names)
-    options.entries(load_call, ("groups[%d]"):format(number + 1), saved, names)
-    for name, value in pairs(saved) do
-        if own[name] == nil and value ~= false then
-            core.raise("value", load_call, ("group %d of the state has the option '%s', %s, which %s lacks: it has %s; load the state into the kind of optimizer that saved it"):format(number, name, options.shown(value), self.kind,
-                table.concat(names, ", ")))
-        end
-    end
-    return own.master_weights
-end
-
--- States that begin as zeros with the next step where there are none.
-local may_lack = { momentum = true }
-
--- What keeps the optimizer from going on with the saved state of one parameter; none at all was never stepped.
-local function check_saved_state(kind, place, saved, names, has_master)
-    local needed, known = {}, {}
-    for _, name in ipairs(names) do
-        known[name] = true
-        if name == "master" and has_master or name ~= "master" and not may_lack[name] then needed[#needed + 1] = name end
-    end
-    for name, value in pairs(saved) do
-        if not known[name] then
-            core.raise("value", load_call, ("%s has a state '%s', %s, which %s lacks: it has %s; load the state into the kind of optimizer that saved it"):format(place, name, options.shown(value), kind, table.concat(names, ", ")))
-        elseif not core.is_tensor(value) then
-            core.raise("type", load_call, ("state '%s' of %s is %s; it takes a tensor, as state_dict() gave it")
-                :format(name, place, options.shown(value)))
-        end
-    end
-    for _, name in ipairs(needed) do
-        if next(saved) ~= nil and saved[name] == nil then
-            core.raise("value", load_call, ("%s has a state without '%s'; %s needs %s; save it with all of them, or give an empty table to begin that parameter anew"):format(place, name, kind, table.concat(needed, ", ")))
-        end
-    end
-end
-
-local halves = { float16 = true, bfloat16 = true }
-
-local function check_saved(self, dict)
-    local at, names = 1, self.handle:state_names()
-    for number = 0, self.handle:group_count() - 1 do
-        local masters = check_saved_options(self, number, dict.groups[number + 1])
-        for index = 0, self.handle:param_count(number) - 1 do
-            local saved = options.entries(load_call, ("state[%d]"):format(at), dict.state[at], {})
-            check_saved_state(self.kind, ("parameter %d of group %d"):format(index, number), saved, names,
-                masters and halves[self.handle:param(number, index).dtype])
-            at = at + 1
-        end
-    end
-end
-
---- Takes what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it does not
---- fit: where groups, options or the states of a parameter are missing, left over or out of range.
+--- Takes copies of what state_dict gave, of an optimizer with the same groups; an error, and nothing changed, where it
+--- does not fit: where groups, options or the states of a parameter are missing, left over or out of range.
 function Optimizer:load_state_dict(dict)
-    options.entries(load_call, "dict", dict, { "groups", "state" })
-    options.entries(load_call, "groups", dict.groups, {})
-    options.entries(load_call, "state", dict.state, {})
-    local groups = self.handle:group_count()
-    if #dict.groups ~= groups then
-        core.raise("value", load_call, ("%d groups for an optimizer with %d"):format(#dict.groups, groups))
-    end
-    local total = 0
-    for number = 0, groups - 1 do total = total + self.handle:param_count(number) end
-    if #dict.state ~= total then
-        core.raise("value", load_call,
-            ("state of %d parameters for an optimizer with %d"):format(#dict.state, total))
-    end
-    check_saved(self, dict)
-    local before = self:state_dict()
-    local ok, failure = pcall(put, self, dict)
-    if not ok then
-        put(self, before)
-        error(failure, 0)
-    end
+    check_groups(self)
+    self.handle:load_state(tree.of(dict, "load_state_dict", "dict"))
 end
 
 -- ---- Averages of parameters ------------------------------------------------------------------------------
@@ -319,6 +223,16 @@ function EMA:averages()
     local list = {}
     for i = 1, self.count do list[i] = self.handle:average(i - 1) end
     return list
+end
+
+--- {decay =, averages = {tensor, ...}}; the tensors are the live ones.
+function EMA:state_dict() return tree.value(self.handle:state()) end
+
+--- Takes copies of what state_dict gave, of as many parameters of the same shapes; an error, and nothing changed, where
+--- it does not fit.
+function EMA:load_state_dict(dict)
+    self.handle:load_state(tree.of(dict, "load_state_dict", "dict"))
+    self.decay = dict.decay
 end
 
 function EMA:close() self.handle:close() end

@@ -8,6 +8,7 @@
 --- step and update after the last alone.
 local core = require "yoke.core"
 local options = require "yoke.options"
+local tree = require "yoke.tree"
 
 local GradScaler = {}
 GradScaler.__index = GradScaler
@@ -69,14 +70,11 @@ for _, name in ipairs { "growth_factor", "backoff_factor", "growth_interval" } d
 end
 
 --- Everything that load_state_dict needs, after update(); an empty table if disabled.
-function GradScaler:state_dict() return self.enabled and self.handle:get_state() or {} end
+function GradScaler:state_dict() return tree.value(self.handle:state()) end
 
 --- Goes on from what state_dict gave; does nothing if disabled. An error where it does not fit.
 function GradScaler:load_state_dict(dict)
-    if not self.enabled then return end
-    self.handle:set_state(options.entries("load_state_dict", "dict", dict,
-        { "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker" },
-        "; was the state saved by a disabled GradScaler?"))
+    if self.enabled then self.handle:load_state(tree.of(dict, "load_state_dict", "dict")) end
 end
 
 function GradScaler:close() self.handle:close() end

@@ -2,6 +2,7 @@
 --- steps; the rate of step 0 is in force at once. Formulas are PyTorch's.
 local core = require "yoke.core"
 local options = require "yoke.options"
+local tree = require "yoke.tree"
 local formulas = core.schedules
 
 local schedule = {}
@@ -26,15 +27,18 @@ Schedule.__index = Schedule
 Schedule.__name = "yoke.optim.schedule"
 
 local function apply(self)
-    for i, base in ipairs(self.base_lrs) do self.optimizer:set_lr(self.lr_at(self.steps, base), i - 1) end
+    for i, base in ipairs(self.base_lrs) do self.optimizer:set_lr(self.lr_at(self, self.last_step, base), i - 1) end
 end
 
--- lr_at(step, base) gives the rate of a group whose rate was `base` at the beginning.
-local function new(kind, optimizer, lr_at)
+-- lr_at(given, step, base) gives the rate of a group whose rate was `base` at the beginning; `given` are the options of
+-- the kind, which the schedule keeps under their names.
+local function new(kind, optimizer, given, lr_at)
     if type(optimizer) ~= "table" or not optimizer.param_groups then
         core.raise("type", "schedule." .. kind, "argument 'optimizer' must be one of yoke.optim, not a " .. type(optimizer))
     end
-    local self = setmetatable({ optimizer = optimizer, steps = 0, lr_at = lr_at, base_lrs = {} }, Schedule)
+    local self = setmetatable({ kind = kind, optimizer = optimizer, last_step = 0, lr_at = lr_at, base_lrs = {} }, Schedule)
+    self.names = {}
+    for name, value in pairs(given) do self[name], self.names[#self.names + 1] = value, name end
     for i in ipairs(optimizer.param_groups) do self.base_lrs[i] = optimizer:get_lr(i - 1) end
     apply(self)
     return self
@@ -42,7 +46,7 @@ end
 
 --- One step on: call it after optimizer:step().
 function Schedule:step()
-    self.steps = self.steps + 1
+    self.last_step = self.last_step + 1
     apply(self)
 end
 
@@ -56,20 +60,24 @@ function Schedule:last_lr()
     return rates
 end
 
---- Where it is: for load_state_dict of a schedule that was made with the same arguments.
-function Schedule:state_dict() return { steps = self.steps, base_lrs = table.move(self.base_lrs, 1, #self.base_lrs, 1, {}) } end
+local function copy(list) return table.move(list, 1, #list, 1, {}) end
+
+--- {kind = "cosine", its options, base_lrs = {...}, last_step =}: what load_state_dict takes.
+function Schedule:state_dict()
+    local dict = { kind = self.kind, base_lrs = copy(self.base_lrs), last_step = self.last_step }
+    for _, name in ipairs(self.names) do dict[name] = self[name] end
+    return dict
+end
 
 --- Goes on from where state_dict was taken; an error, and nothing changed, where it does not fit.
 function Schedule:load_state_dict(dict)
-    options.entries("load_state_dict", "dict", dict, { "steps", "base_lrs" })
-    options.entries("load_state_dict", "base_lrs", dict.base_lrs, {})
-    at_least("load_state_dict", "steps", dict.steps, 0)
-    for _, rate in ipairs(dict.base_lrs) do number("load_state_dict", "base_lrs", rate) end
-    if #dict.base_lrs ~= #self.base_lrs then
-        core.raise("value", "load_state_dict", ("rates of %d groups for an optimizer with %d"):format(#dict.base_lrs,
-            #self.base_lrs))
+    core._check_schedule(tree.of(dict, "load_state_dict", "dict"), #self.base_lrs)
+    if dict.kind ~= self.kind then
+        core.raise("value", "load_state_dict", ("the state is of the schedule %s, and this one is %s; load it into one of its kind")
+            :format(dict.kind, self.kind))
     end
-    self.steps, self.base_lrs = dict.steps, table.move(dict.base_lrs, 1, #dict.base_lrs, 1, {})
+    for _, name in ipairs(self.names) do self[name] = dict[name] end
+    self.last_step, self.base_lrs = dict.last_step, copy(dict.base_lrs)
     apply(self)
 end
 
@@ -81,7 +89,8 @@ local function read(kind, known, ...) return options.read("schedule." .. kind, k
 function schedule.constant(optimizer, ...)
     local factor, total_steps = read("constant", { { "factor", 1 }, { "total_steps", 0 } }, ...)
     at_least("constant", "total_steps", total_steps, 0)
-    return new("constant", optimizer, function(step, base) return formulas.constant(base, factor, total_steps, step) end)
+    return new("constant", optimizer, { factor = factor, total_steps = total_steps },
+        function(given, step, base) return formulas.constant(base, given.factor, given.total_steps, step) end)
 end
 
 --- The rate of all groups goes from `start` to `stop` in `total_steps` equal steps, and stays there.
@@ -89,7 +98,8 @@ function schedule.linear(optimizer, start, stop, total_steps)
     number("linear", "start", start)
     number("linear", "stop", stop)
     at_least("linear", "total_steps", total_steps, 1)
-    return new("linear", optimizer, function(step) return formulas.linear(start, stop, total_steps, step) end)
+    return new("linear", optimizer, { start = start, ["end"] = stop, total_steps = total_steps },
+        function(given, step) return formulas.linear(given.start, given["end"], given.total_steps, step) end)
 end
 
 --- {min_lr = 0, warmup_steps = 0}: up to each group's rate in warmup_steps, then half a cosine down to min_lr at
@@ -98,14 +108,16 @@ function schedule.cosine(optimizer, total_steps, ...)
     at_least("cosine", "total_steps", total_steps, 1)
     local least, warmup = read("cosine", { { "min_lr", 0 }, { "warmup_steps", 0 } }, ...)
     at_least("cosine", "warmup_steps", warmup, 0)
-    return new("cosine", optimizer, function(step, base) return formulas.cosine(base, least, total_steps, warmup, step) end)
+    return new("cosine", optimizer, { total_steps = total_steps, min_lr = least, warmup_steps = warmup },
+        function(given, step, base) return formulas.cosine(base, given.min_lr, given.total_steps, given.warmup_steps, step) end)
 end
 
 --- {gamma = 0.1}: the rate is multiplied by gamma after every step_size steps.
 function schedule.step(optimizer, step_size, ...)
     at_least("step", "step_size", step_size, 1)
     local gamma = read("step", { { "gamma", 0.1 } }, ...)
-    return new("step", optimizer, function(step, base) return formulas.step(base, step_size, gamma, step) end)
+    return new("step", optimizer, { step_size = step_size, gamma = gamma },
+        function(given, step, base) return formulas.step(base, given.step_size, given.gamma, step) end)
 end
 
 --- {pct_start = 0.3, div_factor = 25, final_div_factor = 1e4}: from max_lr / div_factor up to max_lr over pct_start of
@@ -118,8 +130,10 @@ function schedule.one_cycle(optimizer, max_lr, total_steps, ...)
     if share < 0 or share > 1 then
         core.raise("value", "schedule.one_cycle", "pct_start is " .. share .. "; it is a share, 0 to 1")
     end
-    return new("one_cycle", optimizer,
-        function(step) return formulas.one_cycle(max_lr, total_steps, share, div, last, step) end)
+    local given = { max_lr = max_lr, total_steps = total_steps, pct_start = share, div_factor = div, final_div_factor = last }
+    return new("one_cycle", optimizer, given, function(it, step)
+        return formulas.one_cycle(it.max_lr, it.total_steps, it.pct_start, it.div_factor, it.final_div_factor, step)
+    end)
 end
 
 return schedule

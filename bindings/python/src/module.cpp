@@ -88,6 +88,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_optimizer(module);
     bind_training(module);
     bind_checkpoint(module);
+    bind_state(module);
     bind_graph(module);
     bind_doctor(module);
     bind_inventory(module);

@@ -1,6 +1,8 @@
 // optimizer.cpp: the core's optimizers as one class; yoke.optim gives it PyTorch's face.
 #include "optimizer.h"
 
+#include "state.h"
+
 #include <string>
 
 namespace yoke_python {
@@ -47,12 +49,6 @@ yoke_adam_options adam_options(const py::dict &given, const char *call)
     options.weight_decay = number_option(given, call, "weight_decay");
     options.master_weights = bool_option(given, call, "master_weights");
     return options;
-}
-
-const char *state_name(const py::object &name)
-{
-    const char *text = need_text(name, "state", "name");
-    return text ? text : "";
 }
 
 }  // namespace
@@ -110,32 +106,19 @@ void Optimizer::zero_grad(const py::object &set_to_none)
     check(yoke_optimizer_zero_grad(handle_, need_bool(set_to_none, "zero_grad", "set_to_none")));
 }
 
-py::tuple Optimizer::state_names() const
+py::object Optimizer::state() const
 {
-    py::list names;
-    for (int64_t i = 0; const char *name = yoke_optimizer_state_name(handle_, i); i++)
-        names.append(name);
-    return py::tuple(names);
+    return object_state(handle_, yoke_optimizer_state);
 }
 
-py::object Optimizer::get_state(int64_t group, int64_t index, const py::object &name) const
+void Optimizer::load_state(const py::object &state)
 {
-    yoke_tensor *out = nullptr;
-    check(yoke_optimizer_get_state(handle_, group, index, state_name(name), &out));
-    return out ? taken(wrap_tensor(out)) : py::none();
-}
-
-void Optimizer::set_state(int64_t group, int64_t index, const py::object &name,
-                          const py::object &value)
-{
-    yoke_tensor *tensor =
-        value.is_none() ? nullptr : need_tensor(value, "load_state_dict", "state");
-    check(yoke_optimizer_set_state(handle_, group, index, state_name(name), tensor));
+    load_object_state(handle_, state, yoke_optimizer_load_state);
 }
 
 void bind_optimizer(py::module_ &module)
 {
-    const py::arg group("group"), index("index"), name("name"), options("options");
+    const py::arg group("group"), options("options");
     bound_class<Optimizer>(module, "_Optimizer",
                            "An optimizer of the core; see yoke.optim.Optimizer.")
         .def(py::init<const std::string &, const py::dict &>(), py::arg("kind"), options)
@@ -143,9 +126,8 @@ void bind_optimizer(py::module_ &module)
         .def("set_options", &Optimizer::set_options, group, options)
         .def("step", &Optimizer::step)
         .def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none"))
-        .def("state_names", &Optimizer::state_names)
-        .def("get_state", &Optimizer::get_state, group, index, name)
-        .def("set_state", &Optimizer::set_state, group, index, name, py::arg("value"));
+        .def("state", &Optimizer::state)
+        .def("load_state", &Optimizer::load_state, py::arg("state"));
 }
 
 }  // namespace yoke_python

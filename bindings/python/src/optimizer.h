@@ -21,9 +21,8 @@ public:
     void set_options(int64_t group, const py::dict &options);
     void step();
     void zero_grad(const py::object &set_to_none);
-    py::tuple state_names() const;
-    py::object get_state(int64_t group, int64_t index, const py::object &name) const;
-    void set_state(int64_t group, int64_t index, const py::object &name, const py::object &value);
+    py::object state() const;
+    void load_state(const py::object &state);
 
 private:
     std::string kind_;

@@ -1,5 +1,6 @@
 // training.cpp: loss scaling, clipping, averages of parameters and schedules.
 #include "optimizer.h"
+#include "state.h"
 
 #include "yoke/amp.h"
 
@@ -59,10 +60,10 @@ public:
         return py::make_tuple(now.scale, now.growth_factor, now.backoff_factor, now.growth_interval,
                               now.growth_tracker);
     }
-    void set_state(const py::tuple &values)
+    py::object state() { return object_state(handle_, yoke_grad_scaler_state); }
+    void load_state(const py::object &state)
     {
-        const ScalerState state = scaler_state(values, "load_state_dict", "scale");
-        check(yoke_grad_scaler_set_state(handle_, &state));
+        load_object_state(handle_, state, yoke_grad_scaler_load_state);
     }
     void set_rule(const py::object &growth, const py::object &backoff, const py::object &interval)
     {
@@ -108,6 +109,11 @@ public:
         check(yoke_ema_average(handle_, index, &out));
         return taken(wrap_tensor(out));
     }
+    py::object state() { return object_state(handle_, yoke_ema_state); }
+    void load_state(const py::object &state)
+    {
+        load_object_state(handle_, state, yoke_ema_load_state);
+    }
 
 private:
     yoke_ema *handle_ = nullptr;
@@ -138,7 +144,8 @@ void bind_training(py::module_ &module)
         .def("update", &Scaler::update)
         .def("update_to", &Scaler::update_to, py::arg("scale"))
         .def("get_state", &Scaler::get_state)
-        .def("set_state", &Scaler::set_state, state)
+        .def("state", &Scaler::state)
+        .def("load_state", &Scaler::load_state, state)
         .def("set_rule", &Scaler::set_rule, py::arg("growth_factor"), py::arg("backoff_factor"),
              py::arg("growth_interval"));
     bound_class<Ema>(module, "_Ema", "The core's average of parameters; see yoke.optim.EMA.")
@@ -147,7 +154,9 @@ void bind_training(py::module_ &module)
         .def("update", &Ema::update)
         .def("copy_to_params", &Ema::copy_to_params)
         .def("swap", &Ema::swap)
-        .def("average", &Ema::average, py::arg("index"));
+        .def("average", &Ema::average, py::arg("index"))
+        .def("state", &Ema::state)
+        .def("load_state", &Ema::load_state, py::arg("state"));
     const py::arg total("total_steps");
     module.def("_clip_grad_norm", clip_grad_norm, py::arg("params"), py::arg("max_norm"),
                py::arg("norm_type"));

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what _later finds
     from yoke._inventory import catalog, catalog_find, inventory, topology
     from yoke._random import Generator, get_rng_state, set_rng_state
     from yoke._scaler import GradScaler
+    from yoke._state import load, load_info, save
     from yoke._stream import stream
     from yoke._timer import Measurement, Timer
     from yoke.optim import clip_grad_norm_

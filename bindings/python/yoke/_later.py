@@ -20,6 +20,7 @@ _IN = {
     "_inventory": ("catalog", "catalog_find", "inventory", "topology"),
     "_random": ("Generator", "get_rng_state", "set_rng_state"),
     "_scaler": ("GradScaler",),
+    "_state": ("load", "load_info", "save"),
     "_stream": ("stream",),
     "_timer": ("Measurement", "Timer"),
     "data": (),

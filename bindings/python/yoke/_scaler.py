@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from yoke import _yoke
-from yoke._check import entries, number
+from yoke._check import number
 from yoke._named import Named
 from yoke._yoke import Tensor
 from yoke.optim.optimizer import Optimizer, need_optimizer
@@ -104,8 +104,6 @@ class GradScaler(Named):
         self._core.set_rule(growth_factor, backoff_factor, growth_interval)
         self._rule = (growth_factor, backoff_factor, growth_interval)
 
-    _STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
-
     def __getstate__(self) -> tuple[bool, tuple[float, float, float, int, int]]:
         return self._enabled, self._core.get_state()
 
@@ -116,13 +114,12 @@ class GradScaler(Named):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that load_state_dict() needs, after update(); {} if disabled."""
-        return dict(zip(self._STATE, self._core.get_state())) if self._enabled else {}
+        state: dict[str, Any] = self._core.state() if self._enabled else {}
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes on from what state_dict() gave; does nothing if disabled. ValueError or TypeError where it does not fit."""
         if not self._enabled:
             return
-        scale, growth, backoff, interval, tracker = entries(
-            "load_state_dict", "state_dict", state_dict, self._STATE, "; was the state saved by a disabled GradScaler?")
-        self._core.set_state((scale, growth, backoff, interval, tracker))
-        self._rule = (growth, backoff, interval)
+        self._core.load_state(state_dict)
+        self._rule = self._core.get_state()[1:4]

@@ -21,6 +21,7 @@
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/select.h"
+#include "yoke/state.h"
 #include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
@@ -554,6 +555,52 @@ typedef struct yoke_api {
     void (*memory_budget_release)(yoke_memory_budget *budget);
     yoke_status (*memory_budget_report)(yoke_memory_budget *budget,
                                         yoke_memory_budget_figures *figures);
+    yoke_work *(*work_retain)(yoke_work *work);
+    void (*work_release)(yoke_work *work);
+    yoke_status (*work_wait)(yoke_work *work, double timeout);
+    int32_t (*work_done)(yoke_work *work);
+    yoke_status (*work_progress)(yoke_work *work, int64_t *bytes, int64_t *of);
+    yoke_status (*state_create)(yoke_state **out);
+    yoke_state *(*state_retain)(yoke_state *state);
+    void (*state_release)(yoke_state *state);
+    int32_t (*state_kind)(yoke_state *state, const char *path);
+    int64_t (*state_count)(yoke_state *state);
+    int32_t (*state_is_tuple)(yoke_state *state);
+    yoke_status (*state_set_none)(yoke_state *state, const char *path);
+    yoke_status (*state_set_bool)(yoke_state *state, const char *path, int32_t value);
+    yoke_status (*state_set_int)(yoke_state *state, const char *path, int64_t value);
+    yoke_status (*state_set_float)(yoke_state *state, const char *path, double value);
+    yoke_status (*state_set_string)(yoke_state *state, const char *path, const char *value,
+                                    int64_t length);
+    yoke_status (*state_set_tensor)(yoke_state *state, const char *path, yoke_tensor *value);
+    yoke_status (*state_set_list)(yoke_state *state, const char *path, int32_t is_tuple);
+    yoke_status (*state_set_dict)(yoke_state *state, const char *path);
+    yoke_status (*state_set)(yoke_state *state, const char *path, yoke_state *value);
+    yoke_status (*state_get_bool)(yoke_state *state, const char *path, int32_t *value);
+    yoke_status (*state_get_int)(yoke_state *state, const char *path, int64_t *value);
+    yoke_status (*state_get_float)(yoke_state *state, const char *path, double *value);
+    yoke_status (*state_get_string)(yoke_state *state, const char *path, const char **value,
+                                    int64_t *length);
+    yoke_status (*state_get_tensor)(yoke_state *state, const char *path, yoke_tensor **out);
+    yoke_status (*state_get)(yoke_state *state, const char *path, yoke_state **out);
+    yoke_status (*state_append)(yoke_state *list, yoke_state *value);
+    yoke_status (*state_put)(yoke_state *dict, const yoke_state_key *key, yoke_state *value);
+    yoke_status (*state_entry)(yoke_state *state, int64_t index, yoke_state_key *key,
+                               yoke_state **out);
+    yoke_status (*save)(const char *path, yoke_state *state, const yoke_save_options *options,
+                        yoke_work **out);
+    yoke_status (*load)(const char *path, const yoke_load_options *options, yoke_state **out);
+    yoke_status (*load_info)(const char *path, yoke_state **out);
+    yoke_status (*optimizer_state)(yoke_optimizer *optimizer, yoke_state **out);
+    yoke_status (*optimizer_load_state)(yoke_optimizer *optimizer, yoke_state *state);
+    yoke_status (*grad_scaler_state)(yoke_grad_scaler *scaler, yoke_state **out);
+    yoke_status (*grad_scaler_load_state)(yoke_grad_scaler *scaler, yoke_state *state);
+    yoke_status (*ema_state)(yoke_ema *ema, yoke_state **out);
+    yoke_status (*ema_load_state)(yoke_ema *ema, yoke_state *state);
+    yoke_status (*rng_state)(yoke_state **out);
+    yoke_status (*rng_load_state)(yoke_state *state);
+    yoke_status (*schedule_check)(yoke_state *schedule, int64_t groups);
+    yoke_status (*schedule_apply)(yoke_state *schedule, yoke_optimizer *optimizer, int64_t step);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -15,6 +15,7 @@
 #define YOKE_OPS_H
 
 #include "yoke/types.h"
+#include "yoke/work.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -68,8 +68,10 @@
 #include "yoke/optim.h"
 #include "yoke/runtime.h"
 #include "yoke/select.h"
+#include "yoke/state.h"
 #include "yoke/stream.h"
 #include "yoke/tensor.h"
 #include "yoke/types.h"
+#include "yoke/work.h"
 
 #endif /* YOKE_YOKE_H */

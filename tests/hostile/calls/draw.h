@@ -29,7 +29,8 @@ enum class Words {
     kReduction,
     kApproximate,
     kActivation,
-    kAmount
+    kAmount,
+    kNode
 };
 enum class Ints { kShape, kAxes };
 

@@ -38,7 +38,9 @@ const std::vector<std::string> &words(Words about)
         {"YOKE_NUM_THREADS", "YOKE_NO_CACHING", "YOKE_DEVICE", "YOKE_ALLOW_TF32", "driver", "nvml",
          "container", "visible_devices", "nvml_path", "YOKE_PLATFORMS"},
         /* value */ {"", "0", "1", "cpu", "-1", "99999999999999999999"},
-        /* path */ {"numbers.idx", "cut.idx", "damaged.idx", "/dev/null", "/", "none/such", "."},
+        /* path */
+        {"numbers.idx", "cut.idx", "damaged.idx", "/dev/null", "/", "none/such", ".",
+         "a.safetensors", "b.safetensors"},
         /* folder */ {"/dev/null/x", "/proc/none", "numbers.idx", "record"},
         /* uuid */ {"GPU-1", "cuda:0", "0000:65:00.0", "MIG-", "G"},
         /* feature */ {"compute", "tensor_cores", "half"},
@@ -52,6 +54,9 @@ const std::vector<std::string> &words(Words about)
         /* activation */ {"none", "relu", "gelu", "gelu_tanh", "silu"},
         /* amount */
         {"0.5", "0.01", "1", "2KiB", "4 MiB", "2", "0", "1e3", "3GB", "5 Gib", "-1", "0.5x"},
+        /* node */
+        {"", "a", "b", "a/b", "b/a/c", "0", "1", "list/0", "list", "list/1", "a~1b", "~", "a/~2",
+         "a//b", "$tensor", "__metadata__", "yoke.tree", "format"},
     };
     return lists[static_cast<size_t>(about)];
 }

@@ -18,21 +18,22 @@ SPECIAL = {
     "yoke_log_remove_callback", "yoke_meant_word", "yoke_tensor_view_storage", "yoke_op_invoke",
     "yoke_op_invoke_list", "yoke_grad", "yoke_autocast_swap",
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
-    "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api",
+    "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
+    "yoke_load",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
 RARE = {
     "yoke_doctor": 4000, "yoke_doctor_record": 8000, "yoke_doctor_record_v2": 8000, "yoke_inventory_take": 300, "yoke_explain": 300,
     "yoke_select": 300, "yoke_device_sample": 100, "yoke_device_lease": 300, "yoke_lease_holder": 300, "yoke_shutdown": 500,
     "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
-    "yoke_device_open": 20, "yoke_device_memory": 10, "yoke_config_set": 10, "yoke_read_idx": 10, "yoke_is_available": 10,
+    "yoke_device_open": 20, "yoke_device_memory": 10, "yoke_config_set": 10, "yoke_read_idx": 10, "yoke_save": 10, "yoke_load": 4, "yoke_is_available": 10,
     "yoke_why_unavailable": 10, "yoke_device_count": 10, "yoke_device_get": 10, "yoke_device_synchronize": 4,
     "yoke_device_supports": 4, "yoke_set_device": 4, "yoke_graph_begin": 3,
 }
 # Often enough that a capture, or a scope, once begun, ends.
 OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6}
 HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "memory_budget", "inventory",
-           "explanation", "report"}
+           "explanation", "report", "state", "work"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
          "approximate", "activation", "amount"}
@@ -70,6 +71,8 @@ def draw(function, params, i):
         if after in (f"{name}_count", "ndim"):
             return f"d.ints({'Ints::kShape' if name in SHAPES else 'Ints::kAxes'})"
         return "d.optional_int()"
+    if kind == "const char *" and name == "path" and function.startswith("yoke_state_"):
+        return "d.word(Words::kNode)"
     if kind == "const char *" and name in WORDS:
         return f"d.word(Words::k{name.capitalize()})"
     if kind == "const yoke_scalar *":

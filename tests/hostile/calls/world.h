@@ -25,6 +25,8 @@ namespace hostile {
     X(autocast, 4)         \
     X(checkpoint, 4)       \
     X(memory_budget, 2)    \
+    X(state, 8)            \
+    X(work, 2)             \
     X(inventory, 2)        \
     X(explanation, 2)      \
     X(report, 2)

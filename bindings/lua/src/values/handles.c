@@ -87,3 +87,20 @@ yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char
     const Target target = {b, call, name};
     return yl_need_handle(L, target, index, &yl_optimizer_class);
 }
+
+static void release_state(void *state)
+{
+    yoke_state_release(state);
+}
+
+const YlClass yl_state_class = {"yoke.State", "a state", NULL, release_state, 0};
+
+yoke_state **yl_push_state(lua_State *L)
+{
+    return yl_push_handle(L, &yl_state_class);
+}
+
+yoke_state *yl_need_state(lua_State *L, Binding *b, int index, const char *call, const char *name)
+{
+    return yl_need_handle(L, (Target){b, call, name}, index, &yl_state_class);
+}

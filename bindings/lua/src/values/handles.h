@@ -4,7 +4,7 @@
 
 #include "bindings/lua/src/runtime/class.h"
 
-extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class;
+extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class, yl_state_class;
 
 /* Pushes a device: one device is one userdata in a state, so that two can be compared with ==. */
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
@@ -24,5 +24,10 @@ typedef struct OptimizerBox {
 /* The live optimizer (of yoke.core) at `index`; raises for anything else. */
 yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,
                                  const char *name);
+
+/* Pushes an empty state; the caller fills it. */
+yoke_state **yl_push_state(lua_State *L);
+/* The state at `index`; raises for anything else. */
+yoke_state *yl_need_state(lua_State *L, Binding *b, int index, const char *call, const char *name);
 
 #endif /* YOKE_LUA_VALUES_HANDLES_H */

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Iterator
 
 from yoke import _yoke
-from yoke._check import entries, listed, tensor
-from yoke._grad import no_grad
+from yoke._check import listed
 from yoke._named import Named
 from yoke._yoke import Tensor
 
@@ -60,21 +59,11 @@ class EMA(Named):
 
     def state_dict(self) -> dict[str, Any]:
         """Decay and averages. The tensors are the live ones: clone() what must stay."""
-        return {"decay": self.decay, "averages": self.averages}
+        state: dict[str, Any] = self._core.state()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over copies of what state_dict() gave, of as many parameters of the same shapes; else ValueError or
         TypeError."""
-        if self._depth > 0:
-            raise _yoke.StateError("load_state_dict(): the averages stand in the place of the parameters; leave applied() first")
-        call = "load_state_dict"
-        decay, averages = entries(call, "state_dict", state_dict, ("decay", "averages"))
-        averages = [tensor(call, "averages", each) for each in listed(call, "averages", averages, "tensors")]
-        shapes, own = ([tuple(t.shape) for t in side] for side in (averages, self.params))
-        if shapes != own:
-            raise _yoke.ValueError(f"load_state_dict(): averages of shapes {shapes} for parameters of shapes {own}")
-        core = _yoke._Ema(self.params, decay)
-        with no_grad():
-            for i, average in enumerate(averages):
-                core.average(i).copy_(average)
-        self.decay, self._core = decay, core
+        self._core.load_state(state_dict)
+        self.decay = self._core.state()["decay"]

@@ -9,7 +9,6 @@ from yoke import _yoke
 from yoke._check import listed
 from yoke._named import Named
 from yoke._yoke import Tensor
-from yoke.optim._state import fitting_state
 
 
 class Optimizer(Named):
@@ -23,9 +22,6 @@ class Optimizer(Named):
 
     _KIND: ClassVar[str]
     _OPTIONS: ClassVar[tuple[str, ...]]
-    _STATE_NAMES: ClassVar[dict[str, str]] = {}  # PyTorch's name of a state, where it is another than the core's
-    _MAY_LACK: ClassVar[tuple[str, ...]] = ()  # states that begin as zeros with the next step where there are none
-    _IMPLIED: ClassVar[dict[str, Any]] = {}  # options of PyTorch's that have one value here
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -93,25 +89,12 @@ class Optimizer(Named):
         self._check_groups()
         self._core.zero_grad(set_to_none)
 
-    def _places(self) -> list[tuple[int, int, Tensor]]:
-        return [(g, i, param) for g, group in enumerate(self.param_groups) for i, param in enumerate(group["params"])]
-
     def state_dict(self) -> dict[str, Any]:
         """State and options in PyTorch's layout. Tensors in it are the live ones: clone() what must stay."""
-        self._check_groups()
-        names = [(name, self._STATE_NAMES.get(name, name)) for name in self._core.state_names()]
-        state = {}
-        for number, (group, index, _) in enumerate(self._places()):
-            found = {public: self._core.get_state(group, index, name) for name, public in names}
-            found = {public: value for public, value in found.items() if value is not None}
-            if found:
-                state[number] = found
-        groups, first = [], 0
-        for group_ in self.param_groups:
-            count = len(group_["params"])
-            groups.append({**group_, "params": list(range(first, first + count))})
-            first += count
-        return {"state": state, "param_groups": groups}
+        state: dict[str, Any] = self._tell().state()
+        for group, saved in zip(self.param_groups, state["param_groups"]):
+            saved.update({name: value for name, value in group.items() if name not in saved})
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over copies of what state_dict() gave; an error, and nothing changed, where it does not fit.
@@ -120,19 +103,18 @@ class Optimizer(Named):
         for what is no dict, or a tensor of another dtype. A parameter without any state has not been stepped. Of
         PyTorch's options, one that is not here must be off.
         """
-        groups, state = fitting_state(self, state_dict)
-        before, options = self.state_dict()["state"], [dict(group) for group in self.param_groups]
-        try:
-            for group, new in zip(self.param_groups, groups):
-                group.update({name: new[name] for name in group if name in new and name != "params"})
-            self._tell()
-            self._set_state(state)
-        except Exception:
-            for group, old in zip(self.param_groups, options):
-                group.update(old)
-            self._tell()
-            self._set_state(before)
-            raise
+        core, own = self._tell(), [set(group).difference(self._OPTIONS, ("params",)) for group in self.param_groups]
+        known, added = _split_groups(state_dict, own)
+        core.load_state(known)
+        self._hear()
+        for group, more in zip(self.param_groups, added):
+            group.update(more)
+
+    def _hear(self) -> None:
+        """Takes over the options that the core has."""
+        for i, (group, now) in enumerate(zip(self.param_groups, self._core.state()["param_groups"])):
+            group.update({name: now[name] for name in self._OPTIONS})
+            self._told[i] = self._options_of(group)
 
     _OF_THE_CORE: ClassVar[tuple[str, ...]] = ("_core", "_told", "_params")
 
@@ -149,15 +131,18 @@ class Optimizer(Named):
         self.param_groups, self._told, self._params = [], [], []
         for group in groups:
             self._add(dict(group))
-        self._set_state(values)
+        self._core.load_state({"state": values, "param_groups": self._core.state()["param_groups"]})
 
-    def _set_state(self, state: dict[int, dict[str, Any]]) -> None:
-        for number, (group, index, param) in enumerate(self._places()):
-            for name in self._core.state_names():
-                value = state.get(number, {}).get(self._STATE_NAMES.get(name, name))
-                if isinstance(value, (int, float)):
-                    value = _yoke.tensor(float(value), dtype=_yoke.float32, device=param.device)
-                self._core.set_state(group, index, name, value)
+
+def _split_groups(state_dict: Any, own: list[set[str]]) -> tuple[Any, list[dict[str, Any]]]:
+    """The state without what scripts have put into the groups of their own accord, and that for each group."""
+    groups = state_dict.get("param_groups") if isinstance(state_dict, dict) else None
+    if not isinstance(groups, (list, tuple)) or not all(isinstance(group, dict) for group in groups):
+        return state_dict, []  # which the core will refuse
+    names = [*own, *[set[str]()] * len(groups)]
+    added = [{name: group[name] for name in each if name in group} for each, group in zip(names, groups)]
+    known = [{name: value for name, value in group.items() if name not in each} for each, group in zip(names, groups)]
+    return {**state_dict, "param_groups": known}, added
 
 
 class SGD(Optimizer):
@@ -168,8 +153,6 @@ class SGD(Optimizer):
 
     _KIND = "SGD"
     _OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "master_weights")
-    _STATE_NAMES = {"momentum": "momentum_buffer"}
-    _MAY_LACK = ("momentum_buffer",)
 
     def __init__(self, params: Any, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
                  master_weights: bool = False) -> None:
@@ -195,7 +178,6 @@ class AdamW(Adam):
     """Adam whose weight decay stands apart from the gradient: p -= lr * weight_decay * p."""
 
     _KIND = "AdamW"
-    _IMPLIED = {"decoupled_weight_decay": True}
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 1e-2, master_weights: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from yoke import _yoke
-from yoke._check import entries, listed, number, whole
+from yoke._check import number, whole
 from yoke._named import Named
 from yoke.optim.optimizer import need_optimizer
 
@@ -59,18 +59,18 @@ class Schedule(Named):
         return self.last_lr
 
     def state_dict(self) -> dict[str, Any]:
-        """The numbers that load_state_dict() takes."""
-        return {name: getattr(self, name) for name in (*self._OPTIONS, "base_lrs", "last_step")}
+        """The kind, its options, the rates at the beginning and the last step: what load_state_dict() takes."""
+        own = {name: getattr(self, name) for name in (*self._OPTIONS, "last_step")}
+        return {"kind": type(self).__name__, **own, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes on from where state_dict() was taken; ValueError or TypeError, and nothing changed, where it does not fit."""
-        call = "load_state_dict"
-        options = dict(zip(self._OPTIONS, entries(call, "state_dict", state_dict, (*self._OPTIONS, "base_lrs", "last_step"))))
-        rates = [number(call, "base_lrs", rate) for rate in listed(call, "base_lrs", state_dict["base_lrs"], "numbers")]
-        last_step = whole(call, "last_step", state_dict["last_step"], 0)
-        if len(rates) != len(self.base_lrs):
-            raise _yoke.ValueError(f"load_state_dict(): rates of {len(rates)} groups for an optimizer with {len(self.base_lrs)}")
-        self._set({**self._checked(call, options), "base_lrs": rates, "last_step": last_step})
+        _yoke._check_schedule(state_dict, len(self.base_lrs))
+        kind, own = state_dict["kind"], type(self).__name__
+        if kind != own:
+            raise _yoke.ValueError(f"load_state_dict: the state is of the schedule {kind}, and this one is {own}; load it into one of its kind")
+        self._set({name: state_dict[name] for name in (*self._OPTIONS, "last_step")})
+        self.base_lrs = list(state_dict["base_lrs"])
         self._apply()
 
 

@@ -1,0 +1,56 @@
+---@meta yoke
+-- For editors (LuaLS): states in files.
+
+---@class yoke
+---@field none table what stands for no value in a state, in Lua and as Python's None
+local yoke = {}
+
+---The table as a list of a state, also where it is empty: yoke.list{}.
+---@param items table
+---@return table items
+function yoke.list(items) end
+
+---The table as a dict of a state, also where its keys are 1 to n: yoke.dict{"first", "second"}.
+---@param items table
+---@return table items
+function yoke.dict(items) end
+
+---@class yoke.Work
+local Work = {}
+
+---Waits for its end, at most `timeout` seconds: true, or nil and what it failed with, or that it goes on.
+---@param timeout? number
+---@return boolean? ended, yoke.Error? why
+function Work:wait(timeout) end
+
+---Whether it has ended, well or not.
+---@return boolean
+function Work:done() end
+
+---How many bytes of how many are done.
+---@return integer bytes, integer of
+function Work:progress() end
+
+---Writes a state to a safetensors file: the file at `path` is the former or the new one, whole, whenever the process or
+---the machine stops. A state is made of booleans, numbers, strings, tensors, tables (1 to n is a list, any other a dict
+---with strings and integers as keys) and what has a method state_dict. A dict of tensors is a file as any other
+---writer's. Raises for what cannot be saved, with its place; nil and an error where the system refuses.
+---@param path string
+---@param state any
+---@param options? {metadata: table<string, string>?}
+---@return yoke.Work? work, yoke.Error? why
+function yoke.save(path, state, options) end
+
+---The state in a safetensors file, whoever wrote it; nil and an error where it is damaged or the system refuses. On the
+---CPU tensors are pages of the file, read when they are touched and private once written; {mmap = false}, and any other
+---device, makes copies. dtype casts what floats. names, a prefix or a function of a name, says which tensors to load;
+---they come as a dict by their names in the file.
+---@param path string
+---@param options? {device: yoke.Device|string|integer|nil, mmap: boolean?, dtype: yoke.dtype?, names: string|fun(name: string): boolean?}
+---@return any state, yoke.Error? why
+function yoke.load(path, options) end
+
+---What a safetensors file holds, without its data; nil and an error as yoke.load.
+---@param path string
+---@return {path: string, bytes: integer, header_bytes: integer, has_tree: boolean, metadata: table<string, string>, tensors: table<string, {dtype: string, shape: integer[], bytes: integer, offset: integer}>}? info, yoke.Error? why
+function yoke.load_info(path) end

@@ -1,0 +1,53 @@
+--- yoke.save, yoke.load and yoke.load_info: states in safetensors files.
+local core = require "yoke.core"
+local options = require "yoke.options"
+local tree = require "yoke.tree"
+
+local state = { none = tree.none, list = tree.list, dict = tree.dict }
+
+--- Writes a state to a safetensors file: yoke.save("run.safetensors", {net = net, epoch = 3}, {metadata = {who =
+--- "me"}}). The file there is the former or the new one, whole, whenever the process or the machine stops. Returns the
+--- work, or nil and an error where the system refuses.
+function state.save(path, value, given)
+    local named = options.named("save", given, { metadata = options.none })
+    local node = tree.of(value, "save", "state")
+    return core._save(path, node, named.metadata and tree.of(named.metadata, "save", "metadata"))
+end
+
+local function names_that(wanted, path)
+    local node, problem = core._load_info(path)
+    if not node then return nil, problem end
+    local names = {}
+    for name in pairs(tree.value(node).tensors) do
+        if wanted(name) then names[#names + 1] = name end
+    end
+    return names
+end
+
+--- The state in a safetensors file, whoever wrote it; nil and an error where it is damaged or the system refuses. On
+--- the CPU tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a function of a name:
+--- what they let through comes as a dict by the names in the file. {device =, mmap = true, dtype =, names =}
+function state.load(path, given)
+    local named = options.named("load", given, { device = options.none, mmap = true, dtype = options.none, names = options.none })
+    local prefix, names, problem = named.names, nil, nil
+    if type(prefix) == "function" then
+        names, problem = names_that(prefix, path)
+        if not names then return nil, problem end
+        prefix = nil
+    elseif prefix ~= nil and type(prefix) ~= "string" then
+        core.raise("type", "load", ("option 'names' is %s; it takes a prefix or a function"):format(options.shown(prefix)))
+    end
+    local node, failure = core._load(path, named.device, not named.mmap, named.dtype, prefix, names)
+    if not node then return nil, failure end
+    return tree.value(node)
+end
+
+--- What a safetensors file holds, without its data: {path, bytes, header_bytes, has_tree, metadata = {key = string},
+--- tensors = {name = {dtype, shape, bytes, offset}}}; nil and an error as load.
+function state.load_info(path)
+    local node, problem = core._load_info(path)
+    if not node then return nil, problem end
+    return tree.value(node)
+end
+
+return state

@@ -1,0 +1,54 @@
+"""States in files: safetensors, which are whole whenever the machine stops, and which all tools read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from yoke import _yoke
+from yoke._yoke import Device, Work, dtype as dtype_
+
+
+def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None) -> Work:
+    """Writes a state to a safetensors file.
+
+        yoke.save("run.safetensors", {"net": net, "optimizer": optimizer, "epoch": 3})
+
+    A state is made of None, bools, ints, floats, strings, tensors, lists, tuples, dicts with strings or ints as keys,
+    and objects, which stand for their state_dict(). load() gives it back as it was: 3 stays an int, a tuple a tuple,
+    and a tensor in two places is one. A dict of tensors is a file as any other writer's; of anything else the plain
+    values are kept in the file's metadata, and a tensor's name is its path, "net.0.weight".
+
+    The file at `path` is the former or the new one, whole, whenever the process or the machine stops, and once this
+    has returned, the new one. `metadata` are strings to keep beside the state.
+
+    ValueError and TypeError name the place in the state of what cannot be saved; IOError has the path and what the
+    system says.
+    """
+    return _yoke._save(path, state, metadata)
+
+
+def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,
+         dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None) -> Any:
+    """The state in a safetensors file, whoever wrote it.
+
+    On the CPU, where no other `device` is given, tensors are pages of the file: read when they are touched, private to
+    this process once they are written; the file may be saved anew meanwhile. mmap=False, and any other device, makes
+    copies. `dtype` casts what floats. `names`, a prefix or a function of a name, says which tensors to load; they come
+    as a dict by their names in the file.
+
+    CheckpointError for a file that breaks a rule of the format, and for a tensor of a dtype that Yoke has not; IOError
+    has the path and what the system says.
+    """
+    return _yoke._load(path, device, mmap, dtype, names)
+
+
+def load_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a safetensors file holds, without its data.
+
+    A dict of "path", "bytes", "header_bytes", "has_tree" (whether save() kept a tree in it), "metadata" (strings) and
+    "tensors": for each name a dict of "dtype" (a name, the format's own where Yoke has none), "shape", "bytes" and
+    "offset" in the file. Errors are those of load().
+    """
+    return _yoke._load_info(path)

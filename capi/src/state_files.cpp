@@ -1,0 +1,71 @@
+// The functions of yoke/state.h that deal with files.
+#include "capi/src/guard.h"
+#include "capi/src/structs.h"
+#include "core/base/work.h"
+#include "core/state/load.h"
+#include "core/state/save.h"
+#include "yoke/state.h"
+
+using namespace yoke;
+using namespace yoke::capi;
+
+yoke_status yoke_save(const char *path, yoke_state *state, const yoke_save_options *options,
+                      yoke_work **out)
+{
+    constexpr const char *call = "yoke_save";
+    return guard(call, [&] {
+        if (out) *out = nullptr;
+        const std::string file = &need(path, call, "path");
+        if (!state) fail_null(call, "state");
+        const State &root = *object_of(state, call, "state");
+        SaveOptions wanted;
+        if (options) {
+            const yoke_save_options given = read_struct(options, call, "options");
+            if (given.metadata)
+                wanted.metadata = object_of(given.metadata, call, "options.metadata");
+        }
+        Ref<Work> work = save_state(file, root, wanted, short_name(call));
+        if (out) *out = hand_out<yoke_work>(std::move(work));
+    });
+}
+
+namespace {
+
+LoadOptions load_options(const yoke_load_options *given, const char *call)
+{
+    LoadOptions options;
+    if (!given) return options;
+    const yoke_load_options it = read_struct(given, call, "options");
+    options.mmap = !it.copy;
+    options.dtype = it.dtype;
+    if (it.device) options.device = object_of(it.device, call, "options.device");
+    if (!it.prefix && !it.wanted) return options;
+    options.wanted = [prefix = std::string(it.prefix ? it.prefix : ""), wanted = it.wanted,
+                      user = it.user](std::string_view name) {
+        if (!name.starts_with(prefix)) return false;
+        return !wanted || wanted(user, std::string(name).c_str()) != 0;
+    };
+    return options;
+}
+
+}  // namespace
+
+yoke_status yoke_load(const char *path, const yoke_load_options *options, yoke_state **out)
+{
+    constexpr const char *call = "yoke_load";
+    return guard(call, [&] {
+        yoke_state *&place = need_out(out, call);
+        const std::string file = &need(path, call, "path");
+        place =
+            hand_out<yoke_state>(load_state(file, load_options(options, call), short_name(call)));
+    });
+}
+
+yoke_status yoke_load_info(const char *path, yoke_state **out)
+{
+    constexpr const char *call = "yoke_load_info";
+    return guard(call, [&] {
+        yoke_state *&place = need_out(out, call);
+        place = hand_out<yoke_state>(load_info(&need(path, call, "path"), short_name(call)));
+    });
+}

@@ -1,0 +1,61 @@
+#include "yoke/work.h"
+
+#include "capi/src/guard.h"
+#include "core/base/work.h"
+
+#include <cmath>
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+Work &need_work(yoke_work *handle, const char *call)
+{
+    if (!handle)
+        fail(YOKE_E_VALUE, "%s: argument 'work' is NULL; give what began it", short_name(call));
+    return *object_of(handle, call, "work");
+}
+
+}  // namespace
+
+yoke_work *yoke_work_retain(yoke_work *work)
+{
+    return retain_handle(work, "yoke_work_retain");
+}
+
+void yoke_work_release(yoke_work *work)
+{
+    release_handle(work, "yoke_work_release");
+}
+
+yoke_status yoke_work_wait(yoke_work *work, double timeout)
+{
+    constexpr const char *call = "yoke_work_wait";
+    return guard(call, [&] {
+        Work &object = need_work(work, call);
+        if (std::isnan(timeout))
+            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", short_name(call));
+        const Ref<Work> held = Ref<Work>::share(&object);
+        if (!held->wait(timeout))
+            fail(YOKE_E_TIMEOUT, "%s: after %g s %llu of %llu bytes are done; it goes on",
+                 short_name(call), timeout, static_cast<unsigned long long>(held->bytes()),
+                 static_cast<unsigned long long>(held->of()));
+    });
+}
+
+int32_t yoke_work_done(yoke_work *work)
+{
+    constexpr const char *call = "yoke_work_done";
+    return guard_value(call, int32_t{0}, [&] { return int32_t{need_work(work, call).is_done()}; });
+}
+
+yoke_status yoke_work_progress(yoke_work *work, int64_t *bytes, int64_t *of)
+{
+    constexpr const char *call = "yoke_work_progress";
+    return guard(call, [&] {
+        const Work &object = need_work(work, call);
+        if (bytes) *bytes = static_cast<int64_t>(object.bytes());
+        if (of) *of = static_cast<int64_t>(object.of());
+    });
+}

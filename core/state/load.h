@@ -1,0 +1,29 @@
+// load.h: states out of safetensors files.
+#pragma once
+
+#include "core/state/tree.h"
+
+#include <functional>
+#include <string>
+
+namespace yoke {
+
+struct LoadOptions {
+    Device *device = nullptr;      // null: the CPU
+    bool mmap = true;              // on the CPU: pages of the file, read when they are touched
+    yoke_dtype dtype = YOKE_NONE;  // of what floats; YOKE_NONE: as it is in the file
+    // Which tensors, by their names in the file; all, as the tree that was saved, where it is empty.
+    std::function<bool(std::string_view)> wanted;
+};
+
+// The state in a file. On the CPU tensors are pages of it, private to this process once they are written; elsewhere,
+// or where an element would not be aligned, copies. Without a tree in it, or with `wanted`, a dict by the names in the
+// file. Raises YOKE_E_CHECKPOINT for a file that breaks a rule of its format, and YOKE_E_IO for what the system
+// refuses.
+Ref<State> load_state(const std::string &path, const LoadOptions &options, const char *call);
+
+// What stands in a file, without its data: {"path", "bytes", "header_bytes", "tensors": {NAME: {"dtype", "shape",
+// "bytes", "offset"}}, "metadata": {KEY: STRING}, "has_tree"}.
+Ref<State> load_info(const std::string &path, const char *call);
+
+}  // namespace yoke

@@ -1,0 +1,124 @@
+#include "core/state/save.h"
+
+#include "core/autograd/node.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+#include "core/state/files.h"
+#include "core/state/safetensors.h"
+#include "core/state/tree_text.h"
+
+#include <algorithm>
+#include <map>
+
+namespace yoke {
+
+namespace {
+
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+Metadata metadata_of(const State *given, const char *call)
+{
+    Metadata metadata;
+    if (!given) return metadata;
+    const auto *dict = given->get_if<StateDict>();
+    if (!dict)
+        fail(YOKE_E_TYPE, "%s: argument 'metadata' is %s; it takes a dict of strings", call,
+             kind_text(given->kind()));
+    for (const StateDict::Entry &entry : dict->entries()) {
+        const std::string shown = shown_name(path_part(entry.key));
+        const auto *key = std::get_if<std::string>(&entry.key);
+        const auto *value = entry.value->get_if<std::string>();
+        if (!key || !value)
+            fail(YOKE_E_TYPE,
+                 "%s: metadata['%s'] is %s; keys and values are strings, as the format has it",
+                 call, shown.c_str(), kind_text(entry.value->kind()));
+        if (!is_utf8(*value))
+            fail(YOKE_E_VALUE, "%s: metadata['%s'] is no UTF-8", call, shown.c_str());
+        if (key->starts_with(kOwnKeys))
+            fail(YOKE_E_VALUE,
+                 "%s: metadata has the key '%s'; those that begin with 'yoke.' are the library's",
+                 call, shown.c_str());
+        metadata.emplace_back(*key, *value);
+    }
+    return metadata;
+}
+
+// What the file says of itself beside the user's metadata.
+void add_own_metadata(Metadata &metadata, const TreeText &tree)
+{
+    const auto has = [&](std::string_view key) {
+        return std::ranges::any_of(metadata, [&](const auto &pair) { return pair.first == key; });
+    };
+    if (tree.is_flat) {
+        if (!has("format")) metadata.emplace_back("format", "pt");  // which transformers asks for
+        return;
+    }
+    metadata.emplace_back(kFormatKey, std::to_string(kTreeFormat));
+    metadata.emplace_back(kTreeKey, tree.json);
+}
+
+TensorToStore to_store(const std::string &name, const yoke_tensor &x)
+{
+    return {name, x.dtype, {x.shape().begin(), x.shape().end()}, x.nbytes(), 0};
+}
+
+}  // namespace
+
+void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *, uint64_t)> &take,
+                    const char *call)
+{
+    if (x.numel == 0) return;
+    if (x.device->host && x.contiguous) return take(x.data, x.nbytes());
+    if (x.nbytes() <= kMostChunk) {
+        const Tensor dense = ops::contiguous(x);
+        if (dense->device->host) return take(dense->data, dense->nbytes());
+        std::string bytes(dense->nbytes(), '\0');
+        copy_to_host(*dense, bytes.data(), bytes.size(), call);
+        return take(bytes.data(), bytes.size());
+    }
+    const uint64_t row = x.nbytes() / static_cast<uint64_t>(x.shape_[0]);
+    const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, kMostChunk / row));
+    for (int64_t first = 0; first < x.shape_[0]; first += rows) {
+        Dims shape{x.shape()};
+        shape[0] = std::min(rows, x.shape_[0] - first);
+        IntList sizes = shape, strides = x.strides();
+        if (row > kMostChunk) sizes = sizes.subspan(1), strides = strides.subspan(1);
+        for_each_chunk(*make_view(x, sizes, strides.data(), first * x.strides_[0]), take, call);
+    }
+}
+
+Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
+                     const char *call)
+{
+    const NoGrad no_grad;
+    Metadata metadata = metadata_of(options.metadata, call);
+    const TreeText tree = tree_text(root, call);
+    add_own_metadata(metadata, tree);
+    std::vector<TensorToStore> stored;
+    std::map<std::string_view, const yoke_tensor *> found;
+    for (const auto &[name, tensor] : tree.tensors) {
+        stored.push_back(to_store(name, *tensor));
+        found[name] = tensor.get();
+    }
+    const std::string header = make_stored_header(stored, metadata);
+    if (header.size() - sizeof(uint64_t) > StoredTensors::kMostHeader)
+        fail(
+            YOKE_E_VALUE,
+            "%s: the header of '%s' would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
+            call, path.c_str(), header.size(),
+            static_cast<unsigned long long>(StoredTensors::kMostHeader));
+    const uint64_t data = stored.empty() ? 0 : stored.back().begin + stored.back().bytes;
+    Ref<Work> work = Work::begin(header.size() + data);
+    NewFile file(call, path);
+    const auto write = [&](const void *from, uint64_t bytes) {
+        file.write(from, bytes);
+        work->advance(bytes);
+    };
+    write(header.data(), header.size());
+    for (const TensorToStore &each : stored) for_each_chunk(*found[each.name], write, call);
+    file.commit();
+    work->finish(nullptr);
+    return work;
+}
+
+}  // namespace yoke

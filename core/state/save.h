@@ -1,0 +1,34 @@
+// save.h: states into safetensors files.
+#pragma once
+
+#include "core/base/work.h"
+#include "core/state/tree.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace yoke {
+
+struct SaveOptions {
+    const State *metadata = nullptr;  // a dict of strings; keys that begin with "yoke." are ours
+};
+
+// What every file of ours begins its own keys of the metadata with, and what they are.
+inline constexpr std::string_view kOwnKeys = "yoke.";
+inline constexpr std::string_view kTreeKey = "yoke.tree", kFormatKey = "yoke.format";
+
+// Writes the state as it is now to a safetensors file, which is there whole or not at all, whenever the machine stops.
+// Memory beside the tensors: kMostChunk, and of a device's tensor that does not lie row-major a copy of one chunk.
+//
+// A dict of tensors is a plain file of them; another tree stands in the metadata. Raises YOKE_E_VALUE and YOKE_E_TYPE
+// for what cannot be saved, with its path, and YOKE_E_IO for what the system refuses. The work has ended.
+Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
+                     const char *call);
+
+// The elements of a tensor in row-major order, a chunk at a time, in memory of the host.
+inline constexpr uint64_t kMostChunk = uint64_t{16} << 20;
+void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *, uint64_t)> &take,
+                    const char *call);
+
+}  // namespace yoke

@@ -1,0 +1,105 @@
+// tree.h: the state of a run as a tree of plain values and tensors: what is saved, and what languages hand each other.
+//
+// A node is nothing, a bool, a whole number, a float, a string (UTF-8), a tensor, a list, or a dict whose keys are
+// strings or whole numbers and keep their order. Lists and dicts hold references to nodes: what stands under two paths
+// is one. No node comes to lie within itself.
+//
+// A path names a node below another: parts with "/" between them, "" the node itself. In a list a part is a place,
+// counted from 0; in a dict it is a string, or, written in digits, the whole number where there is such a key. "~1" is
+// a "/" within a part and "~0" a "~", as in RFC 6901.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace yoke {
+
+class State;
+
+using StateKey = std::variant<int64_t, std::string>;
+
+struct StateList {
+    std::vector<Ref<State>> items;
+    bool is_tuple = false;  // what Python may tell from a list
+};
+
+class StateDict {
+public:
+    struct Entry {
+        StateKey key;
+        Ref<State> value;
+    };
+    const std::vector<Entry> &entries() const { return entries_; }
+    // Null where there is no such key.
+    State *find(const StateKey &key) const;
+    // Behind the others, or in the place of what had the key.
+    void put(StateKey key, Ref<State> value);
+
+private:
+    std::vector<Entry> entries_;
+    std::unordered_map<StateKey, size_t> places_;
+};
+
+// In the order of the values below.
+enum class StateKind : int32_t { kNone, kBool, kInt, kFloat, kString, kTensor, kList, kDict };
+
+class State final : public RefCounted {
+public:
+    using Value = std::variant<std::monostate, bool, int64_t, double, std::string, Tensor,
+                               StateList, StateDict>;
+
+    static Ref<State> make(Value value = {});
+
+    StateKind kind() const { return static_cast<StateKind>(value_.index()); }
+    const Value &value() const { return value_; }
+    template <class T>
+    const T *get_if() const
+    {
+        return std::get_if<T>(&value_);
+    }
+    void assign(Value value) { value_ = std::move(value); }
+
+    // Adds to a list, or to a dict. Raises YOKE_E_VALUE for a value within which this node lies, or that is deeper than
+    // kDeepest, and YOKE_E_TYPE for a node of another kind.
+    void append(Ref<State> value, const char *call);
+    void put(StateKey key, Ref<State> value, const char *call);
+
+    // The node at a path; null where there is none. Raises for a path that is none.
+    State *find(std::string_view path, const char *call);
+    // The same; raises YOKE_E_VALUE with the nearest key where there is none.
+    State &at(std::string_view path, const char *call);
+    // Sets what is at a path. Dicts that lack on the way are made; in a list the place behind the last is one more.
+    void set(std::string_view path, Ref<State> value, const char *call);
+
+    static constexpr int kDeepest = 64;
+
+private:
+    explicit State(Value value) : value_(std::move(value)) {}
+    ~State() override = default;
+    void destroy() noexcept override;
+    void check_child(const State &child, const char *call) const;
+    State *child(std::string_view part) const;
+    void set_child(const std::string &part, Ref<State> value, const char *call);
+    [[noreturn]] void fail_missing(std::string_view path, const std::string &part,
+                                   const char *call) const;
+
+    Value value_;
+};
+
+// "a list", "a float": for messages.
+const char *kind_text(StateKind kind);
+
+// A key as a path writes it.
+std::string path_part(const StateKey &key);
+// "outer/part", "part" below the root.
+std::string path_below(const std::string &outer, std::string_view part);
+
+// Whether the bytes are UTF-8.
+bool is_utf8(std::string_view text);
+
+}  // namespace yoke

@@ -1,0 +1,231 @@
+#include "core/state/tree_text.h"
+
+#include "core/base/error.h"
+#include "core/state/safetensors.h"
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace yoke {
+
+void put_json_text(std::string &json, std::string_view text)
+{
+    json += '"';
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            json += '\\';
+            json += c;
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            char escaped[8];
+            snprintf(escaped, sizeof escaped, "\\u%04x", c);
+            json += escaped;
+        } else {
+            json += c;
+        }
+    }
+    json += '"';
+}
+
+std::string shown_float(double value)
+{
+    char text[40];
+    const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+    std::string digits(text, static_cast<size_t>(end - text));
+    if (std::isfinite(value) && digits.find_first_of(".e") == std::string::npos) digits += ".0";
+    return digits;
+}
+
+namespace {
+
+constexpr uint64_t kPlainNan = 0x7ff8'0000'0000'0000;
+
+void put_float(std::string &json, double value)
+{
+    if (std::isnan(value)) {
+        char text[20];
+        const auto bits = std::bit_cast<uint64_t>(value);
+        snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(bits));
+        json += std::string(R"({"$float":")") + (bits == kPlainNan ? "nan" : text) + "\"}";
+        return;
+    }
+    if (std::isinf(value)) {
+        json += value > 0 ? R"({"$float":"inf"})" : R"({"$float":"-inf"})";
+        return;
+    }
+    json += shown_float(value);
+}
+
+bool is_plain(const StateDict &dict)
+{
+    for (const StateDict::Entry &entry : dict.entries()) {
+        const auto *text = std::get_if<std::string>(&entry.key);
+        if (!text || text->starts_with('$')) return false;
+    }
+    return true;
+}
+
+// A tree as it is gone through, from the root down.
+class Writer {
+public:
+    explicit Writer(const char *call) : call_(call) {}
+
+    void put(const State &node, const std::string &path, int depth);
+
+    TreeText done;
+
+private:
+    // What makes two tensors one: the same elements of the same memory, seen alike.
+    using Identity = std::tuple<const Storage *, const char *, yoke_dtype, std::vector<int64_t>,
+                                std::vector<int64_t>>;
+
+    void put_dict(const StateDict &dict, const std::string &path, int depth);
+    void put_list(const StateList &list, const std::string &path, int depth);
+    void put_string(const std::string &text, const std::string &path);
+    void put_tensor(const Tensor &tensor, const std::string &path);
+    std::string name_of(const Tensor &tensor, const std::string &path);
+    std::string below(const std::string &path, const StateKey &key) const;
+
+    const char *const call_;
+    std::map<Identity, std::string> names_;
+    std::set<std::string> taken_;
+};
+
+// Of dicts the name of a tensor is the keys themselves, as other readers of the file would have them.
+std::string Writer::below(const std::string &path, const StateKey &key) const
+{
+    const auto *text = std::get_if<std::string>(&key);
+    const std::string part = text ? *text : std::to_string(std::get<int64_t>(key));
+    return path.empty() ? part : path + "." + part;
+}
+
+void Writer::put(const State &node, const std::string &path, int depth)
+{
+    if (depth > State::kDeepest)
+        fail(YOKE_E_VALUE, "%s: '%s' lies more than %d lists and dicts deep", call_,
+             shown_name(path).c_str(), State::kDeepest);
+    if (done.json.size() > StoredTensors::kMostHeader)
+        fail(
+            YOKE_E_VALUE,
+            "%s: the plain values take more than the %llu bytes that a file's header may have; keep long lists of numbers in tensors",
+            call_, static_cast<unsigned long long>(StoredTensors::kMostHeader));
+    switch (node.kind()) {
+        case StateKind::kNone:
+            done.json += "null";
+            return;
+        case StateKind::kBool:
+            done.json += *node.get_if<bool>() ? "true" : "false";
+            return;
+        case StateKind::kInt:
+            done.json += std::to_string(*node.get_if<int64_t>());
+            return;
+        case StateKind::kFloat:
+            return put_float(done.json, *node.get_if<double>());
+        case StateKind::kString:
+            return put_string(*node.get_if<std::string>(), path);
+        case StateKind::kTensor:
+            return put_tensor(*node.get_if<Tensor>(), path);
+        case StateKind::kList:
+            return put_list(*node.get_if<StateList>(), path, depth);
+        case StateKind::kDict:
+            return put_dict(*node.get_if<StateDict>(), path, depth);
+    }
+}
+
+void Writer::put_string(const std::string &text, const std::string &path)
+{
+    if (!is_utf8(text))
+        fail(YOKE_E_VALUE,
+             "%s: the string at '%s' is no UTF-8; keep bytes in a tensor of dtype uint8", call_,
+             shown_name(path).c_str());
+    put_json_text(done.json, text);
+}
+
+void Writer::put_list(const StateList &list, const std::string &path, int depth)
+{
+    if (list.is_tuple) done.json += R"({"$tuple":)";
+    done.json += '[';
+    for (size_t i = 0; i < list.items.size(); ++i) {
+        if (i) done.json += ',';
+        put(*list.items[i], below(path, static_cast<int64_t>(i)), depth + 1);
+    }
+    done.json += list.is_tuple ? "]}" : "]";
+}
+
+void Writer::put_dict(const StateDict &dict, const std::string &path, int depth)
+{
+    const bool plain = is_plain(dict);
+    done.json += plain ? "{" : R"({"$dict":[)";
+    bool first = true;
+    for (const StateDict::Entry &entry : dict.entries()) {
+        if (!std::exchange(first, false)) done.json += ',';
+        if (!plain) done.json += '[';
+        if (const auto *number = std::get_if<int64_t>(&entry.key))
+            done.json += std::to_string(*number);
+        else
+            put_json_text(done.json, std::get<std::string>(entry.key));
+        done.json += plain ? ':' : ',';
+        put(*entry.value, below(path, entry.key), depth + 1);
+        if (!plain) done.json += ']';
+    }
+    done.json += plain ? "}" : "]}";
+}
+
+std::string Writer::name_of(const Tensor &tensor, const std::string &path)
+{
+    const IntList shape = tensor->shape(), strides = tensor->strides();
+    // Tensors without elements may lie at one address and be two.
+    const char *place = tensor->numel ? tensor->data : reinterpret_cast<const char *>(tensor.get());
+    const auto [known, is_new] = names_.try_emplace(Identity{tensor->storage.get(),
+                                                             place,
+                                                             tensor->dtype,
+                                                             {shape.begin(), shape.end()},
+                                                             {strides.begin(), strides.end()}});
+    if (!is_new) return known->second;
+    std::string name = path.empty() ? "tensor" : path;
+    for (int more = 2; !taken_.insert(name).second; ++more)
+        name = (path.empty() ? "tensor" : path) + "~" + std::to_string(more);
+    if (name == "__metadata__")
+        fail(YOKE_E_VALUE, "%s: a tensor cannot be called '__metadata__', which files use", call_);
+    known->second = name;
+    done.tensors.emplace_back(name, tensor);
+    return name;
+}
+
+void Writer::put_tensor(const Tensor &tensor, const std::string &path)
+{
+    if (!stored_dtype(tensor->dtype))
+        fail(YOKE_E_TYPE, "%s: the tensor at '%s' is %s, which files have no name for; cast it",
+             call_, shown_name(path).c_str(), info(tensor->dtype).name);
+    done.json += R"({"$tensor":)";
+    put_json_text(done.json, name_of(tensor, path));
+    done.json += '}';
+}
+
+// A reader that knows no trees finds each tensor under its key.
+bool is_flat(const State &root, const std::vector<std::pair<std::string, Tensor>> &tensors)
+{
+    const auto *dict = root.get_if<StateDict>();
+    if (!dict || dict->entries().size() != tensors.size()) return false;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        const auto *key = std::get_if<std::string>(&dict->entries()[i].key);
+        if (!key || *key != tensors[i].first) return false;
+        if (dict->entries()[i].value->kind() != StateKind::kTensor) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+TreeText tree_text(const State &root, const char *call)
+{
+    Writer writer(call);
+    writer.put(root, "", 0);
+    writer.done.is_flat = is_flat(root, writer.done.tensors);
+    return std::move(writer.done);
+}
+
+}  // namespace yoke
