@@ -1,7 +1,7 @@
 // optimizer.cpp: the core's optimizers as one class; yoke.optim gives it PyTorch's face.
 #include "optimizer.h"
 
-#include "state.h"
+#include "tree.h"
 
 #include <string>
 

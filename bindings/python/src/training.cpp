@@ -1,6 +1,6 @@
 // training.cpp: loss scaling, clipping, averages of parameters and schedules.
 #include "optimizer.h"
-#include "state.h"
+#include "tree.h"
 
 #include "yoke/amp.h"
 

@@ -1,4 +1,4 @@
-// state.h: Python's values as a tree of the C API, and back; work that goes on.
+// tree.h: Python's values as a tree of the C API (yoke/state.h), and back.
 #pragma once
 
 #include "bind.h"
@@ -36,21 +36,5 @@ void load_object_state(Handle *object, const py::object &state,
 {
     check(load(object, state_of(state, "load_state_dict", "state_dict").get()));
 }
-
-// What goes on after the call that began it.
-class Work : public Bound {
-public:
-    explicit Work(yoke_work *handle) : handle_(handle) {}
-    ~Work() { yoke_work_release(handle_); }
-    Work(const Work &) = delete;
-    Work &operator=(const Work &) = delete;
-
-    void wait(const py::object &timeout);
-    bool done() const { return yoke_work_done(handle_) != 0; }
-    py::tuple progress() const;
-
-private:
-    yoke_work *handle_;
-};
 
 }  // namespace yoke_python
