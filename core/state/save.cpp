@@ -87,38 +87,66 @@ void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *,
     }
 }
 
-Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
-                     const char *call)
+StateToSave StateToSave::of(const State &root, const SaveOptions &options, const char *call)
 {
-    const NoGrad no_grad;
     Metadata metadata = metadata_of(options.metadata, call);
     const TreeText tree = tree_text(root, call);
     add_own_metadata(metadata, tree);
     std::vector<TensorToStore> stored;
-    std::map<std::string_view, const yoke_tensor *> found;
+    std::map<std::string_view, const Tensor *> found;
     for (const auto &[name, tensor] : tree.tensors) {
         stored.push_back(to_store(name, *tensor));
-        found[name] = tensor.get();
+        found[name] = &tensor;
     }
-    const std::string header = make_stored_header(stored, metadata);
-    if (header.size() - sizeof(uint64_t) > StoredTensors::kMostHeader)
+    StateToSave made;
+    made.header = make_stored_header(stored, metadata);
+    if (made.header.size() - sizeof(uint64_t) > StoredTensors::kMostHeader)
         fail(
             YOKE_E_VALUE,
-            "%s: the header of '%s' would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
-            call, path.c_str(), header.size(),
-            static_cast<unsigned long long>(StoredTensors::kMostHeader));
-    const uint64_t data = stored.empty() ? 0 : stored.back().begin + stored.back().bytes;
-    Ref<Work> work = Work::begin(header.size() + data);
-    NewFile file(call, path);
+            "%s: the header would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
+            call, made.header.size(), static_cast<unsigned long long>(StoredTensors::kMostHeader));
+    made.bytes = made.header.size();
+    for (const TensorToStore &each : stored) {
+        made.tensors.push_back(*found[each.name]);
+        made.bytes += each.bytes;
+    }
+    return made;
+}
+
+Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, const char *call)
+{
+    const NoGrad no_grad;
+    Ref<Work> work = Work::begin(state.bytes);
     const auto write = [&](const void *from, uint64_t bytes) {
-        file.write(from, bytes);
+        target->write(from, bytes);
         work->advance(bytes);
     };
-    write(header.data(), header.size());
-    for (const TensorToStore &each : stored) for_each_chunk(*found[each.name], write, call);
-    file.commit();
+    write(state.header.data(), state.header.size());
+    for (const Tensor &each : state.tensors) for_each_chunk(*each, write, call);
+    target->commit();
     work->finish(nullptr);
     return work;
+}
+
+namespace {
+
+class FileTarget final : public SaveTarget {
+public:
+    FileTarget(const char *call, const std::string &path) : file_(call, path) {}
+    void write(const void *from, uint64_t bytes) override { file_.write(from, bytes); }
+    void commit() override { file_.commit(); }
+
+private:
+    NewFile file_;
+};
+
+}  // namespace
+
+Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
+                     const char *call)
+{
+    StateToSave state = StateToSave::of(root, options, call);
+    return save_to(std::make_unique<FileTarget>(call, path), std::move(state), call);
 }
 
 }  // namespace yoke
