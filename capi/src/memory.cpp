@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "core/memory/memory.h"
+#include "core/tensor/snapshot.h"
 #include "core/tensor/tensor.h"
 
 using namespace yoke;
@@ -53,7 +54,9 @@ yoke_status yoke_empty_cache(yoke_device *device)
     constexpr const char *call = "yoke_empty_cache";
     return guard(call, [&] {
         check_not_capturing(short_name(call));
-        empty_cache(&device_or_current(device));
+        Device &given = device_or_current(device);
+        empty_cache(&given);
+        if (given.host) empty_snapshot_cache();
     });
 }
 

@@ -7,6 +7,8 @@
 #include "core/base/log.h"
 #include "core/device/stream.h"
 #include "core/memory/memory.h"
+#include "core/state/writer.h"
+#include "core/tensor/snapshot.h"
 
 #include <algorithm>
 #include <array>
@@ -157,11 +159,15 @@ yoke_status yoke_shutdown(double timeout_s)
         const auto deadline =
             std::chrono::steady_clock::now() +
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
+        if (!end_saves(std::chrono::duration<double>(patience).count()))
+            fail(YOKE_E_TIMEOUT, "%s: a save is not done after %g s; wait longer", short_name(call),
+                 timeout_s);
         for (Device *device : opened_devices())
             drain(*device, deadline, timeout_s, short_name(call));
         for (Device *device : opened_devices())
             if (device->backend->rest) device->backend->rest();
         empty_cache(nullptr);
+        empty_snapshot_cache();
         set_log_callback(nullptr, nullptr, nullptr);
     });
 }

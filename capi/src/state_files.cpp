@@ -21,6 +21,7 @@ yoke_status yoke_save(const char *path, yoke_state *state, const yoke_save_optio
         SaveOptions wanted;
         if (options) {
             const yoke_save_options given = read_struct(options, call, "options");
+            wanted.is_blocking = !given.non_blocking;
             if (given.metadata)
                 wanted.metadata = object_of(given.metadata, call, "options.metadata");
         }

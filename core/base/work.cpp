@@ -1,9 +1,26 @@
 #include "core/base/work.h"
 
+#include "core/base/error.h"
+
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
 namespace yoke {
+
+Work::Work(uint64_t of) : of_(of), process_(getpid()) {}
+
+// Who does it is in the parent process, and so is whoever holds the lock.
+bool Work::is_elsewhere() const noexcept
+{
+    return !has_ended() && process_ != getpid();
+}
+
+bool Work::is_done() const noexcept
+{
+    return has_ended() || is_elsewhere();
+}
 
 void Work::finish(std::exception_ptr failure) noexcept
 {
@@ -13,17 +30,37 @@ void Work::finish(std::exception_ptr failure) noexcept
     ended_.notify_all();
 }
 
-bool Work::wait(double seconds)
+bool Work::wait_for_end(double seconds) noexcept
 {
     constexpr double kLongest = 1e9;  // clocks end somewhere
+    if (is_done()) return true;
     std::unique_lock lock(mutex_);
-    const auto is_done = [this] { return done_.load(std::memory_order_relaxed); };
+    const auto has_ended = [this] { return this->has_ended(); };
     if (seconds < 0)
-        ended_.wait(lock, is_done);
+        ended_.wait(lock, has_ended);
     else
-        ended_.wait_for(lock, std::chrono::duration<double>(std::min(seconds, kLongest)), is_done);
+        ended_.wait_for(lock, std::chrono::duration<double>(std::min(seconds, kLongest)),
+                        has_ended);
+    return this->has_ended();
+}
+
+std::exception_ptr Work::take_untold() noexcept
+{
+    if (!has_ended() || told_.exchange(true)) return nullptr;
+    return failure_;
+}
+
+bool Work::wait(double seconds)
+{
+    if (is_elsewhere())
+        fail(
+            YOKE_E_FORKED,
+            "wait: this work goes on in the process that began it, %d, of which this is a forked child; wait there",
+            static_cast<int>(process_));
+    if (!wait_for_end(seconds)) return false;
+    told_.store(true);
     if (failure_) std::rethrow_exception(failure_);
-    return is_done();
+    return true;
 }
 
 }  // namespace yoke

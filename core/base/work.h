@@ -4,6 +4,8 @@
 
 #include "core/base/refcount.h"
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -21,18 +23,26 @@ public:
     void advance(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
     void finish(std::exception_ptr failure) noexcept;
 
-    bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
+    bool is_done() const noexcept;
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     uint64_t of() const noexcept { return of_; }
-    // At most `seconds`, below 0: as long as it takes. Whether it has ended; raises what it failed with, each time.
+    // At most `seconds`, below 0: as long as it takes. Whether it has ended; raises what it failed with, each time. A
+    // forked child is not where it goes on: YOKE_E_FORKED.
     bool wait(double seconds);
+    // The same, and raises nothing.
+    bool wait_for_end(double seconds) noexcept;
+    // What it failed with if wait has told nobody; from now on it counts as told.
+    std::exception_ptr take_untold() noexcept;
 
 private:
-    explicit Work(uint64_t of) : of_(of) {}
+    explicit Work(uint64_t of);
+    bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }
+    bool is_elsewhere() const noexcept;
 
     const uint64_t of_;
+    const pid_t process_;
     std::atomic<uint64_t> bytes_{0};
-    std::atomic<bool> done_{false};
+    std::atomic<bool> done_{false}, told_{false};
     std::mutex mutex_;
     std::condition_variable ended_;
     std::exception_ptr failure_;  // written before done_

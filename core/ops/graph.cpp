@@ -4,6 +4,7 @@
 #include "core/ops/autocast.h"
 #include "core/ops/launch_copy.h"
 #include "core/ops/ops.h"
+#include "core/tensor/snapshot.h"
 
 #include <cstddef>
 #include <memory>
@@ -210,6 +211,14 @@ void Graph::note_replay()
     for (Storage *storage : held_) storage->note_use(lane);
 }
 
+// Of what a replay is about to write.
+void Graph::see_to_snapshots()
+{
+    for (const Ref<Storage> &each : wanted_storages())
+        if (written_.contains(each.get()) || (each->is_graph_owned() && blocks_->owns(each->data)))
+            before_write(*each);
+}
+
 void Graph::replay()
 {
     if (Graph *other = of_thread())
@@ -222,6 +231,7 @@ void Graph::replay()
     const auto base = static_cast<int64_t>(random_state().offset);
     thread_state().random.offset += random_drawn_;
     note_replay();
+    if (has_snapshots()) see_to_snapshots();
     if (is_native()) {
         if (random_drawn_) ops::fill_(*random_base_, arg_int(base));
         check_backend(

@@ -69,6 +69,7 @@ private:
     void forget() noexcept;
     void hold(Storage *storage, bool written);
     void note_replay();
+    void see_to_snapshots();
 
     const uint64_t number_;
     Device &device_;

@@ -5,6 +5,7 @@
 #include "core/ops/recompute.h"
 #include "core/ops/scalar.h"
 #include "core/ops/tf32.h"
+#include "core/tensor/snapshot.h"
 
 namespace yoke {
 
@@ -30,6 +31,13 @@ uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access
     return range.bytes;
 }
 
+static void see_to_snapshots(const yoke_launch &record, std::span<Storage *const> storages)
+{
+    for (size_t i = 0; i < storages.size(); ++i)
+        if (storages[i] && record.operands[i].flags & YOKE_OPERAND_WRITE)
+            before_write(*storages[i]);
+}
+
 void issue(const OpDef &called, yoke_launch &record, Device &device,
            std::span<Storage *const> storages, bool is_placed)
 {
@@ -43,6 +51,8 @@ void issue(const OpDef &called, yoke_launch &record, Device &device,
         for (Storage *storage : storages)
             if (storage) storage->note_use(lane);
     }
+    if (has_snapshots()) [[unlikely]]
+        see_to_snapshots(record, storages);
     const auto start = device.backend->launch;
     const yoke_status status = start ? start(&record, kernel) : kernel(&record);
     if (status != YOKE_OK) [[unlikely]]

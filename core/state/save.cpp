@@ -2,10 +2,12 @@
 
 #include "core/autograd/node.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/ops/ops.h"
 #include "core/state/files.h"
 #include "core/state/safetensors.h"
 #include "core/state/tree_text.h"
+#include "core/state/writer.h"
 
 #include <algorithm>
 #include <map>
@@ -113,19 +115,50 @@ StateToSave StateToSave::of(const State &root, const SaveOptions &options, const
     return made;
 }
 
-Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, const char *call)
+namespace {
+
+Ref<Work> write_now(SaveTarget &target, const StateToSave &state, const char *call)
 {
     const NoGrad no_grad;
     Ref<Work> work = Work::begin(state.bytes);
     const auto write = [&](const void *from, uint64_t bytes) {
-        target->write(from, bytes);
+        target.write(from, bytes);
         work->advance(bytes);
     };
     write(state.header.data(), state.header.size());
     for (const Tensor &each : state.tensors) for_each_chunk(*each, write, call);
-    target->commit();
+    target.commit();
     work->finish(nullptr);
     return work;
+}
+
+// Null where there is no room.
+Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
+{
+    const NoGrad no_grad;
+    try {
+        std::vector<Tensor> tensors = state.tensors;
+        for (Tensor &each : tensors)
+            if (!each->contiguous) each = ops::contiguous(*each);
+        return Snapshot::take(std::move(tensors), call);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_OOM) throw;
+        log(LogLevel::kWarn, "%s: %s; the call returns when all is written", call, error.what());
+        return nullptr;
+    }
+}
+
+}  // namespace
+
+Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is_blocking,
+                  const char *call)
+{
+    wait_for_save(call);
+    if (!is_blocking)
+        if (Ref<Snapshot> snapshot = take_snapshot(state, call); snapshot.present())
+            return write_beside(std::move(target), std::move(state.header), std::move(snapshot),
+                                state.bytes, call);
+    return write_now(*target, state, call);
 }
 
 namespace {
@@ -146,7 +179,9 @@ Ref<Work> save_state(const std::string &path, const State &root, const SaveOptio
                      const char *call)
 {
     StateToSave state = StateToSave::of(root, options, call);
-    return save_to(std::make_unique<FileTarget>(call, path), std::move(state), call);
+    wait_for_save(call);  // before anything of this one is on the disk
+    return save_to(std::make_unique<FileTarget>(call, path), std::move(state), options.is_blocking,
+                   call);
 }
 
 }  // namespace yoke

@@ -13,6 +13,7 @@ namespace yoke {
 
 struct SaveOptions {
     const State *metadata = nullptr;  // a dict of strings; keys that begin with "yoke." are ours
+    bool is_blocking = true;          // false: it is written while work goes on
 };
 
 // What every file of ours begins its own keys of the metadata with, and what they are.
@@ -30,7 +31,7 @@ struct StateToSave {
 };
 
 // Where it goes: bytes from the first to the last, and then, once, the step by which they are found. An exception from
-// either is what the save failed with; without commit nothing has changed.
+// either is what the save failed with; without commit nothing has changed. It is made and used in different threads.
 class SaveTarget {
 public:
     virtual ~SaveTarget() = default;
@@ -38,8 +39,11 @@ public:
     virtual void commit() = 0;
 };
 
-// Writes the state as it is at this moment. The work has ended.
-Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, const char *call);
+// Writes the state as it is at this moment, after the save that goes on; if that failed and nobody was told, the
+// failure is raised here, and nothing written. Where it blocks, the work has ended. Else a thread of the library copies
+// and writes it: one save at a time, and what copies need is room for all tensors, in default of which it blocks.
+Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is_blocking,
+                  const char *call);
 
 // The same to a safetensors file, which is there whole or not at all, whenever the machine stops: a dict of tensors is
 // a plain file of them, of another tree the plain values stand in the metadata. Memory beside the tensors: kMostChunk,

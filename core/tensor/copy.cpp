@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/device/late.h"
 #include "core/memory/pinned.h"
+#include "core/tensor/snapshot.h"
 #include "core/tensor/tensor.h"
 
 #include <cstring>
@@ -107,6 +108,7 @@ void copy_from_host(yoke_tensor &x, const void *from, uint64_t bytes, const char
     check_usable(*x.device);
     check_not_capturing(call);
     if (bytes == 0) return;
+    before_write(*x.storage);
     start_copy(x, x.data, from, YOKE_COPY_HOST_TO_DEVICE, call);
     wait_for_copy(*x.device, call);  // the host may reuse its memory as soon as this returns
     note_written(x);
@@ -116,6 +118,7 @@ void transfer(yoke_tensor &to, const yoke_tensor &from, bool non_blocking)
 {
     if (from.numel == 0) return;
     check_not_capturing(kTransfer);
+    before_write(*to.storage);
     Device &target = *to.device, &source = *from.device;
     if (target.backend == source.backend) return copy_peer(to, from);
     PinnedBlock *pinned = non_blocking ? pinned_block_of(to) : nullptr;

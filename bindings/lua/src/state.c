@@ -184,7 +184,7 @@ static int entry(lua_State *L)
 
 /* ---- Files --------------------------------------------------------------------------------------------------- */
 
-/* save(path, node, metadata): the work, or nil and why it cannot be saved. */
+/* save(path, node, metadata, non_blocking): the work, or nil and why it cannot be saved. */
 static int save(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -192,6 +192,7 @@ static int save(lua_State *L)
     yoke_save_options options = {.struct_size = sizeof options};
     yoke_state *node = yl_need_state(L, b, 2, "save", "state");
     if (!lua_isnoneornil(L, 3)) options.metadata = yl_need_state(L, b, 3, "save", "metadata");
+    options.non_blocking = lua_toboolean(L, 4);
     yoke_work **box = yl_push_handle(L, &kWork);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_save(path, node, &options, box);

@@ -7,11 +7,13 @@ local state = { none = tree.none, list = tree.list, dict = tree.dict }
 
 --- Writes a state to a safetensors file: yoke.save("run.safetensors", {net = net, epoch = 3}, {metadata = {who =
 --- "me"}}). The file there is the former or the new one, whole, whenever the process or the machine stops. Returns the
---- work, or nil and an error where the system refuses.
+--- work, or nil and an error where the system refuses. {blocking = false} returns at once: the state as it was at the
+--- call is written beside what goes on; work:wait() tells how it ended, else the next save does, which waits for it.
 function state.save(path, value, given)
-    local named = options.named("save", given, { metadata = options.none })
+    local named = options.named("save", given, { metadata = options.none, blocking = true })
     local node = tree.of(value, "save", "state")
-    return core._save(path, node, named.metadata and tree.of(named.metadata, "save", "metadata"))
+    local about = named.metadata and tree.of(named.metadata, "save", "metadata") or nil
+    return core._save(path, node, about, not named.blocking)
 end
 
 local function names_that(wanted, path)

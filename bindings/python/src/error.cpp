@@ -87,6 +87,10 @@ PyObject *make_exception(yoke_status status, PyObject *message, int64_t native_c
     PyObject *made = message ? PyObject_CallOneArg(class_of(status), message) : nullptr;
     if (made && !set_attributes(made, status, native_code, device, script_name(call)))
         Py_CLEAR(made);
+    // An OSError, as what the system refuses is in Python.
+    if (made && status == YOKE_E_IO && native_code &&
+        !set_attribute(made, "errno", PyLong_FromLongLong(native_code)))
+        Py_CLEAR(made);
     Py_XDECREF(message);
     return made;
 }

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -63,6 +64,10 @@ int drain_from_main_thread(void *)
 
 void receive(void *, int32_t level, const char *message)
 {
+    if (!Py_IsInitialized()) {  // what is said while the process ends
+        fprintf(stderr, "yoke: %s\n", message);
+        return;
+    }
     bool first = false;
     try {
         const std::lock_guard lock(queue.mutex);
@@ -72,7 +77,7 @@ void receive(void *, int32_t level, const char *message)
         return;
     }
     log_pending.store(true, std::memory_order_relaxed);
-    if (first && Py_IsInitialized()) Py_AddPendingCall(drain_from_main_thread, nullptr);
+    if (first) Py_AddPendingCall(drain_from_main_thread, nullptr);
 }
 
 bool emit(const Line &line)

@@ -126,13 +126,14 @@ void check_schedule(const py::object &state, int64_t groups)
 }
 
 std::unique_ptr<Work> save(const py::object &path, const py::object &state,
-                           const py::object &metadata)
+                           const py::object &metadata, bool blocking)
 {
     const py::bytes file = need_path(path, "save", "path");
     const StateRef tree = state_of(state, "save", "state");
     const StateRef about = metadata.is_none() ? nullptr : state_of(metadata, "save", "metadata");
     yoke_save_options options{};
     options.struct_size = sizeof options;
+    options.non_blocking = !blocking;
     options.metadata = about.get();
     yoke_work *work = nullptr;
     yoke_status status = YOKE_OK;
@@ -156,7 +157,8 @@ void bind_state(py::module_ &module)
             "Waits for the end, at most `timeout` seconds: TimeoutError if it goes on. Raises what it failed with.")
         .def("done", &Work::done, "Whether it has ended, well or not.")
         .def("progress", &Work::progress, "(bytes that are done, bytes in all)");
-    module.def("_save", save, py::arg("path"), py::arg("state"), py::arg("metadata"));
+    module.def("_save", save, py::arg("path"), py::arg("state"), py::arg("metadata"),
+               py::arg("blocking"));
     module.def("_load", load, py::arg("path"), py::arg("device"), py::arg("mmap"), py::arg("dtype"),
                py::arg("names"));
     module.def("_load_info", load_info, py::arg("path"));

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,24 @@ from yoke import _yoke
 from yoke._yoke import Device, Work, dtype as dtype_
 
 
-def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None) -> Work:
+_begun: Work | None = None  # the last save that did not block
+
+
+# Before the interpreter goes, which may own memory that is being saved; then the library waits too, and logs a failure.
+def _wait_at_exit() -> None:
+    while _begun and not _begun.done():
+        time.sleep(0.01)
+
+
+def _note_begun(work: Work) -> None:
+    global _begun
+    if _begun is None:
+        atexit.register(_wait_at_exit)
+    _begun = work
+
+
+def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None,
+         blocking: bool = True) -> Work:
     """Writes a state to a safetensors file.
 
         yoke.save("run.safetensors", {"net": net, "optimizer": optimizer, "epoch": 3})
@@ -23,10 +42,18 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     The file at `path` is the former or the new one, whole, whenever the process or the machine stops, and once this
     has returned, the new one. `metadata` are strings to keep beside the state.
 
+    blocking=False returns at once, and a thread of the library writes the state as it was at the call, whatever Yoke
+    changes from then on; NumPy views of its memory must be left alone until the work is done. wait() of the work raises
+    what it failed with; where nobody waits, the next save does. That save waits for this one, and so does the end of
+    the process. Beside the tensors there must be room for their copies; else it blocks, and a warning says so.
+
     ValueError and TypeError name the place in the state of what cannot be saved; IOError has the path and what the
     system says.
     """
-    return _yoke._save(path, state, metadata)
+    work = _yoke._save(path, state, metadata, blocking)
+    if not blocking:
+        _note_begun(work)
+    return work
 
 
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,

@@ -112,16 +112,22 @@ YOKE_API yoke_status yoke_state_entry(yoke_state *state, int64_t index, yoke_sta
 
 typedef struct yoke_save_options {
     uint32_t struct_size; /* sizeof(yoke_save_options) */
-    int32_t reserved;     /* 0 */
+    int32_t non_blocking; /* 0, or 1: it is written while work goes on */
     yoke_state *metadata; /* NULL, or a dict of strings, which the file has beside the state */
 } yoke_save_options;
 
 /* Writes a state to a safetensors file: whenever the machine stops, the file there is the former or the new one,
  * whole, and after the work's end the new one. A dict of tensors under string keys is a file as any other writer's; of
  * another tree the plain values stand in the metadata, and a tensor's name is its path with "." between the parts. A
- * tensor under two paths is written once. `options` NULL: none; `out` NULL, or the work, which has ended.
- * Errors: VALUE and TYPE with the path of what cannot be saved; IO with the path and what the system says.
- * [any-thread] */
+ * tensor under two paths is written once. `options` NULL: none; `out` NULL, or the work, which has ended unless it does
+ * not block.
+ * With `non_blocking` the call returns at once, and a thread of the library writes the state as it was at the call:
+ * calls of the library that would change a tensor copy it first, if that is not done; who writes its memory by a
+ * pointer must wait. The next save waits for this one, and fails with what this failed with if yoke_work_wait told
+ * nobody; yoke_shutdown and exit() wait too, and write a line to the log. Without room for copies of the tensors, or
+ * without a thread, the call blocks and a warning says so.
+ * Errors: STATE while the thread captures a graph and does not block; VALUE and TYPE with the path of what cannot be
+ * saved; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 

@@ -57,6 +57,7 @@ void yoke_save(Draw &d)
     yoke_save_options *options = d.array<yoke_save_options>(1);
     *options = {};
     options->struct_size = sizeof *options;
+    options->non_blocking = d.one_in(2);
     options->metadata = d.one_in(3) ? d.handle<yoke_state>() : nullptr;
     yoke_work **out = d.out<yoke_work>();
     d.announce();

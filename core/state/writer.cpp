@@ -1,0 +1,196 @@
+#include "core/state/writer.h"
+
+#include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/base/log.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+// The save that was begun last, until its end is told.
+struct Writer {
+    Mutex mutex{LockRank::kOther};
+    Ref<Work> work;
+    std::thread thread;
+    pid_t process = 0;  // a forked child has no part in it
+};
+Writer &writer = immortal<Writer>();
+
+struct Save {
+    std::unique_ptr<SaveTarget> target;
+    std::string header;
+    Ref<Snapshot> snapshot;
+    Ref<Work> work;
+
+    void run() noexcept;
+    void write(const char *from, uint64_t bytes);
+};
+
+void Save::write(const char *from, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t chunk = std::min(bytes - done, kMostChunk);
+        target->write(from + done, chunk);
+        work->advance(chunk);
+        done += chunk;
+    }
+}
+
+// What is left of the target and the copies goes before anybody is told of the end.
+void Save::run() noexcept
+{
+    std::exception_ptr failure;
+    try {
+        snapshot->copy();
+        write(header.data(), header.size());
+        for (size_t i = 0; i < snapshot->size(); ++i)
+            write(static_cast<const char *>(snapshot->data(i)), snapshot->bytes(i));
+        target->commit();
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    target.reset();
+    snapshot = {};
+    work->finish(std::move(failure));
+}
+
+// The host's signal handlers are not for a thread of ours.
+std::thread start_thread(const std::shared_ptr<Save> &save)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread thread([save] { save->run(); });
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        return thread;
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+}
+
+Ref<Work> current_save()
+{
+    const std::lock_guard lock(writer.mutex);
+    if (writer.process != getpid()) return nullptr;
+    return writer.work;
+}
+
+// It has ended: its thread goes, and the next one may begin.
+void retire(const Ref<Work> &work)
+{
+    std::thread thread;
+    {
+        const std::lock_guard lock(writer.mutex);
+        if (writer.work.get() != work.get()) return;
+        thread = std::move(writer.thread);
+        writer.work = {};
+    }
+    if (thread.joinable()) thread.join();
+}
+
+std::string text_of(const std::exception_ptr &failure)
+{
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception &error) {
+        return error.what();
+    }
+}
+
+[[noreturn]] void raise_for_former(const std::exception_ptr &failure, const char *call)
+{
+    constexpr const char *kText =
+        "%s: nothing was saved, since the save before, which nobody waited for, failed: %s";
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error &error) {
+        throw Error(error.status(), format(kText, call, error.what()), error.native_code());
+    } catch (const std::exception &error) {
+        fail(YOKE_E_INTERNAL, kText, call, error.what());
+    }
+}
+
+// Puts the save in the place that the former has left; false while another goes on.
+bool take_place(const Ref<Work> &work)
+{
+    const std::lock_guard lock(writer.mutex);
+    if (writer.process != getpid()) {
+        new (&writer.thread) std::thread;  // which is in the parent alone
+        new (&writer.work) Ref<Work>;
+        writer.process = getpid();
+    }
+    if (writer.work.present()) return false;
+    writer.work = work;
+    return true;
+}
+
+void wait_at_exit()
+{
+    constexpr double kAsLongAsItTakes = -1;
+    end_saves(kAsLongAsItTakes);
+}
+
+}  // namespace
+
+void wait_for_save(const char *call)
+{
+    const Ref<Work> work = current_save();
+    if (!work.present()) return;
+    work->wait_for_end(-1);
+    retire(work);
+    if (const std::exception_ptr failure = work->take_untold()) raise_for_former(failure, call);
+}
+
+bool end_saves(double seconds) noexcept
+{
+    const Ref<Work> work = current_save();
+    if (!work.present()) return true;
+    if (!work->wait_for_end(seconds)) return false;
+    retire(work);
+    if (const std::exception_ptr failure = work->take_untold())
+        log(LogLevel::kError, "a save that nobody waited for failed: %s", text_of(failure).c_str());
+    return true;
+}
+
+Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::string header,
+                       Ref<Snapshot> snapshot, uint64_t bytes, const char *call)
+{
+    static const int registered = atexit(wait_at_exit);
+    (void)registered;
+    const Ref<Work> work = Work::begin(bytes);
+    const auto save = std::make_shared<Save>(
+        Save{std::move(target), std::move(header), std::move(snapshot), work});
+    while (!take_place(work)) wait_for_save(call);
+    std::thread thread;
+    try {
+        thread = start_thread(save);
+    } catch (const std::exception &error) {
+        log(LogLevel::kWarn,
+            "%s: the system gives no thread (%s); the call returns when all is written", call,
+            error.what());
+        save->run();
+    }
+    const std::lock_guard lock(writer.mutex);
+    if (writer.work.get() == work.get())
+        writer.thread = std::move(thread);
+    else if (thread.joinable())
+        thread.detach();  // another thread has seen its end already
+    return work;
+}
+
+}  // namespace yoke

@@ -1,0 +1,21 @@
+// writer.h: saves that go on beside the work of others, one at a time.
+#pragma once
+
+#include "core/state/save.h"
+#include "core/tensor/snapshot.h"
+
+namespace yoke {
+
+// Waits for the save that goes on. Raises what it failed with if nobody was told: a save that is waited for nowhere
+// tells it here.
+void wait_for_save(const char *call);
+
+// At most `seconds`: whether none goes on any more. What it failed with is a line of the log.
+bool end_saves(double seconds) noexcept;
+
+// Writes the header and the tensors of the snapshot in a thread of its own, or here, with a warning, where the system
+// gives no thread.
+Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::string header,
+                       Ref<Snapshot> snapshot, uint64_t bytes, const char *call);
+
+}  // namespace yoke

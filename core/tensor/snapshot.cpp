@@ -1,0 +1,285 @@
+#include "core/tensor/snapshot.h"
+
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/device/late.h"
+#include "core/memory/pinned.h"
+#include "core/tensor/carrier.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace yoke {
+
+constinit std::atomic<int> detail::wanted_snapshots{0};
+
+namespace {
+
+// What one thread copies at a time: long enough that claiming it costs nothing, short enough that two share the work.
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+constexpr uint64_t kAlignment = 64;
+
+uint64_t padded(uint64_t bytes)
+{
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Which snapshots want copies of a storage. Few live at once: a save waits for the one before.
+struct Wanted {
+    Mutex mutex{LockRank::kOther};
+    std::unordered_multimap<const Storage *, Ref<Snapshot>> by_storage;
+};
+Wanted &wanted = immortal<Wanted>();
+
+// The child has the memory as it was, and nobody who would copy it.
+void forget_in_child()
+{
+    detail::wanted_snapshots.store(0, std::memory_order_relaxed);
+    new (&wanted.by_storage) decltype(wanted.by_storage);
+}
+
+// The memory of the last snapshot, whose pages are there already.
+struct Spare {
+    Mutex mutex{LockRank::kOther};
+    void *data = nullptr;
+    uint64_t capacity = 0;
+};
+Spare &spare = immortal<Spare>();
+
+}  // namespace
+
+// Room on the host for all copies of a snapshot; it waits for the next one when it is given back.
+class CopyRoom {
+public:
+    explicit CopyRoom(uint64_t bytes)
+    {
+        swap_with_spare();
+        if (capacity_ >= bytes && capacity_ / 2 <= bytes) return;
+        if (data_) munmap(data_, capacity_);
+        capacity_ = bytes;
+        data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (data_ != MAP_FAILED) return;
+        data_ = nullptr;
+        fail(YOKE_E_OOM, "there is no room on the host for a copy of the %llu bytes to save",
+             static_cast<unsigned long long>(bytes));
+    }
+    ~CopyRoom()
+    {
+        swap_with_spare();
+        if (data_) munmap(data_, capacity_);
+    }
+    CopyRoom(const CopyRoom &) = delete;
+    CopyRoom &operator=(const CopyRoom &) = delete;
+
+    char *data() const { return static_cast<char *>(data_); }
+
+private:
+    void swap_with_spare()
+    {
+        const std::lock_guard lock(spare.mutex);
+        std::swap(data_, spare.data);
+        std::swap(capacity_, spare.capacity);
+    }
+
+    void *data_ = nullptr;
+    uint64_t capacity_ = 0;
+};
+
+void empty_snapshot_cache() noexcept
+{
+    void *data = nullptr;
+    uint64_t capacity = 0;
+    {
+        const std::lock_guard lock(spare.mutex);
+        std::swap(data, spare.data);
+        std::swap(capacity, spare.capacity);
+    }
+    if (data) munmap(data, capacity);
+}
+
+// ---- Taking one ------------------------------------------------------------------------------------------------
+
+// A piece of a host tensor's memory, copied by whoever claims it.
+struct Snapshot::Piece {
+    enum State : uint8_t { kWaiting, kCopying, kDone };
+    std::atomic<uint8_t> state{kWaiting};
+    const char *from = nullptr;
+    char *to = nullptr;
+    uint64_t bytes = 0;
+};
+
+Snapshot::Snapshot() = default;
+
+Snapshot::~Snapshot()
+{
+    for (const Part &part : parts_)
+        if (part.pinned) free_pinned(part.pinned);
+}
+
+void Snapshot::add(yoke_tensor &tensor)
+{
+    Part &part = parts_.emplace_back();
+    part.storage = tensor.storage;
+    part.data = static_cast<char *>(tensor.data);
+    part.bytes = tensor.nbytes();
+    const bool is_ours = tensor.use_count() == 1 && tensor.storage->use_count() == 2;
+    if (part.bytes == 0 || (is_ours && tensor.device->host)) part.copy = part.data;
+}
+
+void Snapshot::make_room()
+{
+    uint64_t bytes = 0;
+    size_t pieces = 0;
+    for (const Part &part : parts_)
+        if (part.is_wanted() && part.storage->device->host) {
+            bytes += padded(part.bytes);
+            pieces += (part.bytes + kPieceBytes - 1) / kPieceBytes;
+        }
+    if (bytes == 0) return;
+    room_ = std::make_unique<CopyRoom>(bytes);
+    pieces_ = std::make_unique<Piece[]>(pieces);
+    char *place = room_->data();
+    for (Part &part : parts_)
+        if (part.is_wanted() && part.storage->device->host) {
+            cut(part, place);
+            place += padded(part.bytes);
+        }
+}
+
+void Snapshot::cut(Part &part, char *room)
+{
+    part.copy = room;
+    part.first_piece = piece_count_;
+    for (uint64_t done = 0; done < part.bytes; done += kPieceBytes) {
+        Piece &piece = pieces_[piece_count_++];
+        piece.from = part.data + done;
+        piece.to = room + done;
+        piece.bytes = std::min(kPieceBytes, part.bytes - done);
+    }
+    part.end_piece = piece_count_;
+}
+
+void Snapshot::start_device_copy(Part &part, const char *call)
+{
+    part.pinned = allocate_pinned(*part.storage->device, part.bytes);
+    part.copy = static_cast<char *>(part.pinned->data);
+    part.fence =
+        carry(*part.storage, part.copy, part.data, part.bytes, YOKE_COPY_DEVICE_TO_HOST, call);
+    if (part.fence.present()) use_pinned(*part.pinned, part.fence);
+}
+
+Ref<Snapshot> Snapshot::take(std::vector<Tensor> tensors, const char *call)
+{
+    static Once hook;
+    hook.run("snapshots", [] { on_fork_child(forget_in_child); });
+    check_not_capturing(call);
+    Ref<Snapshot> made = Ref<Snapshot>::adopt(new Snapshot);
+    for (const Tensor &each : tensors) made->add(*each);
+    made->make_room();
+    for (Part &part : made->parts_)
+        if (part.is_wanted() && !part.storage->device->host) made->start_device_copy(part, call);
+    made->want();
+    return made;
+}
+
+void Snapshot::want()
+{
+    decltype(wanted.by_storage) wants;
+    for (const Part &part : parts_)
+        if (part.is_wanted()) wants.emplace(part.storage.get(), Ref<Snapshot>::share(this));
+    const std::lock_guard lock(wanted.mutex);
+    wanted.by_storage.merge(wants);
+    detail::wanted_snapshots.fetch_add(1, std::memory_order_relaxed);
+}
+
+// ---- Copies ---------------------------------------------------------------------------------------------------
+
+void Snapshot::copy_piece(Piece &piece) noexcept
+{
+    uint8_t waiting = Piece::kWaiting;
+    if (!piece.state.compare_exchange_strong(waiting, Piece::kCopying, std::memory_order_acquire))
+        return;
+    memcpy(piece.to, piece.from, piece.bytes);
+    piece.state.store(Piece::kDone, std::memory_order_release);
+    piece.state.notify_all();
+}
+
+void Snapshot::copy_part(Part &part) noexcept
+{
+    for (size_t i = part.first_piece; i < part.end_piece; ++i) copy_piece(pieces_[i]);
+}
+
+// For what others have claimed.
+void Snapshot::wait_for_part(const Part &part) noexcept
+{
+    for (size_t i = part.first_piece; i < part.end_piece; ++i)
+        while (pieces_[i].state.load(std::memory_order_acquire) != Piece::kDone)
+            pieces_[i].state.wait(Piece::kCopying, std::memory_order_acquire);
+}
+
+void Snapshot::see_to(Storage &storage)
+{
+    for (Part &part : parts_) {
+        if (part.storage.get() != &storage) continue;
+        copy_part(part);
+        wait_for_part(part);
+        if (part.fence.present())
+            wait_fence(*storage.device, memory_lane(*storage.device), *part.fence);
+    }
+}
+
+void Snapshot::copy()
+{
+    struct AtEnd {
+        ~AtEnd() { snapshot.forget(); }
+        Snapshot &snapshot;
+    } const at_end{*this};
+    for (Part &part : parts_) copy_part(part);
+    for (const Part &part : parts_) wait_for_part(part);
+    for (const Part &part : parts_) {
+        if (!part.fence.present()) continue;
+        Device &device = *part.storage->device;
+        check_backend(device.backend->event_synchronize(device.handle, part.fence->event), "save",
+                      device.name.c_str());
+    }
+}
+
+// Nobody need see to it any more.
+void Snapshot::forget() noexcept
+{
+    const std::lock_guard lock(wanted.mutex);
+    std::erase_if(wanted.by_storage,
+                  [this](const auto &each) { return each.second.get() == this; });
+    detail::wanted_snapshots.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::vector<Ref<Storage>> wanted_storages()
+{
+    std::vector<Ref<Storage>> found;
+    const std::lock_guard lock(wanted.mutex);
+    for (const auto &each : wanted.by_storage)
+        found.push_back(Ref<Storage>::share(const_cast<Storage *>(each.first)));
+    return found;
+}
+
+void detail::see_to_snapshots(Storage &storage)
+{
+    const ThreadState *thread = known_thread_state();
+    if (thread && thread->graph) return;  // nothing runs now; a replay will say it
+    std::vector<Ref<Snapshot>> found;
+    {
+        const std::lock_guard lock(wanted.mutex);
+        const auto [first, last] = wanted.by_storage.equal_range(&storage);
+        for (auto each = first; each != last; ++each) found.push_back(each->second);
+    }
+    for (const Ref<Snapshot> &each : found) each->see_to(storage);
+}
+
+}  // namespace yoke
