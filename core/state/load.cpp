@@ -110,6 +110,11 @@ void Loader::check(const StoredTensors::Tensor &stored) const
     if (stored.ndim > YOKE_MAX_NDIM)
         fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' has %u axes; a tensor of Yoke has at most %d",
              from_.path(), name.c_str(), stored.ndim, YOKE_MAX_NDIM);
+    int64_t numel = 0;
+    if (const IntList shape = from_.stored().shape(stored); !count_elements(shape, numel))
+        fail(YOKE_E_CHECKPOINT,
+             "%s: tensor '%s' has the shape %s, of more elements than memory can address",
+             from_.path(), name.c_str(), to_string(shape).c_str());
 }
 
 Tensor Loader::mapped(const StoredTensors::Tensor &stored, uint64_t offset) const

@@ -115,10 +115,12 @@ void StoredTensors::check_names(const char *path) const
 // By shape and dtype.
 uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
 {
-    uint64_t bits = tensor.dtype->bits;
+    uint64_t bits = 1;
+    bool overflow = false;
     for (const int64_t size : shape(tensor))
-        if (__builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits))
-            refuse(tensor, "has a shape of more elements than can be counted", path);
+        overflow |= __builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits);
+    overflow |= __builtin_mul_overflow(bits, uint64_t{tensor.dtype->bits}, &bits);
+    if (overflow) refuse(tensor, "has a shape of more elements than can be counted", path);
     if (bits % 8) refuse(tensor, "does not end with a whole byte", path);
     return bits / 8;
 }

@@ -267,6 +267,10 @@ StoredTensors StoredTensors::read(std::string_view header, uint64_t file_bytes, 
              static_cast<unsigned long long>(file_bytes));
     if (!header.starts_with('{'))
         fail(YOKE_E_CHECKPOINT, "%s: the header does not begin with '{'", path);
+    // The parser takes it for the end of the text.
+    if (const size_t nul = header.find('\0'); nul != std::string_view::npos)
+        fail(YOKE_E_CHECKPOINT, "%s: the header is no JSON at byte %zu: it has a NUL", path,
+             8 + nul + 1);
     StoredTensors found;
     Reader reader(found, path);
     nlohmann::json::sax_parse(header.begin(), header.end(), &reader);

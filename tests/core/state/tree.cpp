@@ -131,7 +131,8 @@ TEST(Tree, NoNodeComesToLieWithinItself)
 TEST(Tree, DepthHasAnEnd)
 {
     Ref<State> node = dict();
-    for (int i = 0; i < State::kDeepest; ++i) {
+    node->set("leaf", State::make(), kCall);
+    for (int i = 1; i < State::kDeepest; ++i) {
         const Ref<State> outer = dict();
         outer->set("x", node, kCall);
         node = outer;
