@@ -89,7 +89,6 @@ private:
         Open top = std::move(open_.back());
         open_.pop_back();
         if (top.meaning.empty()) return take(State::make(std::move(top.value)));
-        if (!top.meant.present()) refuse("a '" + top.meaning + "' without a value");
         return take(std::move(top.meant));
     }
     bool take(Ref<State> value);
