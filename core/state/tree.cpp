@@ -243,6 +243,7 @@ void State::set(std::string_view path, Ref<State> value, const char *call)
     }
     State *node = this;
     std::string part = take_part(path, call);
+    if (kind() == StateKind::kNone) value_ = StateDict();
     while (!path.empty()) {
         if (!node->child(part)) node->set_child(part, make(StateDict()), call);
         node = node->child(part);

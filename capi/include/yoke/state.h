@@ -56,7 +56,8 @@ YOKE_API int32_t yoke_state_is_tuple(yoke_state *state);
 
 /* ---- Values by path ----------------------------------------------------------------------------------- */
 
-/* Set what is at a path, in place of what was there. Dicts that lack on the way are made; in a list the place behind
+/* Set what is at a path, in place of what was there. Dicts that lack on the way are made, and a new node, which is
+ * NONE, becomes one; in a list the place behind
  * the last is one more. Errors: VALUE for a place beyond that, a path that is none, a text that is no UTF-8; TYPE
  * where the way leads through what is neither list nor dict. [any-thread] */
 YOKE_API yoke_status yoke_state_set_none(yoke_state *state, const char *path);

@@ -89,6 +89,15 @@ TEST(Tree, APathNamesANode)
     EXPECT_EQ(root->kind(), StateKind::kInt);
 }
 
+TEST(Tree, ANewNodeBecomesADict)
+{
+    const Ref<State> root = State::make();
+    root->set("net/weight", State::make(int64_t{1}), kCall);
+    EXPECT_EQ(*root->at("net/weight", kCall).get_if<int64_t>(), 1);
+    root->set("none", State::make(), kCall);
+    expect_error(YOKE_E_TYPE, {"none", "keys"}, [&] { root->set("none/x", State::make(), kCall); });
+}
+
 TEST(Tree, DigitsAreAWholeNumberWhereTheDictHasIt)
 {
     const Ref<State> root = dict();
