@@ -15,6 +15,22 @@
 
 namespace yoke {
 
+void check_json_text(std::string_view json, const char *what, size_t before, const char *path)
+{
+    constexpr int kMostDigits = 1000;
+    bool is_text = false;
+    int digits = 0;
+    for (size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        digits = !is_text && c >= '0' && c <= '9' ? digits + 1 : 0;
+        if (c == '\0' || digits > kMostDigits)
+            fail(YOKE_E_CHECKPOINT, "%s: %s is no JSON at byte %zu: it has %s", path, what,
+                 before + i + 1, c ? "a number of more than 1000 digits" : "a NUL");
+        if (c == '"') is_text = !is_text;
+        if (c == '\\' && is_text && i + 1 < json.size() && json[i + 1]) ++i;
+    }
+}
+
 #ifdef YOKE_WITHOUT_JSON
 
 Ref<State> read_tree(std::string_view, const std::function<Tensor(std::string_view)> &,
@@ -201,9 +217,7 @@ int floors(const State &node)
 Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::string_view)> &tensor,
                      const char *path)
 {
-    // The parser takes it for the end of the text.
-    if (const size_t nul = json.find('\0'); nul != std::string_view::npos)
-        fail(YOKE_E_CHECKPOINT, "%s: its tree is no JSON at byte %zu: it has a NUL", path, nul + 1);
+    check_json_text(json, "its tree", 0, path);
     Reader reader(tensor, path);
     nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
     if (floors(*reader.root) > State::kDeepest)
