@@ -289,6 +289,7 @@ static void copy_or_show(const char *from, const char *to)
         OK(yoke_save(to, state, NULL, NULL));
     else
         show(state, "");
+    forget_met();
     yoke_state_release(state);
 }
 

@@ -27,7 +27,7 @@ static inline void show_tensor(yoke_state *at)
     int number = 0;
     OK(yoke_state_get_tensor(at, "", &x));
     while (number < met_count && met[number] != x) ++number;
-    if (number == met_count && met_count < kMost) met[met_count++] = x;
+    if (number == met_count && met_count < kMost) met[met_count++] = yoke_tensor_retain(x);
     printf(" tensor %d %s", number, yoke_dtype_name(yoke_tensor_dtype(x)));
     for (int64_t i = 0; i < yoke_tensor_ndim(x); ++i)
         printf(" %lld", (long long)yoke_tensor_shape(x)[i]);
@@ -39,7 +39,13 @@ static inline void show_tensor(yoke_state *at)
     print_hex(bytes, count);
     printf("\n");
     free(bytes);
-    yoke_tensor_release(x); /* its node keeps it */
+    yoke_tensor_release(x);
+}
+
+/* Until then a tensor that stands in two places is known by its handle. */
+static inline void forget_met(void)
+{
+    while (met_count > 0) yoke_tensor_release(met[--met_count]);
 }
 
 static inline void show_scalar(yoke_state *at)
