@@ -197,6 +197,7 @@ Ref<State> load_tree(const StoredFile &from, const Loader &loader, std::string_v
 Ref<State> load_state(const std::string &path, const LoadOptions &options, const char *call)
 {
     const NoGrad no_grad;
+    check_not_capturing(call);
     if (options.dtype != YOKE_NONE) check_dtype(options.dtype, call);
     if (options.dtype != YOKE_NONE && !is_floating(options.dtype))
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",

@@ -274,6 +274,22 @@ def test_tensors_that_record_and_views_of_them_are_saved(tmp_path):
     assert weight.grad is None
 
 
+def test_a_graph_is_not_captured_over_a_file(tmp_path):
+    """What is computed at a capture is there in a replay alone: a save would write what happens to be in memory."""
+    x = yoke.arange(6).reshape(2, 3)
+    yoke.save(tmp_path / "file", {"x": x})
+    with yoke.Graph().capture():
+        y = x + 1
+        for state in ({"y": y}, {"turned": x.T}):
+            with pytest.raises(yoke.StateError, match="save: a graph is being captured"):
+                yoke.save(tmp_path / "file", state)
+        with pytest.raises(yoke.StateError, match="load: a graph is being captured"):
+            yoke.load(tmp_path / "file", dtype="float64")
+        assert yoke.load_info(tmp_path / "file")["has_tree"] is False
+    del y
+    assert yoke.load(tmp_path / "file")["x"].tolist() == x.tolist()
+
+
 def test_closed_tensors_are_refused_by_their_place(tmp_path):
     x = yoke.ones(2)
     x.close()

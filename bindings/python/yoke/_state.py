@@ -23,8 +23,8 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     The file at `path` is the former or the new one, whole, whenever the process or the machine stops, and once this
     has returned, the new one. `metadata` are strings to keep beside the state.
 
-    ValueError and TypeError name the place in the state of what cannot be saved; IOError has the path and what the
-    system says.
+    ValueError and TypeError name the place in the state of what cannot be saved; StateError while a graph is
+    captured; IOError has the path and what the system says.
     """
     return _yoke._save(path, state, metadata)
 

@@ -121,8 +121,8 @@ typedef struct yoke_save_options {
  * whole, and after the work's end the new one. A dict of tensors under string keys is a file as any other writer's; of
  * another tree the plain values stand in the metadata, and a tensor's name is its path with "." between the parts. A
  * tensor under two paths is written once. `options` NULL: none; `out` NULL, or the work, which has ended.
- * Errors: VALUE and TYPE with the path of what cannot be saved; IO with the path and what the system says.
- * [any-thread] */
+ * Errors: VALUE and TYPE with the path of what cannot be saved; STATE while this thread captures a graph; IO with the
+ * path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 
