@@ -1,6 +1,7 @@
 #include "core/state/safetensors.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>
@@ -50,10 +51,12 @@ const std::vector<StoredDtype> &stored_dtypes()
 std::string shown_name(std::string_view name)
 {
     constexpr size_t kMost = 120;
+    size_t length = std::min(name.size(), kMost);
+    while (length > 0 && length < name.size() && is_continuation(name[length])) --length;
     std::string text;
-    for (const char c : name.substr(0, kMost))
+    for (const char c : name.substr(0, length))
         text += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
-    return name.size() > kMost ? text + "…" : text;
+    return name.size() > length ? text + "…" : text;
 }
 
 const StoredDtype *stored_dtype(std::string_view name)

@@ -185,7 +185,7 @@ def test_what_a_tensor_of_yoke_cannot_be_is_told_by_its_name(tmp_path, shape, sa
 
 def test_names_in_messages_are_short_and_on_one_line(tmp_path):
     path = tmp_path / "file"
-    for shown in ("a\nb\x1b[31m\x7f", "x" * 100_000, "ü" * 100, "𝄞" * 40, "\u2028"):
+    for shown in ("a\nb\x1b[31m\x7f", "x" * 100_000, "ü" * 100, "a" + "ü" * 100, "𝄞" * 40, "abc" + "𝄞" * 40, "\u2028"):
         path.write_bytes(packed({shown: {**GOOD, "shape": [7]}}, DATA))
         with pytest.raises(yoke.CheckpointError) as raised:
             yoke.load(path)

@@ -3,6 +3,7 @@ import collections
 import enum
 import json
 import math
+import os
 import struct
 
 import numpy as np
@@ -208,6 +209,13 @@ def test_what_no_state_has_is_refused_by_its_place(tmp_path, make, error, words)
     assert not list(tmp_path.iterdir())
 
 
+def test_a_long_key_is_cut_between_characters(tmp_path):
+    for key in ("ü" * 200, "a" + "ü" * 200, "𝄞" * 100, "ab" + "𝄞" * 100):
+        with pytest.raises(yoke.TypeError, match="is a object") as raised:
+            yoke.save(tmp_path / "file", {key: object()})
+        assert "\ufffd" not in str(raised.value) and len(str(raised.value)) < 400
+
+
 def test_what_is_like_a_plain_value_is_one(again):
     class Number(int):
         pass
@@ -231,6 +239,7 @@ def test_a_list_in_two_places_is_written_in_both(again):
     assert back["x"][1]["a"] is back["z"][1][1]["a"]
 
 
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="100 MB letter by letter; tests/core/state has it too")
 def test_a_tree_that_is_too_large_for_a_header_is_refused(tmp_path):
     doubled = ["x" * 1000]
     for _ in range(40):

@@ -2,6 +2,7 @@
 
 #include "tensor.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -41,7 +42,10 @@ private:
             const py::object shown = taken(PyObject_Repr(key.ptr()));
             const char *text = PyUnicode_AsUTF8(shown.ptr());
             if (!text) PyErr_Clear();
-            path_ += std::string(text ? text : "?").substr(0, 100) + ']';
+            std::string key_text = text ? text : "?";
+            size_t length = std::min<size_t>(key_text.size(), 100);
+            while (length < key_text.size() && (key_text[length] & 0xC0) == 0x80) --length;
+            path_ += key_text.substr(0, length) + ']';
         }
         ~Below() { path_.resize(length_); }
         Below(const Below &) = delete;
