@@ -40,6 +40,11 @@ if(YOKE_SANITIZE)
         add_compile_options("$<${host}:-fno-sanitize-recover=all>")
     endif()
 endif()
+# clang's fuzzer is told which branches were taken.
+option(YOKE_FUZZ "Targets for clang's libFuzzer: tests/fuzz" OFF)
+if(YOKE_FUZZ)
+    add_compile_options("$<${host}:-fsanitize=fuzzer-no-link>")
+endif()
 # Kernels are templates over many dtypes: checks of every pointer for null and for the size behind it, which the
 # address sanitizer's redzones make up for, would more than double the time that they take to compile.
 set(yoke_kernel_sanitize "")

@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile install cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz install cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -48,6 +48,18 @@ soak_hostile() {
     part "2,000 exits" build/release/env $released/amid --exits 2000 || status=1
     build/release/env $python -m pytest -q -p no:cacheprovider tests/python/test_threads.py -k forked || status=1
     part "hosts that are short or end" ctest --test-dir build/release -L hostile -R '/(exits|exits_python|forks|allocations|allocations_python|allocations_lua|scopes|refused_threads|short_of_space|shared_objects.*)$' --output-on-failure || status=1
+    return $status
+}
+# Files of strangers: numbered mutants, and what libFuzzer finds in 10,000,000 runs.
+soak_fuzz() {
+    install_packages clang libclang-rt-dev libomp-dev
+    build_preset fuzz fuzz_safetensors libfuzzer_safetensors || return
+    local status=0 folder=build/fuzz/tests/fuzz jobs
+    jobs=$(nproc)
+    part "1 million mutants" build/fuzz/env $folder/fuzz_safetensors --mutants 1000000 || status=1
+    rm -rf $folder/found && mkdir -p $folder/found && build/fuzz/env $folder/fuzz_safetensors --files $folder/found || return 1
+    part "10 million runs of libFuzzer" build/fuzz/env $folder/libfuzzer_safetensors -fork="$jobs" -runs=10000000 -max_len=8192 \
+        -rss_limit_mb=2048 -artifact_prefix=$folder/broken- $folder/found || status=1
     return $status
 }
 soak_install() { # as README has it: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is

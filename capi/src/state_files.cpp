@@ -3,6 +3,7 @@
 #include "capi/src/structs.h"
 #include "core/base/work.h"
 #include "core/state/load.h"
+#include "core/state/safetensors.h"
 #include "core/state/save.h"
 #include "yoke/state.h"
 
@@ -42,8 +43,13 @@ LoadOptions load_options(const yoke_load_options *given, const char *call)
     if (it.device) options.device = object_of(it.device, call, "options.device");
     if (!it.prefix && !it.wanted) return options;
     options.wanted = [prefix = std::string(it.prefix ? it.prefix : ""), wanted = it.wanted,
-                      user = it.user](std::string_view name) {
+                      user = it.user, call](std::string_view name) {
         if (!name.starts_with(prefix)) return false;
+        if (wanted && name.find('\0') != std::string_view::npos)
+            fail(
+                YOKE_E_CHECKPOINT,
+                "%s: the name of tensor '%s' has a NUL, and no function can be asked about it; load by a prefix, or all",
+                short_name(call), shown_name(name).c_str());
         return !wanted || wanted(user, std::string(name).c_str()) != 0;
     };
     return options;

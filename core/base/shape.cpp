@@ -47,23 +47,31 @@ std::string to_string(IntList list)
     return text + "]";
 }
 
-int64_t checked_numel(IntList shape, const char *call)
+bool count_elements(IntList shape, int64_t &numel)
 {
-    check_ndim(shape.size(), call);
-    int64_t numel = 1;
     bool overflow = false, empty = false;
+    numel = 1;
     for (const int64_t size : shape) {
-        if (size < 0)
-            fail(YOKE_E_VALUE, "%s: shape %s has a negative size", call, to_string(shape).c_str());
         empty |= size == 0;
         overflow |= size != 0 && __builtin_mul_overflow(numel, size, &numel);
     }
     // Three bits of room, so that the byte size of the widest dtype fits too.
     overflow |= numel > (INT64_MAX >> 3);
-    if (overflow)  // of an empty shape too: its strides would not fit
+    if (empty) numel = 0;
+    return !overflow;
+}
+
+int64_t checked_numel(IntList shape, const char *call)
+{
+    check_ndim(shape.size(), call);
+    for (const int64_t size : shape)
+        if (size < 0)
+            fail(YOKE_E_VALUE, "%s: shape %s has a negative size", call, to_string(shape).c_str());
+    int64_t numel = 0;
+    if (!count_elements(shape, numel))
         fail(YOKE_E_VALUE, "%s: shape %s has more elements than memory can address (%lld at most)",
              call, to_string(shape).c_str(), static_cast<long long>(INT64_MAX >> 3));
-    return empty ? 0 : numel;
+    return numel;
 }
 
 bool is_contiguous(IntList shape, const int64_t *strides)

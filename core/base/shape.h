@@ -53,7 +53,10 @@ inline bool same(IntList a, IntList b)
 // "[2, 3]"
 std::string to_string(IntList list);
 
-// The number of elements; raises YOKE_E_VALUE on a negative size or an overflow, naming the call.
+// The number of elements of a shape without negative sizes. False where that is more than memory can address, also
+// beside an axis of size 0: its strides would not fit.
+bool count_elements(IntList shape, int64_t &numel);
+// The same; raises YOKE_E_VALUE on a negative size or an overflow, naming the call.
 int64_t checked_numel(IntList shape, const char *call);
 
 // Row-major strides.

@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kMostForwards = 8;  // that are known at a time
 constexpr uint32_t kMostPlans = 6;   // that are made for one
-constexpr double kNear = 0.97;       // of a budget: a plan that takes less is worth another search
 
 std::string human(int64_t bytes)
 {

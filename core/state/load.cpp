@@ -110,6 +110,11 @@ void Loader::check(const StoredTensors::Tensor &stored) const
     if (stored.ndim > YOKE_MAX_NDIM)
         fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' has %u axes; a tensor of Yoke has at most %d",
              from_.path(), name.c_str(), stored.ndim, YOKE_MAX_NDIM);
+    int64_t numel = 0;
+    if (const IntList shape = from_.stored().shape(stored); !count_elements(shape, numel))
+        fail(YOKE_E_CHECKPOINT,
+             "%s: tensor '%s' has the shape %s, of more elements than memory can address",
+             from_.path(), name.c_str(), to_string(shape).c_str());
 }
 
 Tensor Loader::mapped(const StoredTensors::Tensor &stored, uint64_t offset) const
@@ -192,6 +197,7 @@ Ref<State> load_tree(const StoredFile &from, const Loader &loader, std::string_v
 Ref<State> load_state(const std::string &path, const LoadOptions &options, const char *call)
 {
     const NoGrad no_grad;
+    check_not_capturing(call);
     if (options.dtype != YOKE_NONE) check_dtype(options.dtype, call);
     if (options.dtype != YOKE_NONE && !is_floating(options.dtype))
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",

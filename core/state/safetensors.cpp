@@ -1,6 +1,7 @@
 #include "core/state/safetensors.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>
@@ -50,10 +51,12 @@ const std::vector<StoredDtype> &stored_dtypes()
 std::string shown_name(std::string_view name)
 {
     constexpr size_t kMost = 120;
+    size_t length = std::min(name.size(), kMost);
+    while (length > 0 && length < name.size() && is_continuation(name[length])) --length;
     std::string text;
-    for (const char c : name.substr(0, kMost))
+    for (const char c : name.substr(0, length))
         text += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
-    return name.size() > kMost ? text + "…" : text;
+    return name.size() > length ? text + "…" : text;
 }
 
 const StoredDtype *stored_dtype(std::string_view name)
@@ -115,10 +118,12 @@ void StoredTensors::check_names(const char *path) const
 // By shape and dtype.
 uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
 {
-    uint64_t bits = tensor.dtype->bits;
+    uint64_t bits = 1;
+    bool overflow = false;
     for (const int64_t size : shape(tensor))
-        if (__builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits))
-            refuse(tensor, "has a shape of more elements than can be counted", path);
+        overflow |= __builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits);
+    overflow |= __builtin_mul_overflow(bits, uint64_t{tensor.dtype->bits}, &bits);
+    if (overflow) refuse(tensor, "has a shape of more elements than can be counted", path);
     if (bits % 8) refuse(tensor, "does not end with a whole byte", path);
     return bits / 8;
 }

@@ -1,6 +1,7 @@
 // How a safetensors header is read: core/state/safetensors.h.
 #include "core/base/error.h"
 #include "core/state/safetensors.h"
+#include "core/state/tree_text.h"
 
 #ifndef YOKE_WITHOUT_JSON
 #include <nlohmann/json.hpp>
@@ -267,6 +268,7 @@ StoredTensors StoredTensors::read(std::string_view header, uint64_t file_bytes, 
              static_cast<unsigned long long>(file_bytes));
     if (!header.starts_with('{'))
         fail(YOKE_E_CHECKPOINT, "%s: the header does not begin with '{'", path);
+    check_json_text(header, "the header", kLength, path);
     StoredTensors found;
     Reader reader(found, path);
     nlohmann::json::sax_parse(header.begin(), header.end(), &reader);

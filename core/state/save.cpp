@@ -91,6 +91,7 @@ void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *,
 
 StateToSave StateToSave::of(const State &root, const SaveOptions &options, const char *call)
 {
+    check_not_capturing(call);
     Metadata metadata = metadata_of(options.metadata, call);
     const TreeText tree = tree_text(root, call);
     add_own_metadata(metadata, tree);

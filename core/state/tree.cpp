@@ -74,6 +74,9 @@ void State::destroy() noexcept
 void State::check_child(const State &child, const char *call) const
 {
     if (child.kind() != StateKind::kList && child.kind() != StateKind::kDict) return;
+    const auto is_floor = [](const State &node) {
+        return node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
+    };
     std::vector<const State *> floor{&child}, below;
     std::unordered_set<const State *> seen;
     for (int depth = 1; !floor.empty(); ++depth) {
@@ -82,10 +85,10 @@ void State::check_child(const State &child, const char *call) const
                 fail(YOKE_E_VALUE, "%s: a %s would lie within itself; give a copy of it", call,
                      kind_text(kind()) + 2);
             for_each_child(*node, [&](const Ref<State> &each) {
-                if (seen.insert(each.get()).second) below.push_back(each.get());
+                if (is_floor(*each) && seen.insert(each.get()).second) below.push_back(each.get());
             });
         }
-        if (depth > kDeepest)
+        if (depth >= kDeepest)
             fail(YOKE_E_VALUE, "%s: lists and dicts lie within each other more than %d deep", call,
                  kDeepest);
         floor = std::exchange(below, {});
@@ -240,6 +243,7 @@ void State::set(std::string_view path, Ref<State> value, const char *call)
     }
     State *node = this;
     std::string part = take_part(path, call);
+    if (kind() == StateKind::kNone) value_ = StateDict();
     while (!path.empty()) {
         if (!node->child(part)) node->set_child(part, make(StateDict()), call);
         node = node->child(part);

@@ -73,7 +73,8 @@ public:
     State *find(std::string_view path, const char *call);
     // The same; raises YOKE_E_VALUE with the nearest key where there is none.
     State &at(std::string_view path, const char *call);
-    // Sets what is at a path. Dicts that lack on the way are made; in a list the place behind the last is one more.
+    // Sets what is at a path. Dicts that lack on the way are made, and of this node where it is none; in a list the
+    // place behind the last is one more.
     void set(std::string_view path, Ref<State> value, const char *call);
 
     static constexpr int kDeepest = 64;

@@ -7,12 +7,29 @@
 #include <nlohmann/json.hpp>
 #endif
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <limits>
 #include <unordered_set>
 
 namespace yoke {
+
+void check_json_text(std::string_view json, const char *what, size_t before, const char *path)
+{
+    constexpr int kMostDigits = 1000;
+    bool is_text = false;
+    int digits = 0;
+    for (size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        digits = !is_text && c >= '0' && c <= '9' ? digits + 1 : 0;
+        if (c == '\0' || digits > kMostDigits)
+            fail(YOKE_E_CHECKPOINT, "%s: %s is no JSON at byte %zu: it has %s", path, what,
+                 before + i + 1, c ? "a number of more than 1000 digits" : "a NUL");
+        if (c == '"') is_text = !is_text;
+        if (c == '\\' && is_text && i + 1 < json.size() && json[i + 1]) ++i;
+    }
+}
 
 #ifdef YOKE_WITHOUT_JSON
 
@@ -50,8 +67,8 @@ public:
     }
     bool string(std::string &value) override { return take(State::make(std::move(value))); }
     bool binary(nlohmann::json::binary_t &) override { refuse("binary"); }
-    bool start_object(size_t) override { return open(State::make(StateDict())); }
-    bool start_array(size_t) override { return open(State::make(StateList())); }
+    bool start_object(size_t) override { return open(StateDict()); }
+    bool start_array(size_t) override { return open(StateList()); }
     bool end_array() override { return close(); }
     bool end_object() override { return close(); }
     bool key(std::string &name) override;
@@ -63,10 +80,11 @@ public:
     }
 
 private:
-    // A list, a dict, or an object of one key with "$" that stands for `value`.
+    // A list, a dict, or an object of one key with "$" that stands for `meant`.
     struct Open {
-        Ref<State> value;
+        State::Value value;
         std::string key, meaning;
+        Ref<State> meant;
     };
 
     [[noreturn]] void refuse(const std::string &what) const
@@ -75,22 +93,22 @@ private:
              "%s: its tree has %s, which this version cannot read; read it with a newer one", path_,
              what.c_str());
     }
-    bool open(Ref<State> value)
+    bool open(State::Value value)
     {
-        // A floor of the tree takes at most three of the text.
+        // A floor of the tree takes at most three of the text, and a tensor or a float below it one.
         if (open_.size() > 3 * State::kDeepest) refuse("too many lists and dicts in each other");
-        open_.push_back({std::move(value), {}, {}});
+        open_.push_back({std::move(value), {}, {}, {}});
         return true;
     }
     bool close()
     {
-        const Ref<State> value = std::move(open_.back().value);
-        if (!value.present()) refuse("a '" + open_.back().meaning + "' without a value");
+        Open top = std::move(open_.back());
         open_.pop_back();
-        return take(value);
+        if (top.meaning.empty()) return take(State::make(std::move(top.value)));
+        return take(std::move(top.meant));
     }
     bool take(Ref<State> value);
-    Ref<State> meant(const std::string &meaning, Ref<State> value) const;
+    Ref<State> meaning_of(const std::string &meaning, Ref<State> value) const;
     Ref<State> float_of(const std::string &text) const;
     Ref<State> dict_of(const StateList &pairs) const;
 
@@ -102,13 +120,13 @@ private:
 bool Reader::key(std::string &name)
 {
     Open &top = open_.back();
-    const bool is_first = top.meaning.empty() && top.value->get_if<StateDict>()->entries().empty();
+    const StateDict &dict = std::get<StateDict>(top.value);
+    const bool is_first = top.meaning.empty() && dict.entries().empty();
     if (!top.meaning.empty()) refuse("'" + shown_name(name) + "' beside '" + top.meaning + "'");
     if (name.starts_with('$')) {
         if (!is_first) refuse("'" + shown_name(name) + "' in a dict");
         top.meaning = shown_name(name);
-        top.value = {};
-    } else if (top.value->get_if<StateDict>()->find(name)) {
+    } else if (dict.find(name)) {
         refuse("the key '" + shown_name(name) + "' twice");
     }
     top.key = name;
@@ -123,15 +141,15 @@ bool Reader::take(Ref<State> value)
     }
     Open &top = open_.back();
     if (!top.meaning.empty())
-        top.value = meant(top.meaning, std::move(value));
-    else if (top.value->kind() == StateKind::kList)
-        top.value->append(std::move(value), path_);
+        top.meant = meaning_of(top.meaning, std::move(value));
+    else if (auto *list = std::get_if<StateList>(&top.value))
+        list->items.push_back(std::move(value));
     else
-        top.value->put(top.key, std::move(value), path_);
+        std::get<StateDict>(top.value).put(top.key, std::move(value));
     return true;
 }
 
-Ref<State> Reader::meant(const std::string &meaning, Ref<State> value) const
+Ref<State> Reader::meaning_of(const std::string &meaning, Ref<State> value) const
 {
     const auto *text = value->get_if<std::string>();
     const auto *list = value->get_if<StateList>();
@@ -165,7 +183,7 @@ Ref<State> Reader::float_of(const std::string &text) const
 
 Ref<State> Reader::dict_of(const StateList &pairs) const
 {
-    Ref<State> made = State::make(StateDict());
+    StateDict made;
     for (const Ref<State> &each : pairs.items) {
         const auto *pair = each->get_if<StateList>();
         if (!pair || pair->items.size() != 2) refuse("a '$dict' of what are no pairs");
@@ -174,11 +192,24 @@ Ref<State> Reader::dict_of(const StateList &pairs) const
         const auto *text = key.get_if<std::string>();
         if (!number && !text) refuse(std::string("a key that is ") + kind_text(key.kind()));
         const StateKey found = number ? StateKey(*number) : StateKey(*text);
-        if (made->get_if<StateDict>()->find(found))
-            refuse("the key '" + shown_name(path_part(found)) + "' twice");
-        made->put(found, pair->items[1], path_);
+        if (made.find(found)) refuse("the key '" + shown_name(path_part(found)) + "' twice");
+        made.put(found, pair->items[1]);
     }
-    return made;
+    return State::make(std::move(made));
+}
+
+// Of lists and dicts in each other. The parser's own floors have an end, so this has.
+int floors(const State &node)
+{
+    int most = 0;
+    if (const auto *list = node.get_if<StateList>())
+        for (const Ref<State> &item : list->items) most = std::max(most, floors(*item));
+    else if (const auto *dict = node.get_if<StateDict>())
+        for (const StateDict::Entry &entry : dict->entries())
+            most = std::max(most, floors(*entry.value));
+    else
+        return 0;
+    return most + 1;
 }
 
 }  // namespace
@@ -186,13 +217,13 @@ Ref<State> Reader::dict_of(const StateList &pairs) const
 Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::string_view)> &tensor,
                      const char *path)
 {
+    check_json_text(json, "its tree", 0, path);
     Reader reader(tensor, path);
-    try {
-        nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
-    } catch (const Error &error) {  // what the tree itself refuses is the file's fault
-        if (error.status() != YOKE_E_VALUE) throw;
-        throw Error(YOKE_E_CHECKPOINT, error.what());
-    }
+    nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
+    if (floors(*reader.root) > State::kDeepest)
+        fail(YOKE_E_CHECKPOINT,
+             "%s: its tree has lists and dicts that lie more than %d deep in each other", path,
+             State::kDeepest);
     return reader.root;
 }
 

@@ -104,7 +104,8 @@ std::string Writer::below(const std::string &path, const StateKey &key) const
 
 void Writer::put(const State &node, const std::string &path, int depth)
 {
-    if (depth > State::kDeepest)
+    const bool is_floor = node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
+    if (is_floor && depth >= State::kDeepest)
         fail(YOKE_E_VALUE, "%s: '%s' lies more than %d lists and dicts deep", call_,
              shown_name(path).c_str(), State::kDeepest);
     if (done.json.size() > StoredTensors::kMostHeader)
@@ -127,7 +128,7 @@ void Writer::put(const State &node, const std::string &path, int depth)
         case StateKind::kString:
             return put_string(*node.get_if<std::string>(), path);
         case StateKind::kTensor:
-            return put_tensor(*node.get_if<Tensor>(), path);
+            return put_tensor(*node.get_if<Tensor>(), depth ? path : "tensor");
         case StateKind::kList:
             return put_list(*node.get_if<StateList>(), path, depth);
         case StateKind::kDict:
@@ -185,9 +186,9 @@ std::string Writer::name_of(const Tensor &tensor, const std::string &path)
                                                              {shape.begin(), shape.end()},
                                                              {strides.begin(), strides.end()}});
     if (!is_new) return known->second;
-    std::string name = path.empty() ? "tensor" : path;
+    std::string name = path;
     for (int more = 2; !taken_.insert(name).second; ++more)
-        name = (path.empty() ? "tensor" : path) + "~" + std::to_string(more);
+        name = path + "~" + std::to_string(more);
     if (name == "__metadata__")
         fail(YOKE_E_VALUE, "%s: a tensor cannot be called '__metadata__', which files use", call_);
     known->second = name;

@@ -37,6 +37,10 @@ TreeText tree_text(const State &root, const char *call);
 Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::string_view)> &tensor,
                      const char *path);
 
+// What the parser would take for the end of the text, a NUL, and a number that it would tell of at several times the
+// text's length raise YOKE_E_CHECKPOINT. `what` is the text, with so many bytes of the file before.
+void check_json_text(std::string_view json, const char *what, size_t before, const char *path);
+
 // A double in as few digits as bring it back, and never one that reads as a whole number; "nan", "inf".
 std::string shown_float(double value);
 

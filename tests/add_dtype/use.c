@@ -38,6 +38,38 @@ static void expect(yoke_device *device, yoke_dtype dtype, const void *data, int6
     yoke_tensor_release(x);
 }
 
+/* int16 goes to a file and back; float8_e3m4, for which the format has no name, is refused. */
+static void save_and_load(yoke_device *device)
+{
+    const int16_t numbers[2] = {300, -32768};
+    const int64_t shape[1] = {2};
+    const char *folder = getenv("TMPDIR");
+    char path[1000];
+    int16_t got[2];
+    yoke_state *state = NULL, *back = NULL;
+    yoke_tensor *x = NULL, *y = NULL;
+    snprintf(path, sizeof path, "%s/add_dtype_%p", folder ? folder : "/tmp", (void *)&state);
+    check(yoke_tensor_from_data(numbers, sizeof numbers, shape, 1, YOKE_I16, device, &x));
+    check(yoke_state_create(&state));
+    check(yoke_state_set_tensor(state, "list/x", x));
+    check(yoke_save(path, state, NULL, NULL));
+    check(yoke_load(path, NULL, &back));
+    check(yoke_state_get_tensor(back, "list/x", &y));
+    EXPECT(yoke_tensor_dtype(y) == YOKE_I16);
+    check(yoke_tensor_copy_to_host(y, got, sizeof got));
+    EXPECT(memcmp(got, numbers, sizeof got) == 0);
+    yoke_tensor_release(y);
+    check(yoke_cast(x, YOKE_F8_E3M4, &y));
+    check(yoke_state_set_tensor(state, "y", y));
+    EXPECT(yoke_save(path, state, NULL, NULL) == YOKE_E_TYPE &&
+           strstr(yoke_last_error()->message, "'y' is float8_e3m4"));
+    remove(path);
+    yoke_tensor_release(y);
+    yoke_tensor_release(x);
+    yoke_state_release(back);
+    yoke_state_release(state);
+}
+
 int main(void)
 {
     const uint8_t bits[4] = {0x38, 0xc2, 0x6f, 0x01};
@@ -72,6 +104,7 @@ int main(void)
     check(yoke_tensor_item_f64(one, &first));
     EXPECT(first == 1.5);
     yoke_tensor_release(one);
+    save_and_load(device);
     yoke_tensor_release(y);
     yoke_tensor_release(x);
     yoke_device_release(device);

@@ -3,6 +3,7 @@ import itertools
 import math
 import os
 import pickle
+import tempfile
 
 import yoke
 
@@ -68,6 +69,22 @@ n = on(yoke.tensor([[1, 2], [3, 4]], dtype=I16))
 assert "int16" in repr(n) and n[1].tolist() == [3, 4] and yoke.from_dlpack(n.cpu()).dtype is I16
 assert memoryview(n.cpu()).format == "h" and yoke.tensor(memoryview(n.cpu())).dtype is I16
 assert n.cpu().numpy().dtype == "int16"
+
+# A file has the dtype for which the format has a name; the other is refused by its place.
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "file")
+    yoke.save(path, {"n": n, "turned": [n.T, 3]})
+    assert b'"dtype":"I16","shape":[2,2]' in open(path, "rb").read() and yoke.load_info(path)["tensors"]["n"]["dtype"] == "int16"
+    for options in ({}, {"mmap": False}, {"device": DEVICE}, {"dtype": yoke.float16}):
+        back = yoke.load(path, **options)
+        assert back["n"].dtype is I16 and back["n"].tolist() == [[1, 2], [3, 4]] and back["turned"][0].tolist() == [[1, 3], [2, 4]]
+    try:
+        yoke.save(path, {"n": n, "net": [x]})
+    except yoke.TypeError as error:
+        assert "'net.0' is float8_e3m4, which files have no name for" in str(error), error
+    else:
+        raise AssertionError("a dtype was saved for which the format has no name")
+    assert yoke.load(path)["turned"][1] == 3
 try:
     x + x
 except yoke.TypeError as error:

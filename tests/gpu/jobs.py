@@ -19,7 +19,7 @@ LIMIT = "@LIMIT@"  # in a command: the seconds after which the part is ended, le
 
 # Beside test_ops_*.py, the files of tests/python whose tests are about what a device computes.
 MORE_TESTS = ("autocast", "grad_scaler", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
-              "graph", "streams", "float8")
+              "graph", "streams", "float8", "state_device")
 # Few calls of each family, of the small samples: what a sanitizer sees.
 SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"
 # Groups of benchmarks/gpu.py, the most important first: (name, most seconds, fewest in which it says something).

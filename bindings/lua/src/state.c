@@ -81,16 +81,18 @@ static int state_dict(lua_State *L)
     return 1;
 }
 
-/* node:append(child) */
+/* node:append(child): false where it would be too deep. */
 static int append(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_state *child = yl_need_state(L, b, 2, "append", "value");
-    yl_check(L, b, yoke_state_append(yl_need_self(L, &yl_state_class, "append"), child));
-    return 0;
+    const yoke_status status = yoke_state_append(yl_need_self(L, &yl_state_class, "append"), child);
+    if (status != YOKE_E_VALUE) yl_check(L, b, status);
+    lua_pushboolean(L, status == YOKE_OK);
+    return 1;
 }
 
-/* node:put(key, child): false where the key is a string that is no UTF-8. */
+/* node:put(key, child): false where it would be too deep, or the key is a string that is no UTF-8. */
 static int put(lua_State *L)
 {
     Binding *b = yl_binding(L);

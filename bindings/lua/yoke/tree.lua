@@ -69,10 +69,12 @@ end
 
 local read
 
+local function refuse_depth(walk, path)
+    core.raise("value", walk.call, ("%s: tables may lie in each other %d deep"):format(path, deepest))
+end
+
 local function read_table(value, walk, path)
-    if #walk.open >= deepest then
-        core.raise("value", walk.call, ("%s: tables may lie in each other %d deep"):format(path, deepest))
-    end
+    if #walk.open >= deepest then refuse_depth(walk, path) end
     if walk.inside[value] then
         core.raise("value", walk.call, path .. " lies within itself; a state has no cycles")
     end
@@ -86,12 +88,15 @@ local function read_table(value, walk, path)
                 core.raise("value", walk.call, ("%s is a list with %s in it; a list has the keys 1 to n"):format(path,
                     options.shown(key)))
             end
-            node:append(read(value[key], walk, below(path, key)))
+            local child = read(value[key], walk, below(path, key))
+            if not node:append(child) then refuse_depth(walk, below(path, key)) end
         end
     else
         node = core.state_dict()
         for _, key in ipairs(keys) do
-            if not node:put(key, read(value[key], walk, below(path, key))) then
+            local child = read(value[key], walk, below(path, key))
+            if not node:put(key, child) then
+                if type(key) == "number" or utf8.len(key) then refuse_depth(walk, below(path, key)) end
                 core.raise("value", walk.call, path .. " has a key that is no UTF-8")
             end
         end

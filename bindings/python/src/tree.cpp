@@ -2,6 +2,7 @@
 
 #include "tensor.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -41,7 +42,10 @@ private:
             const py::object shown = taken(PyObject_Repr(key.ptr()));
             const char *text = PyUnicode_AsUTF8(shown.ptr());
             if (!text) PyErr_Clear();
-            path_ += std::string(text ? text : "?").substr(0, 100) + ']';
+            std::string key_text = text ? text : "?";
+            size_t length = std::min<size_t>(key_text.size(), 100);
+            while (length < key_text.size() && (key_text[length] & 0xC0) == 0x80) --length;
+            path_ += key_text.substr(0, length) + ']';
         }
         ~Below() { path_.resize(length_); }
         Below(const Below &) = delete;
@@ -60,6 +64,8 @@ private:
     void read_text(yoke_state *node, py::handle value);
     yoke_state_key key_of(py::handle key);
 
+    static constexpr const char *kDeepest = "lists and dicts may lie in each other 64 deep";
+
     const char *const call_;
     std::string path_;
     std::unordered_map<PyObject *, StateRef> met_;  // lists and dicts
@@ -77,8 +83,7 @@ StateRef Reader::read(py::handle value)
     if (is_container(value)) {
         if (const auto known = met_.find(value.ptr()); known != met_.end())
             return StateRef(yoke_state_retain(known->second.get()));
-        if (open_.size() > 64)
-            refuse(YOKE_E_VALUE, "lists and dicts may lie in each other 64 deep", value);
+        if (open_.size() >= 64) refuse(YOKE_E_VALUE, kDeepest, value);
         if (!open_.insert(value.ptr()).second)
             refuse(YOKE_E_VALUE, "it lies within itself; a tree has no cycles", value);
         held_.push_back(py::reinterpret_borrow<py::object>(value));
@@ -156,7 +161,8 @@ StateRef Reader::read_list(py::handle value, bool is_tuple)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i) {
         const Below below(*this, py::int_(i));
         const StateRef child = read(PyTuple_GET_ITEM(items.ptr(), i));
-        check(yoke_state_append(node.get(), child.get()));
+        if (yoke_state_append(node.get(), child.get()) != YOKE_OK)
+            refuse(YOKE_E_VALUE, kDeepest, value);  // one that stands higher up as well
     }
     return node;
 }
@@ -193,7 +199,8 @@ StateRef Reader::read_dict(py::handle value)
         const Below below(*this, key);
         const yoke_state_key name = key_of(key);
         const StateRef child = read(PyTuple_GET_ITEM(pair.ptr(), 1));
-        check(yoke_state_put(node.get(), &name, child.get()));
+        if (yoke_state_put(node.get(), &name, child.get()) != YOKE_OK)
+            refuse(YOKE_E_VALUE, kDeepest, value);
     }
     return node;
 }
@@ -273,7 +280,9 @@ py::object Maker::make(yoke_state *node)
             return taken(PyFloat_FromDouble(number));
         case YOKE_STATE_STRING:
             check(yoke_state_get_string(node, "", &text, &length));
-            return taken(PyUnicode_FromStringAndSize(text, static_cast<Py_ssize_t>(length)));
+            // A path need not be UTF-8: as os.fsdecode has it.
+            return taken(
+                PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length), "surrogateescape"));
         case YOKE_STATE_TENSOR:
             return make_tensor(node);
         case YOKE_STATE_LIST:

@@ -47,8 +47,8 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     what it failed with; where nobody waits, the next save does. That save waits for this one, and so does the end of
     the process. Beside the tensors there must be room for their copies; else it blocks, and a warning says so.
 
-    ValueError and TypeError name the place in the state of what cannot be saved; IOError has the path and what the
-    system says.
+    ValueError and TypeError name the place in the state of what cannot be saved; StateError while a graph is
+    captured; IOError has the path and what the system says.
     """
     work = _yoke._save(path, state, metadata, blocking)
     if not blocking:

@@ -56,7 +56,8 @@ YOKE_API int32_t yoke_state_is_tuple(yoke_state *state);
 
 /* ---- Values by path ----------------------------------------------------------------------------------- */
 
-/* Set what is at a path, in place of what was there. Dicts that lack on the way are made; in a list the place behind
+/* Set what is at a path, in place of what was there. Dicts that lack on the way are made, and a new node, which is
+ * NONE, becomes one; in a list the place behind
  * the last is one more. Errors: VALUE for a place beyond that, a path that is none, a text that is no UTF-8; TYPE
  * where the way leads through what is neither list nor dict. [any-thread] */
 YOKE_API yoke_status yoke_state_set_none(yoke_state *state, const char *path);
@@ -126,8 +127,7 @@ typedef struct yoke_save_options {
  * pointer must wait. The next save waits for this one, and fails with what this failed with if yoke_work_wait told
  * nobody; yoke_shutdown and exit() wait too, and write a line to the log. Without room for copies of the tensors, or
  * without a thread, the call blocks and a warning says so.
- * Errors: STATE while the thread captures a graph and does not block; VALUE and TYPE with the path of what cannot be
- * saved; IO with the path and what the system says. [any-thread] */
+ * Errors: VALUE and TYPE with the path of what cannot be saved; STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 

@@ -89,6 +89,15 @@ TEST(Tree, APathNamesANode)
     EXPECT_EQ(root->kind(), StateKind::kInt);
 }
 
+TEST(Tree, ANewNodeBecomesADict)
+{
+    const Ref<State> root = State::make();
+    root->set("net/weight", State::make(int64_t{1}), kCall);
+    EXPECT_EQ(*root->at("net/weight", kCall).get_if<int64_t>(), 1);
+    root->set("none", State::make(), kCall);
+    expect_error(YOKE_E_TYPE, {"none", "keys"}, [&] { root->set("none/x", State::make(), kCall); });
+}
+
 TEST(Tree, DigitsAreAWholeNumberWhereTheDictHasIt)
 {
     const Ref<State> root = dict();
@@ -131,7 +140,8 @@ TEST(Tree, NoNodeComesToLieWithinItself)
 TEST(Tree, DepthHasAnEnd)
 {
     Ref<State> node = dict();
-    for (int i = 0; i < State::kDeepest; ++i) {
+    node->set("leaf", State::make(), kCall);
+    for (int i = 1; i < State::kDeepest; ++i) {
         const Ref<State> outer = dict();
         outer->set("x", node, kCall);
         node = outer;
