@@ -27,6 +27,10 @@ struct Place {
 // "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
 Place place_of(const std::string &path);
 
+// The path that a path is in the end, where links lead; what is there, if anything, is a file. A status of mode 0 where
+// nothing is.
+std::string target_of(const char *call, std::string path, struct stat *status);
+
 // Not open, and errno, where it cannot be opened; the other one raises.
 Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);

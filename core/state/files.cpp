@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -54,6 +55,15 @@ int exchange(int folder, const char *one, const char *other)
 #endif
 }
 
+int real_path(const char *path, std::string *to)
+{
+    char *found = realpath(path, nullptr);
+    if (!found) return -1;
+    *to = found;
+    free(found);
+    return 0;
+}
+
 constexpr FileCalls kSystem = {
     [](int folder, const char *path, int flags, mode_t mode) {
         return openat(folder, path, flags, mode);
@@ -79,6 +89,7 @@ constexpr FileCalls kSystem = {
     ::munmap,
     ::flock,
     ::kill,
+    real_path,
 };
 
 std::atomic<const FileCalls *> calls_in_use{&kSystem};
@@ -214,7 +225,8 @@ namespace {
 // As many as the system follows itself.
 constexpr int kMostLinks = 40;
 
-// The path that a path is in the end, where links lead; what is there, if anything, is a file.
+}  // namespace
+
 std::string target_of(const char *call, std::string path, struct stat *status)
 {
     const auto at = [&](int flags) {
@@ -246,8 +258,6 @@ std::string target_of(const char *call, std::string path, struct stat *status)
     }
     fail_io(call, "write", path, ELOOP);
 }
-
-}  // namespace
 
 NewFile::NewFile(const char *call, const std::string &path) : call_(call)
 {

@@ -44,6 +44,7 @@ struct FileCalls {
     int (*munmap)(void *begin, size_t bytes);
     int (*flock)(int file, int how);
     int (*kill)(pid_t process, int signal);
+    int (*real_path)(const char *path, std::string *to);  // where all links lead
 };
 const FileCalls &file_calls();
 // Others in place of the system's, for tests; null puts those back.

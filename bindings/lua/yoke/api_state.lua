@@ -41,8 +41,9 @@ function Work:progress() end
 ---@return yoke.Work? work, yoke.Error? why
 function yoke.save(path, state, options) end
 
----The state in a safetensors file, whoever wrote it; nil and an error where it is damaged or the system refuses. On the
----CPU tensors are pages of the file, read when they are touched and private once written; {mmap = false}, and any other
+---The state in a safetensors file or a set of them, whoever wrote it; nil and an error where it is damaged or the system
+---refuses. A path is a file, the index of a set, a file in the place of which a set stands, or a folder with one of
+---these. On the CPU tensors are pages of the file, read when they are touched and private once written; {mmap = false}, and any other
 ---device, makes copies. dtype casts what floats. names, a prefix or a function of a name, says which tensors to load;
 ---they come as a dict by their names in the file.
 ---@param path string
@@ -50,7 +51,7 @@ function yoke.save(path, state, options) end
 ---@return any state, yoke.Error? why
 function yoke.load(path, options) end
 
----What a safetensors file holds, without its data; nil and an error as yoke.load.
+---What a safetensors file or a set of them holds, without the data; nil and an error as yoke.load.
 ---@param path string
----@return {path: string, bytes: integer, header_bytes: integer, has_tree: boolean, metadata: table<string, string>, tensors: table<string, {dtype: string, shape: integer[], bytes: integer, offset: integer}>}? info, yoke.Error? why
+---@return {path: string, kind: "file"|"set", files: table<string, integer>, bytes: integer, header_bytes: integer, has_tree: boolean, metadata: table<string, string>, tensors: table<string, {dtype: string, shape: integer[], bytes: integer, offset: integer, file: string?}>}? info, yoke.Error? why
 function yoke.load_info(path) end

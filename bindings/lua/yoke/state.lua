@@ -24,9 +24,11 @@ local function names_that(wanted, path)
     return names
 end
 
---- The state in a safetensors file, whoever wrote it; nil and an error where it is damaged or the system refuses. On
---- the CPU tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a function of a name:
---- what they let through comes as a dict by the names in the file. {device =, mmap = true, dtype =, names =}
+--- The state in a safetensors file or a set of them, whoever wrote it; nil and an error where it is damaged or the
+--- system refuses. `path` is a file, the index of a set, a file in the place of which a set stands, or a folder with
+--- one of these. On the CPU tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a
+--- function of a name: what they let through comes as a dict by the names in the file. {device =, mmap = true, dtype =,
+--- names =}
 function state.load(path, given)
     local named = options.named("load", given, { device = options.none, mmap = true, dtype = options.none, names = options.none })
     local prefix, names, problem = named.names, nil, nil
@@ -42,8 +44,9 @@ function state.load(path, given)
     return tree.value(node)
 end
 
---- What a safetensors file holds, without its data: {path, bytes, header_bytes, has_tree, metadata = {key = string},
---- tensors = {name = {dtype, shape, bytes, offset}}}; nil and an error as load.
+--- What a safetensors file or a set of them holds, without the data: {path, kind = "file" or "set", bytes,
+--- header_bytes, files = {name = bytes}, has_tree, metadata = {key = string}, tensors = {name = {dtype, shape, bytes,
+--- offset, and of a set file}}}; nil and an error as load.
 function state.load_info(path)
     local node, problem = core._load_info(path)
     if not node then return nil, problem end

@@ -31,24 +31,29 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
 
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,
          dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None) -> Any:
-    """The state in a safetensors file, whoever wrote it.
+    """The state in a safetensors file or a set of them, whoever wrote it.
+
+    `path` is a file; or the index of a set, *.index.json, which loads as one file of all its tensors would; or a file
+    in the place of which a set stands; or a folder with one of these. Content says which, not the name.
 
     On the CPU, where no other `device` is given, tensors are pages of the file: read when they are touched, private to
     this process once they are written; the file may be saved anew meanwhile. mmap=False, and any other device, makes
     copies. `dtype` casts what floats. `names`, a prefix or a function of a name, says which tensors to load; they come
     as a dict by their names in the file.
 
-    CheckpointError for a file that breaks a rule of the format, and for a tensor of a dtype that Yoke has not; IOError
-    has the path and what the system says.
+    CheckpointError for a file that breaks a rule of the format, for a tensor of a dtype that Yoke has not, for a set
+    that lacks a file or whose index leads out of its folder, and for a folder with no state or several; IOError has the
+    path and what the system says.
     """
     return _yoke._load(path, device, mmap, dtype, names)
 
 
 def load_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a safetensors file holds, without its data.
+    """What a safetensors file or a set of them holds, without the data.
 
-    A dict of "path", "bytes", "header_bytes", "has_tree" (whether save() kept a tree in it), "metadata" (strings) and
-    "tensors": for each name a dict of "dtype" (a name, the format's own where Yoke has none), "shape", "bytes" and
-    "offset" in the file. Errors are those of load().
+    A dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes", "header_bytes", "files" (the bytes of
+    each by its name), "has_tree" (whether save() kept a tree in it), "metadata" (strings) and "tensors": for each name a
+    dict of "dtype" (a name, the format's own where Yoke has none), "shape", "bytes", "offset" in the file, and of a set
+    "file". `path` and errors are those of load().
     """
     return _yoke._load_info(path)

@@ -139,18 +139,23 @@ typedef struct yoke_load_options {
     void *user;
 } yoke_load_options;
 
-/* The state in a safetensors file, whoever wrote it; `options` NULL: all of it. On the CPU a tensor is pages of the
+/* The state at a path, whoever wrote it; `options` NULL: all of it. A path names a safetensors file; or the index of a
+ * set of them, `{"weight_map": {NAME: FILE}}`, which loads as one file of all its tensors would; or a file in the place
+ * of which such a set stands, `model.safetensors` for `model.safetensors.index.json`; or a folder with one of these.
+ * On the CPU a tensor is pages of the
  * file, read when they are touched and private to the process once written; elsewhere, and where the file has an
  * element out of its alignment, a copy. Without a tree of yoke_save, or with a prefix or `wanted`, it is a dict of
  * tensors by their names in the file, in the order of their data.
- * Errors: CHECKPOINT for a file that breaks a rule of the format, with the rule, the tensor and its offsets, and for a
- * tensor of a dtype that is none of Yoke's; IO with the path and what the system says. [any-thread] */
+ * Errors: CHECKPOINT for a file that breaks a rule of the format, with the rule, the tensor and its offsets, for a
+ * tensor of a dtype that is none of Yoke's, for a set that lacks a file or whose index leads out of its folder, and for
+ * a folder with no state or several; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_load(const char *path, const yoke_load_options *options,
                                yoke_state **out);
 
-/* What a file holds, without its data: a dict of "path", "bytes", "header_bytes", "has_tree", "metadata" (a dict of
- * strings) and "tensors", a dict by name of dicts of "dtype" (the format's own name where Yoke has none), "shape",
- * "bytes" and "offset" in the file. Errors: as yoke_load. [any-thread] */
+/* What is at a path, without the data: a dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes",
+ * "header_bytes", "files" (the bytes of each by its name), "has_tree", "metadata" (a dict of strings) and "tensors", a
+ * dict by name of dicts of "dtype" (the format's own name where Yoke has none), "shape", "bytes", "offset" in the file,
+ * and of a set "file". Errors: as yoke_load. [any-thread] */
 YOKE_API yoke_status yoke_load_info(const char *path, yoke_state **out);
 
 /* ---- Objects of a training ---------------------------------------------------------------------------- */
