@@ -4,6 +4,8 @@
 #include "core/state/files.h"
 
 #include <cerrno>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -43,5 +45,11 @@ int rename_in(const Descriptor &folder, const char *from, const std::string &to)
 int remove_entry(const Descriptor &folder, const char *name);
 
 void remove_leftovers(const Descriptor &folder, std::string_view name);
+
+// Of the temporaries of a target among the entries of a folder, the digits of those whose writers live.
+std::set<std::string, std::less<>> digits_of_writers(const std::vector<std::string> &entries,
+                                                     std::string_view target);
+// Whether it is one of them, or would be one if its writer lived.
+bool is_temporary_of(std::string_view name, std::string_view target);
 
 }  // namespace yoke

@@ -7,11 +7,13 @@ local state = { none = tree.none, list = tree.list, dict = tree.dict }
 
 --- Writes a state to a safetensors file: yoke.save("run.safetensors", {net = net, epoch = 3}, {metadata = {who =
 --- "me"}}). The file there is the former or the new one, whole, whenever the process or the machine stops. Returns the
---- work, or nil and an error where the system refuses.
+--- work, or nil and an error where the system refuses. With max_shard = "5GiB" a state with more bytes of tensors is a
+--- set of files and an index, "model.safetensors.index.json" for "model.safetensors", which load takes for each other.
 function state.save(path, value, given)
-    local named = options.named("save", given, { metadata = options.none })
+    local named = options.named("save", given, { metadata = options.none, max_shard = options.none })
     local node = tree.of(value, "save", "state")
-    return core._save(path, node, named.metadata and tree.of(named.metadata, "save", "metadata"))
+    return core._save(path, node, named.metadata and tree.of(named.metadata, "save", "metadata") or nil,
+        named.max_shard)
 end
 
 local function names_that(wanted, path)

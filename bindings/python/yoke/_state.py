@@ -10,7 +10,8 @@ from yoke import _yoke
 from yoke._yoke import Device, Work, dtype as dtype_
 
 
-def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None) -> Work:
+def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None,
+         max_shard: int | str | None = None) -> Work:
     """Writes a state to a safetensors file.
 
         yoke.save("run.safetensors", {"net": net, "optimizer": optimizer, "epoch": 3})
@@ -23,10 +24,16 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     The file at `path` is the former or the new one, whole, whenever the process or the machine stops, and once this
     has returned, the new one. `metadata` are strings to keep beside the state.
 
+    With max_shard, such as "5GiB" or 5_000_000_000 bytes, a state with more bytes of tensors is a set of files, as
+    HuggingFace's libraries have it: for "model.safetensors" an index, "model.safetensors.index.json", and beside it
+    "model-0123abcd-00001-of-00002.safetensors" and so on, under names that no other set has. A larger tensor has a file
+    of its own. The index comes last, in one step; then the file or set that was there before goes. load() takes the same
+    `path`, whichever it has become.
+
     ValueError and TypeError name the place in the state of what cannot be saved; IOError has the path and what the
     system says.
     """
-    return _yoke._save(path, state, metadata)
+    return _yoke._save(path, state, metadata, max_shard)
 
 
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,

@@ -111,17 +111,22 @@ YOKE_API yoke_status yoke_state_entry(yoke_state *state, int64_t index, yoke_sta
 /* ---- Files -------------------------------------------------------------------------------------------- */
 
 typedef struct yoke_save_options {
-    uint32_t struct_size; /* sizeof(yoke_save_options) */
-    int32_t reserved;     /* 0 */
-    yoke_state *metadata; /* NULL, or a dict of strings, which the file has beside the state */
+    uint32_t struct_size;  /* sizeof(yoke_save_options) */
+    int32_t reserved;      /* 0 */
+    yoke_state *metadata;  /* NULL, or a dict of strings, which the file has beside the state */
+    const char *max_shard; /* NULL, or the most bytes of tensors that one file is to have, "5GiB" */
 } yoke_save_options;
 
 /* Writes a state to a safetensors file: whenever the machine stops, the file there is the former or the new one,
  * whole, and after the work's end the new one. A dict of tensors under string keys is a file as any other writer's; of
  * another tree the plain values stand in the metadata, and a tensor's name is its path with "." between the parts. A
- * tensor under two paths is written once. `options` NULL: none; `out` NULL, or the work, which has ended.
- * Errors: VALUE and TYPE with the path of what cannot be saved; IO with the path and what the system says.
- * [any-thread] */
+ * tensor under two paths is written once.
+ * With `max_shard`, bytes with their unit or without, a state with more of them is a set, as HuggingFace's libraries
+ * have it: "model.safetensors" is then an index, "model.safetensors.index.json", and files beside it whose names no
+ * other set has, "model-0123abcd-00001-of-00002.safetensors"; a larger tensor has a file of its own. The index comes
+ * last, in one step; then the file or the set that was there before goes. yoke_load takes either name. `options` NULL:
+ * none; `out` NULL, or the work, which has ended. Errors: VALUE and TYPE with the path of what cannot be saved; VALUE
+ * also for a path that ends as that of an index; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 
