@@ -25,6 +25,8 @@ yoke_status yoke_save(const char *path, yoke_state *state, const yoke_save_optio
             wanted.is_blocking = !given.non_blocking;
             if (given.metadata)
                 wanted.metadata = object_of(given.metadata, call, "options.metadata");
+            if (given.max_shard)
+                wanted.max_shard = read_max_shard(given.max_shard, short_name(call));
         }
         Ref<Work> work = save_state(file, root, wanted, short_name(call));
         if (out) *out = hand_out<yoke_work>(std::move(work));

@@ -4,6 +4,8 @@
 #include "core/state/files.h"
 
 #include <cerrno>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -27,6 +29,10 @@ struct Place {
 // "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
 Place place_of(const std::string &path);
 
+// The path that a path is in the end, where links lead; what is there, if anything, is a file. A status of mode 0 where
+// nothing is.
+std::string target_of(const char *call, std::string path, struct stat *status);
+
 // Not open, and errno, where it cannot be opened; the other one raises.
 Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);
@@ -39,5 +45,11 @@ int rename_in(const Descriptor &folder, const char *from, const std::string &to)
 int remove_entry(const Descriptor &folder, const char *name);
 
 void remove_leftovers(const Descriptor &folder, std::string_view name);
+
+// Of the temporaries of a target among the entries of a folder, the digits of those whose writers live.
+std::set<std::string, std::less<>> digits_of_writers(const std::vector<std::string> &entries,
+                                                     std::string_view target);
+// Whether it is one of them, or would be one if its writer lived.
+bool is_temporary_of(std::string_view name, std::string_view target);
 
 }  // namespace yoke

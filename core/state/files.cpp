@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -54,6 +55,15 @@ int exchange(int folder, const char *one, const char *other)
 #endif
 }
 
+int real_path(const char *path, std::string *to)
+{
+    char *found = realpath(path, nullptr);
+    if (!found) return -1;
+    *to = found;
+    free(found);
+    return 0;
+}
+
 constexpr FileCalls kSystem = {
     [](int folder, const char *path, int flags, mode_t mode) {
         return openat(folder, path, flags, mode);
@@ -79,6 +89,7 @@ constexpr FileCalls kSystem = {
     ::munmap,
     ::flock,
     ::kill,
+    real_path,
 };
 
 std::atomic<const FileCalls *> calls_in_use{&kSystem};
@@ -214,7 +225,8 @@ namespace {
 // As many as the system follows itself.
 constexpr int kMostLinks = 40;
 
-// The path that a path is in the end, where links lead; what is there, if anything, is a file.
+}  // namespace
+
 std::string target_of(const char *call, std::string path, struct stat *status)
 {
     const auto at = [&](int flags) {
@@ -247,9 +259,7 @@ std::string target_of(const char *call, std::string path, struct stat *status)
     fail_io(call, "write", path, ELOOP);
 }
 
-}  // namespace
-
-NewFile::NewFile(const char *call, const std::string &path) : call_(call)
+NewFile::NewFile(const char *call, const std::string &path, const struct stat *former) : call_(call)
 {
     struct stat status {};
     path_ = target_of(call, path, &status);
@@ -259,21 +269,42 @@ NewFile::NewFile(const char *call, const std::string &path) : call_(call)
     folder_ = opened_folder(place.folder);
     if (!folder_.is_open()) fail_io(call, "write", path_, errno);
     remove_leftovers(folder_, name_);
-    create(status.st_mode & 0777, S_ISREG(status.st_mode));
+    const struct stat &kept = former && !S_ISREG(status.st_mode) ? *former : status;
+    mode_ = kept.st_mode & 0777;
+    keeps_mode_ = S_ISREG(kept.st_mode);
+    temporary_ = std::make_unique<Temporary>(folder_, name_);
+    Descriptor file = open_new(temporary_->name());
+    temporary_->made();
+    keep_mode(file);
+    writer_ = std::make_unique<FileWriter>(call_, path_, std::move(file));
 }
 
-void NewFile::create(mode_t mode, bool is_kept)
+Descriptor NewFile::open_new(const char *name) const
 {
-    temporary_ = std::make_unique<Temporary>(folder_, name_);
     Descriptor file(retried([&] {
-        return file_calls().open(folder_.get(), temporary_->name(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_kept ? 0600 : 0666);
+        return file_calls().open(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                 keeps_mode_ ? 0600 : 0666);
     }));
     if (!file.is_open()) fail_io(call_, "make a file beside", path_, errno);
-    temporary_->made();
-    if (is_kept && retried([&] { return file_calls().chmod(file.get(), mode); }) != 0)
+    return file;
+}
+
+void NewFile::keep_mode(const Descriptor &file) const
+{
+    if (keeps_mode_ && retried([&] { return file_calls().chmod(file.get(), mode_); }) != 0)
         fail_io(call_, "keep the permissions of", path_, errno);
-    writer_ = std::make_unique<FileWriter>(call_, path_, std::move(file));
+}
+
+FileWriter NewFile::create_beside(const std::string &name) const
+{
+    Descriptor file = open_new(name.c_str());
+    try {
+        keep_mode(file);
+    } catch (...) {
+        remove_entry(folder_, name.c_str());
+        throw;
+    }
+    return {call_, place_of(path_).folder + "/" + name, std::move(file)};
 }
 
 void NewFile::commit()
@@ -284,6 +315,7 @@ void NewFile::commit()
     if (const int error = rename_in(folder_, temporary_->name(), name_))
         fail_io(call_, "replace", path_, error);
     temporary_->gone();
+    is_in_place_ = true;
     if (const int error = sync(folder_)) fail_io(call_, "sync the folder of", path_, error);
 }
 

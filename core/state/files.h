@@ -44,6 +44,7 @@ struct FileCalls {
     int (*munmap)(void *begin, size_t bytes);
     int (*flock)(int file, int how);
     int (*kill)(pid_t process, int signal);
+    int (*real_path)(const char *path, std::string *to);  // where all links lead
 };
 const FileCalls &file_calls();
 // Others in place of the system's, for tests; null puts those back.
@@ -80,6 +81,7 @@ public:
     Temporary &operator=(const Temporary &) = delete;
 
     const char *name() const { return name_.c_str(); }
+    std::string digits() const;  // the first eight of RANDOM
     void made() { is_there_ = true; }
     void gone() { is_there_ = false; }
 
@@ -117,7 +119,16 @@ private:
 // not. A file that is there keeps its permissions; what is no file is refused.
 class NewFile {
 public:
-    NewFile(const char *call, const std::string &path);
+    // `former`: whose permissions it gets where nothing is at `path`; null, or of mode 0: nobody's.
+    NewFile(const char *call, const std::string &path, const struct stat *former = nullptr);
+
+    const Descriptor &folder() const { return folder_; }
+    const std::string &name() const { return name_; }
+    const Temporary &temporary() const { return *temporary_; }
+    // Another new file in its folder, under a name that nothing has, with its permissions.
+    FileWriter create_beside(const std::string &name) const;
+    // Whether it has taken its place, which a failure may follow.
+    bool is_in_place() const { return is_in_place_; }
 
     void write(const void *from, size_t bytes) { writer_->write(from, bytes); }
     uint64_t bytes() const { return writer_->bytes(); }
@@ -126,10 +137,13 @@ public:
     void commit();
 
 private:
-    void create(mode_t mode, bool is_kept);
+    Descriptor open_new(const char *name) const;
+    void keep_mode(const Descriptor &file) const;
 
     const char *call_;
     std::string path_, name_;
+    mode_t mode_ = 0;  // the one to keep
+    bool keeps_mode_ = false, is_in_place_ = false;
     Descriptor folder_;
     std::unique_ptr<Temporary> temporary_;
     std::unique_ptr<FileWriter> writer_;
@@ -199,12 +213,15 @@ private:
 class ReadFile {
 public:
     ReadFile(const char *call, std::string path);
+    ReadFile(const char *call, const Descriptor &folder, std::string name);
 
     uint64_t size() const { return bytes_; }
     void read(uint64_t from, void *to, size_t bytes) const;
     std::shared_ptr<MappedFile> map() const;
 
 private:
+    ReadFile(const char *call, int folder, std::string path);
+
     const char *call_;
     std::string path_;
     Descriptor file_;

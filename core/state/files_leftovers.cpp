@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kMark = ".yoke-", kTail = ".tmp";
 // A name has 255 bytes: so many of the target's go into that of a temporary.
 constexpr size_t kMostOfTarget = 200;
+// Of RANDOM.
+constexpr size_t kRandomDigits = 16, kFirstDigits = 8;
 
 std::string beginning_for(std::string_view target)
 {
@@ -72,9 +74,15 @@ std::optional<pid_t> writer_of(std::string_view name, std::string_view target)
     if (!target.empty() && name.substr(0, mark + kMark.size()) != beginning_for(target)) return {};
     name.remove_prefix(mark + kMark.size());
     const size_t dash = name.find('-');
-    if (dash == std::string_view::npos || name.size() - dash != 1 + 16 + kTail.size()) return {};
+    if (dash == std::string_view::npos || name.size() - dash != 1 + kRandomDigits + kTail.size())
+        return {};
     const std::optional<pid_t> process = parsed<pid_t>(name.substr(0, dash));
     return process && *process > 0 ? process : std::nullopt;
+}
+
+std::string_view digits_of(std::string_view name)
+{
+    return name.substr(name.size() - kTail.size() - kRandomDigits, kFirstDigits);
 }
 
 bool is_leftover(std::string_view name, std::string_view target)
@@ -96,6 +104,26 @@ Temporary::~Temporary()
     if (is_there_ && owner_ == getpid()) remove_entry(folder_, name());
     const std::lock_guard lock(in_use.mutex);
     in_use.names.erase(name_);
+}
+
+std::string Temporary::digits() const
+{
+    return std::string(digits_of(name_));
+}
+
+bool is_temporary_of(std::string_view name, std::string_view target)
+{
+    return writer_of(name, target).has_value();
+}
+
+std::set<std::string, std::less<>> digits_of_writers(const std::vector<std::string> &entries,
+                                                     std::string_view target)
+{
+    std::set<std::string, std::less<>> digits;
+    for (const std::string &name : entries)
+        if (is_temporary_of(name, target) && !is_leftover(name, target))
+            digits.emplace(digits_of(name));
+    return digits;
 }
 
 // ---- Removing ---------------------------------------------------------------------------------------------------

@@ -16,11 +16,21 @@ MappedFile::~MappedFile()
     if (data_) file_calls().munmap(data_, bytes_);
 }
 
-ReadFile::ReadFile(const char *call, std::string path) : call_(call), path_(std::move(path))
+ReadFile::ReadFile(const char *call, std::string path) : ReadFile(call, AT_FDCWD, std::move(path))
+{
+}
+
+ReadFile::ReadFile(const char *call, const Descriptor &folder, std::string name)
+    : ReadFile(call, folder.get(), std::move(name))
+{
+}
+
+ReadFile::ReadFile(const char *call, int folder, std::string path)
+    : call_(call), path_(std::move(path))
 {
     // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
     file_ = Descriptor(retried([&] {
-        return file_calls().open(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+        return file_calls().open(folder, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     }));
     if (!file_.is_open()) fail_io(call_, "open", path_, errno);
     struct stat status {};

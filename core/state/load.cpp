@@ -4,172 +4,121 @@
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
-#include "core/state/files.h"
-#include "core/state/safetensors.h"
 #include "core/state/save.h"
+#include "core/state/stored.h"
 #include "core/state/tree_text.h"
 
-#include <cstring>
+#include <memory>
 #include <unordered_map>
 
 namespace yoke {
 
 namespace {
 
-constexpr uint64_t kLengthBytes = 8;
-
-uint64_t read_length(const ReadFile &file, const std::string &path)
-{
-    unsigned char bytes[kLengthBytes];
-    if (file.size() < kLengthBytes)
-        fail(YOKE_E_CHECKPOINT,
-             "%s: it has %llu bytes; a safetensors file begins with the 8 of its header's length",
-             path.c_str(), static_cast<unsigned long long>(file.size()));
-    file.read(0, bytes, sizeof bytes);
-    uint64_t length = 0;
-    for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{bytes[i]} << (8 * i);
-    if (length > StoredTensors::kMostHeader || length > file.size() - kLengthBytes)
-        fail(
-            YOKE_E_CHECKPOINT,
-            "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
-            path.c_str(), static_cast<unsigned long long>(length),
-            static_cast<unsigned long long>(StoredTensors::kMostHeader),
-            static_cast<unsigned long long>(file.size()));
-    return length;
-}
-
-// An open file and what its header says.
-class StoredFile {
-public:
-    StoredFile(const std::string &path, const char *call)
-        : path_(path),
-          file_(call, path),
-          header_bytes_(read_length(file_, path)),
-          stored_(read_header())
-    {
-    }
-    const StoredTensors &stored() const { return stored_; }
-    const ReadFile &file() const { return file_; }
-    const char *path() const { return path_.c_str(); }
-    uint64_t header_bytes() const { return header_bytes_; }
-    uint64_t data_begin() const { return kLengthBytes + header_bytes_; }
-    // "" where there is none.
-    std::string_view metadata(std::string_view key) const;
-
-private:
-    StoredTensors read_header() const
-    {
-        std::string header(header_bytes_, '\0');
-        file_.read(kLengthBytes, header.data(), header.size());
-        return StoredTensors::read(header, file_.size(), path());
-    }
-
-    std::string path_;
-    ReadFile file_;
-    uint64_t header_bytes_;
-    StoredTensors stored_;
-};
-
-std::string_view StoredFile::metadata(std::string_view key) const
-{
-    for (size_t i = 0; i < stored_.metadata_count(); ++i)
-        if (stored_.metadata(i).first == key) return stored_.metadata(i).second;
-    return {};
-}
-
-// Tensors out of one file, each made once.
+// Tensors out of the files of a state.
 class Loader {
 public:
-    Loader(const StoredFile &from, Device &cpu, const LoadOptions &options, const char *call)
-        : from_(from), cpu_(cpu), options_(options), call_(call)
+    Loader(const Stored &from, Device &cpu, const LoadOptions &options, const char *call)
+        : from_(from), cpu_(cpu), options_(options), call_(call), maps_(from.files().size())
     {
     }
-    Tensor load(const StoredTensors::Tensor &stored) const;
+    Tensor load(const Stored::Place &place) const;
 
 private:
     bool is_on_host() const { return !options_.device || options_.device->host; }
-    void check(const StoredTensors::Tensor &stored) const;
-    Tensor as_stored(const StoredTensors::Tensor &stored) const;
-    Tensor mapped(const StoredTensors::Tensor &stored, uint64_t offset) const;
+    void check(const Stored::Place &place) const;
+    Tensor as_stored(const Stored::Place &place) const;
+    const std::shared_ptr<MappedFile> &map_of(const Stored::Place &place) const;
+    Tensor mapped(const Stored::Place &place, uint64_t offset) const;
+    IntList shape(const Stored::Place &place) const
+    {
+        return from_.file(place).stored().shape(*place.tensor);
+    }
 
-    const StoredFile &from_;
+    const Stored &from_;
     Device &cpu_;
     const LoadOptions &options_;
     const char *const call_;
-    mutable std::shared_ptr<MappedFile> map_;
+    mutable std::vector<std::shared_ptr<MappedFile>> maps_;
 };
 
-void Loader::check(const StoredTensors::Tensor &stored) const
+void Loader::check(const Stored::Place &place) const
 {
-    const std::string name = shown_name(from_.stored().name(stored));
+    const StoredTensors::Tensor &stored = *place.tensor;
+    const std::string name = shown_name(from_.name(place));
     if (stored.dtype->dtype == YOKE_NONE)
         fail(YOKE_E_CHECKPOINT,
              "%s: tensor '%s' is %.*s, a dtype that Yoke has not; load the others by their names",
-             from_.path(), name.c_str(), static_cast<int>(stored.dtype->name.size()),
+             from_.file(place).path(), name.c_str(), static_cast<int>(stored.dtype->name.size()),
              stored.dtype->name.data());
     if (stored.ndim > YOKE_MAX_NDIM)
         fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' has %u axes; a tensor of Yoke has at most %d",
-             from_.path(), name.c_str(), stored.ndim, YOKE_MAX_NDIM);
+             from_.file(place).path(), name.c_str(), stored.ndim, YOKE_MAX_NDIM);
     int64_t numel = 0;
-    if (const IntList shape = from_.stored().shape(stored); !count_elements(shape, numel))
+    if (const IntList shape = this->shape(place); !count_elements(shape, numel))
         fail(YOKE_E_CHECKPOINT,
              "%s: tensor '%s' has the shape %s, of more elements than memory can address",
-             from_.path(), name.c_str(), to_string(shape).c_str());
+             from_.file(place).path(), name.c_str(), to_string(shape).c_str());
 }
 
-Tensor Loader::mapped(const StoredTensors::Tensor &stored, uint64_t offset) const
+const std::shared_ptr<MappedFile> &Loader::map_of(const Stored::Place &place) const
 {
-    if (!map_) map_ = from_.file().map();
-    auto held = std::make_unique<std::shared_ptr<MappedFile>>(map_);
+    std::shared_ptr<MappedFile> &map = maps_[place.file];
+    if (!map) map = from_.file(place).file().map();
+    return map;
+}
+
+Tensor Loader::mapped(const Stored::Place &place, uint64_t offset) const
+{
+    auto held = std::make_unique<std::shared_ptr<MappedFile>>(map_of(place));
     Tensor made = from_memory(
-        static_cast<char *>(map_->data()) + offset, from_.stored().shape(stored), nullptr,
-        stored.dtype->dtype, cpu_,
+        (*held)->data() + offset, shape(place), nullptr, place.tensor->dtype->dtype, cpu_,
         [](void *user) { delete static_cast<std::shared_ptr<MappedFile> *>(user); }, held.get(),
         call_);
     (void)held.release();
     return made;
 }
 
-Tensor Loader::as_stored(const StoredTensors::Tensor &stored) const
+Tensor Loader::as_stored(const Stored::Place &place) const
 {
-    const uint64_t offset = from_.data_begin() + stored.begin, bytes = stored.end - stored.begin;
-    const yoke_dtype dtype = stored.dtype->dtype;
+    const StoredFile &file = from_.file(place);
+    const uint64_t offset = file.data_begin() + place.tensor->begin;
+    const uint64_t bytes = place.tensor->end - place.tensor->begin;
+    const yoke_dtype dtype = place.tensor->dtype->dtype;
     const bool fits = offset % item_size(dtype) == 0 && bytes > 0;
-    if (fits && is_on_host() && options_.mmap) return mapped(stored, offset);
+    if (fits && is_on_host() && options_.mmap) return mapped(place, offset);
     Device &device = is_on_host() ? cpu_ : *options_.device;
-    Tensor made = make_tensor(device, dtype, from_.stored().shape(stored), call_);
-    if (device.host) {
-        if (bytes) from_.file().read(offset, made->data, bytes);
-        return made;
-    }
-    if (!map_ && bytes) map_ = from_.file().map();
-    if (bytes)
-        copy_from_host(*made, static_cast<const char *>(map_->data()) + offset, bytes, call_);
+    Tensor made = make_tensor(device, dtype, shape(place), call_);
+    if (bytes == 0) return made;
+    if (device.host)
+        file.file().read(offset, made->data, bytes);
+    else
+        copy_from_host(*made, map_of(place)->data() + offset, bytes, call_);
     return made;
 }
 
-Tensor Loader::load(const StoredTensors::Tensor &stored) const
+Tensor Loader::load(const Stored::Place &place) const
 {
-    check(stored);
-    Tensor found = as_stored(stored);
+    check(place);
+    Tensor found = as_stored(place);
     const bool is_cast =
         options_.dtype != YOKE_NONE && options_.dtype != found->dtype && is_floating(found->dtype);
     return is_cast ? ops::cast(*found, options_.dtype) : found;
 }
 
-Ref<State> load_flat(const StoredFile &from, const Loader &loader, const LoadOptions &options,
+Ref<State> load_flat(const Stored &from, const Loader &loader, const LoadOptions &options,
                      const char *call)
 {
     Ref<State> dict = State::make(StateDict());
-    for (const StoredTensors::Tensor &each : from.stored().tensors()) {
-        const std::string_view name = from.stored().name(each);
+    for (const Stored::Place &each : from.tensors()) {
+        const std::string_view name = from.name(each);
         if (!options.wanted || options.wanted(name))
             dict->put(std::string(name), State::make(loader.load(each)), call);
     }
     return dict;
 }
 
-Ref<State> load_tree(const StoredFile &from, const Loader &loader, std::string_view json)
+Ref<State> load_tree(const Stored &from, const Loader &loader, std::string_view json)
 {
     const char *path = from.path();
     const std::string format(from.metadata(kFormatKey));
@@ -178,15 +127,14 @@ Ref<State> load_tree(const StoredFile &from, const Loader &loader, std::string_v
             YOKE_E_CHECKPOINT,
             "%s: its tree is of format '%s', and this version reads %d; load it with a newer one, or its tensors by name",
             path, shown_name(format).c_str(), kTreeFormat);
-    std::unordered_map<std::string_view, const StoredTensors::Tensor *> places;
-    for (const StoredTensors::Tensor &each : from.stored().tensors())
-        places.emplace(from.stored().name(each), &each);
+    std::unordered_map<std::string_view, Stored::Place> places;
+    for (const Stored::Place &each : from.tensors()) places.emplace(from.name(each), each);
     std::unordered_map<std::string_view, Tensor> loaded;
     const auto tensor = [&](std::string_view name) -> Tensor {
         const auto place = places.find(name);
         if (place == places.end()) return {};
         Tensor &known = loaded[place->first];
-        if (!known.present()) known = loader.load(*place->second);
+        if (!known.present()) known = loader.load(place->second);
         return known;
     };
     return read_tree(json, tensor, path);
@@ -202,39 +150,61 @@ Ref<State> load_state(const std::string &path, const LoadOptions &options, const
     if (options.dtype != YOKE_NONE && !is_floating(options.dtype))
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",
              call, info(options.dtype).name);
-    const StoredFile from(path, call);
+    const Stored from = Stored::open(path, call);
     const Loader loader(from, open_device("cpu"), options, call);
     const std::string_view tree = from.metadata(kTreeKey);
     if (options.wanted || tree.empty()) return load_flat(from, loader, options, call);
     return load_tree(from, loader, tree);
 }
 
+namespace {
+
+Ref<State> number(uint64_t value)
+{
+    return State::make(static_cast<int64_t>(value));
+}
+
+Ref<State> tensor_info(const Stored &from, const Stored::Place &place, const char *call)
+{
+    const StoredTensors::Tensor &stored = *place.tensor;
+    const Ref<State> one = State::make(StateDict());
+    const yoke_dtype dtype = stored.dtype->dtype;
+    StateList shape;
+    for (const int64_t size : from.file(place).stored().shape(stored))
+        shape.items.push_back(State::make(size));
+    one->put("dtype", State::make(std::string(dtype ? name(dtype) : stored.dtype->name)), call);
+    one->put("shape", State::make(std::move(shape)), call);
+    one->put("bytes", number(stored.end - stored.begin), call);
+    one->put("offset", number(from.file(place).data_begin() + stored.begin), call);
+    if (from.is_set()) one->put("file", State::make(from.file(place).name()), call);
+    return one;
+}
+
+}  // namespace
+
 Ref<State> load_info(const std::string &path, const char *call)
 {
-    const StoredFile from(path, call);
-    const auto number = [](uint64_t value) { return State::make(static_cast<int64_t>(value)); };
+    const Stored from = Stored::open(path, call);
     const Ref<State> info = State::make(StateDict()), tensors = State::make(StateDict()),
-                     metadata = State::make(StateDict());
-    for (const StoredTensors::Tensor &each : from.stored().tensors()) {
-        const Ref<State> one = State::make(StateDict());
-        const yoke_dtype dtype = each.dtype->dtype;
-        StateList shape;
-        for (const int64_t size : from.stored().shape(each))
-            shape.items.push_back(State::make(size));
-        one->put("dtype", State::make(std::string(dtype ? name(dtype) : each.dtype->name)), call);
-        one->put("shape", State::make(std::move(shape)), call);
-        one->put("bytes", number(each.end - each.begin), call);
-        one->put("offset", number(from.data_begin() + each.begin), call);
-        tensors->put(std::string(from.stored().name(each)), one, call);
-    }
-    for (size_t i = 0; i < from.stored().metadata_count(); ++i) {
-        const auto &[key, value] = from.stored().metadata(i);
+                     metadata = State::make(StateDict()), files = State::make(StateDict());
+    for (const Stored::Place &each : from.tensors())
+        tensors->put(std::string(from.name(each)), tensor_info(from, each, call), call);
+    for (size_t i = 0; i < from.metadata_count(); ++i) {
+        const auto &[key, value] = from.metadata(i);
         if (!key.starts_with(kOwnKeys))
             metadata->put(std::string(key), State::make(std::string(value)), call);
     }
-    info->put("path", State::make(path), call);
-    info->put("bytes", number(from.file().size()), call);
-    info->put("header_bytes", number(from.header_bytes()), call);
+    uint64_t bytes = from.index_bytes(), header_bytes = 0;
+    for (const StoredFile &file : from.files()) {
+        bytes += file.file().size();
+        header_bytes += file.header_bytes();
+        files->put(file.name(), number(file.file().size()), call);
+    }
+    info->put("path", State::make(std::string(from.path())), call);
+    info->put("kind", State::make(std::string(from.is_set() ? "set" : "file")), call);
+    info->put("bytes", number(bytes), call);
+    info->put("header_bytes", number(header_bytes), call);
+    info->put("files", files, call);
     info->put("tensors", tensors, call);
     info->put("metadata", metadata, call);
     info->put("has_tree", State::make(!from.metadata(kTreeKey).empty()), call);

@@ -1,4 +1,4 @@
-// load.h: states out of safetensors files.
+// load.h: states out of safetensors files and sets of them.
 #pragma once
 
 #include "core/state/tree.h"
@@ -16,14 +16,16 @@ struct LoadOptions {
     std::function<bool(std::string_view)> wanted;
 };
 
-// The state in a file. On the CPU tensors are pages of it, private to this process once they are written; elsewhere,
+// The state in a file, or in a set of files, as if it were one of all their tensors: core/state/stored.h says what a
+// path may name. On the CPU tensors are pages of it, private to this process once they are written; elsewhere,
 // or where an element would not be aligned, copies. Without a tree in it, or with `wanted`, a dict by the names in the
 // file. Raises YOKE_E_CHECKPOINT for a file that breaks a rule of its format, and YOKE_E_IO for what the system
 // refuses.
 Ref<State> load_state(const std::string &path, const LoadOptions &options, const char *call);
 
-// What stands in a file, without its data: {"path", "bytes", "header_bytes", "tensors": {NAME: {"dtype", "shape",
-// "bytes", "offset"}}, "metadata": {KEY: STRING}, "has_tree"}.
+// What stands there, without the data: {"path", "kind": "file" or "set", "bytes", "header_bytes", "files": {NAME:
+// BYTES}, "tensors": {NAME: {"dtype", "shape", "bytes", "offset"; of a set "file"}}, "metadata": {KEY: STRING},
+// "has_tree"}.
 Ref<State> load_info(const std::string &path, const char *call);
 
 }  // namespace yoke

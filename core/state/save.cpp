@@ -3,24 +3,27 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/ops/ops.h"
-#include "core/state/files.h"
+#include "core/state/file_set.h"
 #include "core/state/safetensors.h"
+#include "core/state/set_index.h"
 #include "core/state/tree_text.h"
 #include "core/state/writer.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace yoke {
 
 namespace {
 
-using Metadata = std::vector<std::pair<std::string, std::string>>;
-
-Metadata metadata_of(const State *given, const char *call)
+StoredMetadata metadata_of(const State *given, const char *call)
 {
-    Metadata metadata;
+    StoredMetadata metadata;
     if (!given) return metadata;
     const auto *dict = given->get_if<StateDict>();
     if (!dict)
@@ -46,7 +49,7 @@ Metadata metadata_of(const State *given, const char *call)
 }
 
 // What the file says of itself beside the user's metadata.
-void add_own_metadata(Metadata &metadata, const TreeText &tree)
+void add_own_metadata(StoredMetadata &metadata, const TreeText &tree)
 {
     const auto has = [&](std::string_view key) {
         return std::ranges::any_of(metadata, [&](const auto &pair) { return pair.first == key; });
@@ -62,6 +65,53 @@ void add_own_metadata(Metadata &metadata, const TreeText &tree)
 TensorToStore to_store(const std::string &name, const yoke_tensor &x)
 {
     return {name, x.dtype, {x.shape().begin(), x.shape().end()}, x.nbytes(), 0};
+}
+
+// The tensors of one file.
+using Shard = std::span<const std::pair<std::string, Tensor>>;
+
+// In the order of the tree, so that what belongs together stands together; a tensor that is larger has a file of its
+// own.
+std::vector<Shard> shards_of(const TreeText &tree, uint64_t most)
+{
+    const Shard all(tree.tensors);
+    std::vector<Shard> shards;
+    size_t first = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+        const uint64_t more = all[i].second->nbytes();
+        if (most > 0 && i > first && more > most - std::min(most, bytes)) {
+            shards.push_back(all.subspan(first, i - first));
+            first = i, bytes = 0;
+        }
+        bytes += more;
+    }
+    shards.push_back(all.subspan(first));
+    return shards;
+}
+
+void add_file(StateToSave &state, Shard tensors, const StoredMetadata &metadata, const char *call)
+{
+    std::vector<TensorToStore> stored;
+    std::map<std::string_view, const Tensor *> found;
+    for (const auto &[name, tensor] : tensors) {
+        stored.push_back(to_store(name, *tensor));
+        found[name] = &tensor;
+    }
+    StateToSave::File file;
+    file.header = make_stored_header(stored, metadata);
+    if (file.header.size() - sizeof(uint64_t) > StoredTensors::kMostHeader)
+        fail(
+            YOKE_E_VALUE,
+            "%s: the header would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
+            call, file.header.size(), static_cast<unsigned long long>(StoredTensors::kMostHeader));
+    state.bytes += file.header.size();
+    for (TensorToStore &each : stored) {
+        state.tensors.push_back(*found[each.name]);
+        state.bytes += each.bytes;
+        file.names.push_back(std::move(each.name));
+    }
+    state.files.push_back(std::move(file));
 }
 
 }  // namespace
@@ -92,28 +142,28 @@ void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *,
 StateToSave StateToSave::of(const State &root, const SaveOptions &options, const char *call)
 {
     check_not_capturing(call);
-    Metadata metadata = metadata_of(options.metadata, call);
     const TreeText tree = tree_text(root, call);
-    add_own_metadata(metadata, tree);
-    std::vector<TensorToStore> stored;
-    std::map<std::string_view, const Tensor *> found;
-    for (const auto &[name, tensor] : tree.tensors) {
-        stored.push_back(to_store(name, *tensor));
-        found[name] = &tensor;
-    }
+    const std::vector<Shard> shards = shards_of(tree, options.max_shard);
     StateToSave made;
-    made.header = make_stored_header(stored, metadata);
-    if (made.header.size() - sizeof(uint64_t) > StoredTensors::kMostHeader)
-        fail(
-            YOKE_E_VALUE,
-            "%s: the header would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
-            call, made.header.size(), static_cast<unsigned long long>(StoredTensors::kMostHeader));
-    made.bytes = made.header.size();
-    for (const TensorToStore &each : stored) {
-        made.tensors.push_back(*found[each.name]);
-        made.bytes += each.bytes;
-    }
+    made.metadata = metadata_of(options.metadata, call);
+    add_own_metadata(made.metadata, tree);
+    StoredMetadata of_each;  // the set's own stands in its index
+    if (tree.is_flat) add_own_metadata(of_each, tree);
+    for (const Shard &shard : shards)
+        add_file(made, shard, shards.size() > 1 ? of_each : made.metadata, call);
     return made;
+}
+
+void write_files(const std::vector<StateToSave::File> &files, SaveTarget &target,
+                 const std::function<void(const std::string &)> &put_header,
+                 const std::function<void(size_t)> &put_tensor)
+{
+    size_t tensor = 0;
+    for (size_t i = 0; i < files.size(); ++i) {
+        target.begin_file(i);
+        put_header(files[i].header);
+        for (size_t left = files[i].names.size(); left > 0; --left) put_tensor(tensor++);
+    }
 }
 
 namespace {
@@ -126,8 +176,10 @@ Ref<Work> write_now(SaveTarget &target, const StateToSave &state, const char *ca
         target.write(from, bytes);
         work->advance(bytes);
     };
-    write(state.header.data(), state.header.size());
-    for (const Tensor &each : state.tensors) for_each_chunk(*each, write, call);
+    write_files(
+        state.files, target,
+        [&](const std::string &header) { write(header.data(), header.size()); },
+        [&](size_t i) { for_each_chunk(*state.tensors[i], write, call); });
     target.commit();
     work->finish(nullptr);
     return work;
@@ -157,9 +209,26 @@ Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is
     wait_for_save(call);
     if (!is_blocking)
         if (Ref<Snapshot> snapshot = take_snapshot(state, call); snapshot.present())
-            return write_beside(std::move(target), std::move(state.header), std::move(snapshot),
+            return write_beside(std::move(target), std::move(state.files), std::move(snapshot),
                                 state.bytes, call);
     return write_now(*target, state, call);
+}
+
+uint64_t read_max_shard(std::string_view text, const char *call)
+{
+    double number = 0;
+    std::string rest;
+    const bool is_number = read_number(text, &number, &rest);
+    const Unit *unit = std::ranges::find_if(kByteUnits, [&](const Unit &each) {
+        return strcasecmp(each.name, rest.empty() ? "B" : rest.c_str()) == 0;
+    });
+    const double bytes = is_number && unit != std::end(kByteUnits) ? number * unit->scale : 0;
+    if (!(bytes >= 1 && bytes < 9e18))
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'max_shard' is '%s'; it takes the bytes of tensors in a file, at least 1, such as 500000000 or 5GiB",
+            call, shown_name(text).c_str());
+    return static_cast<uint64_t>(bytes);
 }
 
 namespace {
@@ -168,21 +237,68 @@ class FileTarget final : public SaveTarget {
 public:
     FileTarget(const char *call, const std::string &path) : file_(call, path) {}
     void write(const void *from, uint64_t bytes) override { file_.write(from, bytes); }
-    void commit() override { file_.commit(); }
+    void commit() override
+    {
+        file_.commit();
+        remove_former_set(file_.folder(), file_.name());
+    }
 
 private:
     NewFile file_;
 };
+
+class SetTarget final : public SaveTarget {
+public:
+    SetTarget(const char *call, const std::string &path, const StateToSave &state)
+        : set_(call, path)
+    {
+        std::vector<FileOfSet> files;
+        uint64_t bytes = 0;
+        for (const Tensor &each : state.tensors) bytes += each->nbytes();
+        for (size_t i = 0; i < state.files.size(); ++i)
+            files.push_back({set_.name_of(i, state.files.size()), state.files[i].names});
+        index_ = make_set_index(files, state.metadata, bytes);
+        if (index_.size() > SetIndex::kMostBytes)
+            fail(
+                YOKE_E_VALUE,
+                "%s: the index of the set would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
+                call, index_.size(), static_cast<unsigned long long>(SetIndex::kMostBytes));
+        for (FileOfSet &file : files) names_.push_back(std::move(file.name));
+    }
+    void begin_file(size_t i) override { set_.begin(names_[i]); }
+    void write(const void *from, uint64_t bytes) override { set_.write(from, bytes); }
+    void commit() override { set_.commit(index_); }
+
+private:
+    NewSet set_;
+    std::vector<std::string> names_;
+    std::string index_;
+};
+
+void check_path(const std::string &path, const char *call)
+{
+    const std::string end = index_name("");
+    if (path.ends_with(end))
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'path' is '%s', as the index of a set is called, which save makes itself; name the file in the place of which the set stands, '%s.safetensors'",
+            call, path.c_str(), path.substr(0, path.size() - end.size()).c_str());
+}
 
 }  // namespace
 
 Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
                      const char *call)
 {
+    check_path(path, call);
     StateToSave state = StateToSave::of(root, options, call);
     wait_for_save(call);  // before anything of this one is on the disk
-    return save_to(std::make_unique<FileTarget>(call, path), std::move(state), options.is_blocking,
-                   call);
+    std::unique_ptr<SaveTarget> target;
+    if (state.files.size() > 1)
+        target = std::make_unique<SetTarget>(call, path, state);
+    else
+        target = std::make_unique<FileTarget>(call, path);
+    return save_to(std::move(target), std::move(state), options.is_blocking, call);
 }
 
 }  // namespace yoke

@@ -30,7 +30,7 @@ Writer &writer = immortal<Writer>();
 
 struct Save {
     std::unique_ptr<SaveTarget> target;
-    std::string header;
+    std::vector<StateToSave::File> files;
     Ref<Snapshot> snapshot;
     Ref<Work> work;
 
@@ -54,9 +54,12 @@ void Save::run() noexcept
     std::exception_ptr failure;
     try {
         snapshot->copy();
-        write(header.data(), header.size());
-        for (size_t i = 0; i < snapshot->size(); ++i)
-            write(static_cast<const char *>(snapshot->data(i)), snapshot->bytes(i));
+        write_files(
+            files, *target,
+            [this](const std::string &header) { write(header.data(), header.size()); },
+            [this](size_t i) {
+                write(static_cast<const char *>(snapshot->data(i)), snapshot->bytes(i));
+            });
         target->commit();
     } catch (...) {
         failure = std::current_exception();
@@ -167,14 +170,14 @@ bool end_saves(double seconds) noexcept
     return true;
 }
 
-Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::string header,
+Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSave::File> files,
                        Ref<Snapshot> snapshot, uint64_t bytes, const char *call)
 {
     static const int registered = atexit(wait_at_exit);
     (void)registered;
     const Ref<Work> work = Work::begin(bytes);
     const auto save = std::make_shared<Save>(
-        Save{std::move(target), std::move(header), std::move(snapshot), work});
+        Save{std::move(target), std::move(files), std::move(snapshot), work});
     while (!take_place(work)) wait_for_save(call);
     std::thread thread;
     try {

@@ -186,7 +186,14 @@ static int entry(lua_State *L)
 
 /* ---- Files --------------------------------------------------------------------------------------------------- */
 
-/* save(path, node, metadata, non_blocking): the work, or nil and why it cannot be saved. */
+/* The text of a number of bytes, which may have a unit; it stands on the stack. */
+static const char *max_shard_arg(lua_State *L, Binding *b, int index)
+{
+    if (!lua_isinteger(L, index)) return yl_string_arg(L, b, index, "save", "max_shard");
+    return luaL_tolstring(L, index, NULL);
+}
+
+/* save(path, node, metadata, non_blocking, max_shard): the work, or nil and why it cannot be saved. */
 static int save(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -195,6 +202,7 @@ static int save(lua_State *L)
     yoke_state *node = yl_need_state(L, b, 2, "save", "state");
     if (!lua_isnoneornil(L, 3)) options.metadata = yl_need_state(L, b, 3, "save", "metadata");
     options.non_blocking = lua_toboolean(L, 4);
+    if (!lua_isnoneornil(L, 5)) options.max_shard = max_shard_arg(L, b, 5);
     yoke_work **box = yl_push_handle(L, &kWork);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_save(path, node, &options, box);

@@ -34,23 +34,26 @@ function Work:progress() end
 ---Writes a state to a safetensors file: the file at `path` is the former or the new one, whole, whenever the process or
 ---the machine stops. A state is made of booleans, numbers, strings, tensors, tables (1 to n is a list, any other a dict
 ---with strings and integers as keys) and what has a method state_dict. A dict of tensors is a file as any other
----writer's. Raises for what cannot be saved, with its place; nil and an error where the system refuses.
+---writer's. With max_shard, "5GiB" or bytes, a state with more bytes of tensors is a set as HuggingFace's libraries
+---have it: an index, "model.safetensors.index.json" for "model.safetensors", and the files that it names. Raises for
+---what cannot be saved, with its place; nil and an error where the system refuses.
 ---@param path string
 ---@param state any
----@param options? {metadata: table<string, string>?}
+---@param options? {metadata: table<string, string>?, max_shard: string|integer|nil}
 ---@return yoke.Work? work, yoke.Error? why
 function yoke.save(path, state, options) end
 
----The state in a safetensors file, whoever wrote it; nil and an error where it is damaged or the system refuses. On the
----CPU tensors are pages of the file, read when they are touched and private once written; {mmap = false}, and any other
----device, makes copies. dtype casts what floats. names, a prefix or a function of a name, says which tensors to load;
----they come as a dict by their names in the file.
+---The state in a safetensors file or a set of them, whoever wrote it; nil and an error where it is damaged or the
+---system refuses. A path is a file, the index of a set, a file in the place of which a set stands, or a folder with one
+---of these. On the CPU tensors are pages of the file, read when they are touched and private once written; {mmap =
+---false}, and any other device, makes copies. dtype casts what floats. names, a prefix or a function of a name, says
+---which tensors to load; they come as a dict by their names in the file.
 ---@param path string
 ---@param options? {device: yoke.Device|string|integer|nil, mmap: boolean?, dtype: yoke.dtype?, names: string|fun(name: string): boolean?}
 ---@return any state, yoke.Error? why
 function yoke.load(path, options) end
 
----What a safetensors file holds, without its data; nil and an error as yoke.load.
+---What a safetensors file or a set of them holds, without the data; nil and an error as yoke.load.
 ---@param path string
----@return {path: string, bytes: integer, header_bytes: integer, has_tree: boolean, metadata: table<string, string>, tensors: table<string, {dtype: string, shape: integer[], bytes: integer, offset: integer}>}? info, yoke.Error? why
+---@return {path: string, kind: "file"|"set", files: table<string, integer>, bytes: integer, header_bytes: integer, has_tree: boolean, metadata: table<string, string>, tensors: table<string, {dtype: string, shape: integer[], bytes: integer, offset: integer, file: string?}>}? info, yoke.Error? why
 function yoke.load_info(path) end

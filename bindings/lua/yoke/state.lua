@@ -9,11 +9,13 @@ local state = { none = tree.none, list = tree.list, dict = tree.dict }
 --- "me"}}). The file there is the former or the new one, whole, whenever the process or the machine stops. Returns the
 --- work, or nil and an error where the system refuses. {blocking = false} returns at once: the state as it was at the
 --- call is written beside what goes on; work:wait() tells how it ended, else the next save does, which waits for it.
+--- With max_shard = "5GiB" a state with more bytes of tensors is a set of files and an index,
+--- "model.safetensors.index.json" for "model.safetensors", which load takes for each other.
 function state.save(path, value, given)
-    local named = options.named("save", given, { metadata = options.none, blocking = true })
+    local named = options.named("save", given, { metadata = options.none, blocking = true, max_shard = options.none })
     local node = tree.of(value, "save", "state")
     local about = named.metadata and tree.of(named.metadata, "save", "metadata") or nil
-    return core._save(path, node, about, not named.blocking)
+    return core._save(path, node, about, not named.blocking, named.max_shard)
 end
 
 local function names_that(wanted, path)
@@ -26,9 +28,11 @@ local function names_that(wanted, path)
     return names
 end
 
---- The state in a safetensors file, whoever wrote it; nil and an error where it is damaged or the system refuses. On
---- the CPU tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a function of a name:
---- what they let through comes as a dict by the names in the file. {device =, mmap = true, dtype =, names =}
+--- The state in a safetensors file or a set of them, whoever wrote it; nil and an error where it is damaged or the
+--- system refuses. `path` is a file, the index of a set, a file in the place of which a set stands, or a folder with
+--- one of these. On the CPU tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a
+--- function of a name: what they let through comes as a dict by the names in the file. {device =, mmap = true, dtype =,
+--- names =}
 function state.load(path, given)
     local named = options.named("load", given, { device = options.none, mmap = true, dtype = options.none, names = options.none })
     local prefix, names, problem = named.names, nil, nil
@@ -44,8 +48,9 @@ function state.load(path, given)
     return tree.value(node)
 end
 
---- What a safetensors file holds, without its data: {path, bytes, header_bytes, has_tree, metadata = {key = string},
---- tensors = {name = {dtype, shape, bytes, offset}}}; nil and an error as load.
+--- What a safetensors file or a set of them holds, without the data: {path, kind = "file" or "set", bytes,
+--- header_bytes, files = {name = bytes}, has_tree, metadata = {key = string}, tensors = {name = {dtype, shape, bytes,
+--- offset, and of a set file}}}; nil and an error as load.
 function state.load_info(path)
     local node, problem = core._load_info(path)
     if not node then return nil, problem end

@@ -125,8 +125,20 @@ void check_schedule(const py::object &state, int64_t groups)
     check(yoke_schedule_check(state_of(state, "load_state_dict", "state_dict").get(), groups));
 }
 
+// Bytes as a number, or as text with their unit.
+std::string max_shard_text(const py::object &value)
+{
+    const bool is_number = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
+    if (!is_number && !PyUnicode_Check(value.ptr()))
+        require(raise_type({"save", "max_shard"},
+                           "a number of bytes, a text such as '5GiB', or None",
+                           value.ptr()) != nullptr);
+    return need_text(py::str(value), "save", "max_shard");
+}
+
 std::unique_ptr<Work> save(const py::object &path, const py::object &state,
-                           const py::object &metadata, bool blocking)
+                           const py::object &metadata, bool blocking,
+                           const py::object &max_shard)
 {
     const py::bytes file = need_path(path, "save", "path");
     const StateRef tree = state_of(state, "save", "state");
@@ -135,6 +147,8 @@ std::unique_ptr<Work> save(const py::object &path, const py::object &state,
     options.struct_size = sizeof options;
     options.non_blocking = !blocking;
     options.metadata = about.get();
+    std::string most;
+    if (!max_shard.is_none()) options.max_shard = (most = max_shard_text(max_shard)).c_str();
     yoke_work *work = nullptr;
     yoke_status status = YOKE_OK;
     {
@@ -158,7 +172,7 @@ void bind_state(py::module_ &module)
         .def("done", &Work::done, "Whether it has ended, well or not.")
         .def("progress", &Work::progress, "(bytes that are done, bytes in all)");
     module.def("_save", save, py::arg("path"), py::arg("state"), py::arg("metadata"),
-               py::arg("blocking"));
+               py::arg("blocking"), py::arg("max_shard"));
     module.def("_load", load, py::arg("path"), py::arg("device"), py::arg("mmap"), py::arg("dtype"),
                py::arg("names"));
     module.def("_load_info", load_info, py::arg("path"));

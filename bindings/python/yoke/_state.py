@@ -29,7 +29,7 @@ def _note_begun(work: Work) -> None:
 
 
 def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None,
-         blocking: bool = True) -> Work:
+         blocking: bool = True, max_shard: int | str | None = None) -> Work:
     """Writes a state to a safetensors file.
 
         yoke.save("run.safetensors", {"net": net, "optimizer": optimizer, "epoch": 3})
@@ -47,10 +47,16 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     what it failed with; where nobody waits, the next save does. That save waits for this one, and so does the end of
     the process. Beside the tensors there must be room for their copies; else it blocks, and a warning says so.
 
+    With max_shard, such as "5GiB" or 5_000_000_000 bytes, a state with more bytes of tensors is a set of files, as
+    HuggingFace's libraries have it: for "model.safetensors" an index, "model.safetensors.index.json", and beside it
+    "model-0123abcd-00001-of-00002.safetensors" and so on, under names that no other set has. A larger tensor has a file
+    of its own. The index comes last, in one step; then the file or set that was there before goes. load() takes the same
+    `path`, whichever it has become.
+
     ValueError and TypeError name the place in the state of what cannot be saved; StateError while a graph is
     captured; IOError has the path and what the system says.
     """
-    work = _yoke._save(path, state, metadata, blocking)
+    work = _yoke._save(path, state, metadata, blocking, max_shard)
     if not blocking:
         _note_begun(work)
     return work
@@ -58,24 +64,29 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
 
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,
          dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None) -> Any:
-    """The state in a safetensors file, whoever wrote it.
+    """The state in a safetensors file or a set of them, whoever wrote it.
+
+    `path` is a file; or the index of a set, *.index.json, which loads as one file of all its tensors would; or a file
+    in the place of which a set stands; or a folder with one of these. Content says which, not the name.
 
     On the CPU, where no other `device` is given, tensors are pages of the file: read when they are touched, private to
     this process once they are written; the file may be saved anew meanwhile. mmap=False, and any other device, makes
     copies. `dtype` casts what floats. `names`, a prefix or a function of a name, says which tensors to load; they come
     as a dict by their names in the file.
 
-    CheckpointError for a file that breaks a rule of the format, and for a tensor of a dtype that Yoke has not; IOError
-    has the path and what the system says.
+    CheckpointError for a file that breaks a rule of the format, for a tensor of a dtype that Yoke has not, for a set
+    that lacks a file or whose index leads out of its folder, and for a folder with no state or several; IOError has the
+    path and what the system says.
     """
     return _yoke._load(path, device, mmap, dtype, names)
 
 
 def load_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a safetensors file holds, without its data.
+    """What a safetensors file or a set of them holds, without the data.
 
-    A dict of "path", "bytes", "header_bytes", "has_tree" (whether save() kept a tree in it), "metadata" (strings) and
-    "tensors": for each name a dict of "dtype" (a name, the format's own where Yoke has none), "shape", "bytes" and
-    "offset" in the file. Errors are those of load().
+    A dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes", "header_bytes", "files" (the bytes of
+    each by its name), "has_tree" (whether save() kept a tree in it), "metadata" (strings) and "tensors": for each name a
+    dict of "dtype" (a name, the format's own where Yoke has none), "shape", "bytes", "offset" in the file, and of a set
+    "file". `path` and errors are those of load().
     """
     return _yoke._load_info(path)

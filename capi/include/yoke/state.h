@@ -112,9 +112,10 @@ YOKE_API yoke_status yoke_state_entry(yoke_state *state, int64_t index, yoke_sta
 /* ---- Files -------------------------------------------------------------------------------------------- */
 
 typedef struct yoke_save_options {
-    uint32_t struct_size; /* sizeof(yoke_save_options) */
-    int32_t non_blocking; /* 0, or 1: it is written while work goes on */
-    yoke_state *metadata; /* NULL, or a dict of strings, which the file has beside the state */
+    uint32_t struct_size;  /* sizeof(yoke_save_options) */
+    int32_t non_blocking;  /* 0, or 1: it is written while work goes on */
+    yoke_state *metadata;  /* NULL, or a dict of strings, which the file has beside the state */
+    const char *max_shard; /* NULL, or the most bytes of tensors that one file is to have, "5GiB" */
 } yoke_save_options;
 
 /* Writes a state to a safetensors file: whenever the machine stops, the file there is the former or the new one,
@@ -122,12 +123,16 @@ typedef struct yoke_save_options {
  * another tree the plain values stand in the metadata, and a tensor's name is its path with "." between the parts. A
  * tensor under two paths is written once. `options` NULL: none; `out` NULL, or the work, which has ended unless it does
  * not block.
+ * With `max_shard`, bytes with their unit or without, a state with more of them is a set, as HuggingFace's libraries
+ * have it: "model.safetensors" is then an index, "model.safetensors.index.json", and files beside it whose names no
+ * other set has, "model-0123abcd-00001-of-00002.safetensors"; a larger tensor has a file of its own. The index comes
+ * last, in one step; then the file or the set that was there before goes. yoke_load takes either name.
  * With `non_blocking` the call returns at once, and a thread of the library writes the state as it was at the call:
  * calls of the library that would change a tensor copy it first, if that is not done; who writes its memory by a
  * pointer must wait. The next save waits for this one, and fails with what this failed with if yoke_work_wait told
  * nobody; yoke_shutdown and exit() wait too, and write a line to the log. Without room for copies of the tensors, or
  * without a thread, the call blocks and a warning says so.
- * Errors: VALUE and TYPE with the path of what cannot be saved; STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
+ * Errors: VALUE and TYPE with the path of what cannot be saved; VALUE also for a path that ends as that of an index; STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 
@@ -145,18 +150,23 @@ typedef struct yoke_load_options {
     void *user;
 } yoke_load_options;
 
-/* The state in a safetensors file, whoever wrote it; `options` NULL: all of it. On the CPU a tensor is pages of the
+/* The state at a path, whoever wrote it; `options` NULL: all of it. A path names a safetensors file; or the index of a
+ * set of them, `{"weight_map": {NAME: FILE}}`, which loads as one file of all its tensors would; or a file in the place
+ * of which such a set stands, `model.safetensors` for `model.safetensors.index.json`; or a folder with one of these.
+ * On the CPU a tensor is pages of the
  * file, read when they are touched and private to the process once written; elsewhere, and where the file has an
  * element out of its alignment, a copy. Without a tree of yoke_save, or with a prefix or `wanted`, it is a dict of
  * tensors by their names in the file, in the order of their data.
- * Errors: CHECKPOINT for a file that breaks a rule of the format, with the rule, the tensor and its offsets, and for a
- * tensor of a dtype that is none of Yoke's; IO with the path and what the system says. [any-thread] */
+ * Errors: CHECKPOINT for a file that breaks a rule of the format, with the rule, the tensor and its offsets, for a
+ * tensor of a dtype that is none of Yoke's, for a set that lacks a file or whose index leads out of its folder, and for
+ * a folder with no state or several; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_load(const char *path, const yoke_load_options *options,
                                yoke_state **out);
 
-/* What a file holds, without its data: a dict of "path", "bytes", "header_bytes", "has_tree", "metadata" (a dict of
- * strings) and "tensors", a dict by name of dicts of "dtype" (the format's own name where Yoke has none), "shape",
- * "bytes" and "offset" in the file. Errors: as yoke_load. [any-thread] */
+/* What is at a path, without the data: a dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes",
+ * "header_bytes", "files" (the bytes of each by its name), "has_tree", "metadata" (a dict of strings) and "tensors", a
+ * dict by name of dicts of "dtype" (the format's own name where Yoke has none), "shape", "bytes", "offset" in the file,
+ * and of a set "file". Errors: as yoke_load. [any-thread] */
 YOKE_API yoke_status yoke_load_info(const char *path, yoke_state **out);
 
 /* ---- Objects of a training ---------------------------------------------------------------------------- */

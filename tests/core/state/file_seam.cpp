@@ -286,6 +286,9 @@ const FileCalls kSeamCalls = {
     [](pid_t process, int signal) {
         return called("kill", -1, [&](bool) { return real.kill(process, signal); });
     },
+    [](const char *path, std::string *to) {
+        return called("real_path", -1, [&](bool) { return real.real_path(path, to); });
+    },
 };
 
 }  // namespace

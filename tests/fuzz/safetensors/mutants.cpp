@@ -53,7 +53,7 @@ Ref<State> a_tree()
 std::string saved(const State &state)
 {
     const StateToSave to_save = StateToSave::of(state, {}, "save");
-    std::string bytes = to_save.header;
+    std::string bytes = to_save.files[0].header;
     for (const Tensor &each : to_save.tensors)
         for_each_chunk(
             *each,

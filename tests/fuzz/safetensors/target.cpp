@@ -91,7 +91,7 @@ bool same(const State &a, const State &b)
 std::string saved(const State &state)
 {
     const StateToSave to_save = StateToSave::of(state, {}, "save");
-    std::string bytes = to_save.header;
+    std::string bytes = to_save.files[0].header;
     const auto take = [&](const void *from, uint64_t count) {
         bytes.append(static_cast<const char *>(from), count);
     };

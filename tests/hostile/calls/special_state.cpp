@@ -59,6 +59,7 @@ void yoke_save(Draw &d)
     options->struct_size = sizeof *options;
     options->non_blocking = d.one_in(2);
     options->metadata = d.one_in(3) ? d.handle<yoke_state>() : nullptr;
+    options->max_shard = d.one_in(4) ? d.word(Words::kAmount) : nullptr;
     yoke_work **out = d.out<yoke_work>();
     d.announce();
     d.finish(::yoke_save(path, state, d.one_in(3) ? nullptr : options, out));

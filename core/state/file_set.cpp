@@ -1,0 +1,182 @@
+#include "core/state/file_set.h"
+
+#include "core/state/file_parts.h"
+#include "core/state/set_index.h"
+#include "core/state/stored.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace yoke {
+
+// ---- What is left of others -------------------------------------------------------------------------------------
+
+namespace {
+
+using Digits = std::set<std::string, std::less<>>;
+
+bool list(const Descriptor &folder, std::vector<std::string> &names)
+{
+    return retried([&] { return file_calls().list(folder.get(), &names); }) == 0;
+}
+
+// Leaves out the sets that an index names. Whatever else stands in it, and however: these characters it writes as they
+// are. False where that cannot be found out.
+bool leave_out_named(Digits &digits, const Descriptor &folder, const std::string &index)
+{
+    try {
+        const ReadFile file("save", folder, index);
+        const std::string text = read_index_text(file, index.c_str());
+        std::erase_if(digits, [&](const std::string &one) {
+            return text.find("-" + one + "-") != std::string::npos;
+        });
+        return true;
+    } catch (const Error &error) {
+        return error.native_code() == ENOENT || error.native_code() == EISDIR;
+    }
+}
+
+// Files of sets with that index, which no index names and nobody writes.
+void remove_unnamed(const Descriptor &folder, const std::string &index)
+{
+    std::vector<std::string> names, later;
+    remove_leftovers(folder, index);
+    if (!list(folder, names)) return;
+    Digits digits;
+    for (const std::string &name : names) digits.emplace(digits_of_shard(name, index));
+    digits.erase("");
+    // Behind the files: who made one of these had a temporary by then, and has it yet, or an index.
+    if (digits.empty() || !list(folder, later)) return;
+    for (const std::string &living : digits_of_writers(later, index)) digits.erase(living);
+    later.push_back(index);
+    for (const std::string &name : later)
+        if (is_index_name(name) && !leave_out_named(digits, folder, name)) return;
+    for (const std::string &name : names)
+        if (digits.contains(digits_of_shard(name, index)))
+            retried([&] { return file_calls().unlink(folder.get(), name.c_str()); });
+}
+
+// Whether all that it names are files of ours, beside it.
+bool is_index_of_ours(const Descriptor &folder, const std::string &name)
+{
+    struct stat status {};
+    const int known = retried([&] {
+        return file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+    });
+    if (known != 0 || !S_ISREG(status.st_mode)) return false;
+    const ReadFile file("save", folder, name);
+    const SetIndex index = SetIndex::read(read_index_text(file, name.c_str()), name.c_str());
+    for (size_t i = 0; i < index.file_count(); ++i)
+        if (digits_of_shard(index.file(i), name).empty()) return false;
+    return index.file_count() > 0;
+}
+
+void remove_set(const Descriptor &folder, const std::string &index)
+{
+    std::vector<std::string> names;
+    const auto is_of_set = [&](const std::string &name) {
+        return name == index || is_temporary_of(name, index) ||
+               !digits_of_shard(name, index).empty();
+    };
+    if (!list(folder, names) || std::ranges::none_of(names, is_of_set)) return;
+    if (is_index_of_ours(folder, index)) {
+        const int gone = retried([&] { return file_calls().unlink(folder.get(), index.c_str()); });
+        if (gone != 0 || sync(folder)) return;
+    }
+    remove_unnamed(folder, index);
+}
+
+void remove_unnamed_files(const Descriptor &folder, const std::string &index) noexcept
+{
+    try {
+        remove_unnamed(folder, index);
+    } catch (const std::exception &) {  // for want of memory
+    }
+}
+
+}  // namespace
+
+void remove_former_set(const Descriptor &folder, const std::string &file) noexcept
+{
+    try {
+        remove_set(folder, index_name(file));
+    } catch (const std::exception &) {  // an index that cannot be read, whose set is not ours
+    }
+}
+
+// ---- A new set --------------------------------------------------------------------------------------------------
+
+NewSet::Target::Target(const char *call, const std::string &given)
+    : path(target_of(call, given, &status))
+{
+    Place place = place_of(path);
+    if (place.name.empty()) fail_io(call, "write", given, given.empty() ? ENOENT : EISDIR);
+    name = std::move(place.name);
+    folder = opened_folder(place.folder);
+    if (!folder.is_open()) fail_io(call, "write", path, errno);
+}
+
+NewSet::NewSet(const char *call, const std::string &path)
+    : call_(call),
+      target_(call, path),
+      index_(call, place_of(target_.path).folder + "/" + index_name(target_.name), &target_.status),
+      owner_(getpid())
+{
+}
+
+NewSet::~NewSet()
+{
+    if (index_.is_in_place() || owner_ != getpid()) return;
+    writer_.reset();
+    for (const std::string &name : made_)
+        if (!name.empty())
+            retried([&] { return file_calls().unlink(index_.folder().get(), name.c_str()); });
+}
+
+std::string NewSet::name_of(size_t i, size_t count) const
+{
+    return shard_name(index_.name(), index_.temporary().digits(), i, count);
+}
+
+void NewSet::begin(const std::string &name)
+{
+    end_file();
+    std::string made = name;
+    made_.emplace_back();  // nothing is made that there is no room to note
+    writer_.emplace(index_.create_beside(name));
+    made_.back().swap(made);
+}
+
+void NewSet::end_file()
+{
+    if (writer_) writer_->finish();
+    writer_.reset();
+}
+
+void NewSet::commit(std::string_view index)
+{
+    end_file();
+    // Names first, as data comes before them: an index that names what is not there would be a damaged set.
+    if (const int error = sync(index_.folder()))
+        fail_io(call_, "sync the folder of", target_.path, error);
+    index_.write(index.data(), index.size());
+    index_.commit();
+    remove_file();
+    remove_unnamed_files(index_.folder(), index_.name());
+}
+
+// Which comes before a set to who reads.
+void NewSet::remove_file()
+{
+    const int done =
+        retried([&] { return file_calls().unlink(target_.folder.get(), target_.name.c_str()); });
+    if (done != 0 && errno == ENOENT) return;
+    if (done != 0) fail_io(call_, "replace", target_.path, errno);
+    if (const int error = sync(target_.folder))
+        fail_io(call_, "sync the folder of", target_.path, error);
+}
+
+}  // namespace yoke

@@ -1,0 +1,91 @@
+// set_index.h: the index of a set: of a state in several safetensors files, which tensor stands in which.
+//
+// As HuggingFace's libraries write it, JSON beside the files:
+//
+//   {"metadata": {"total_size": 16, "KEY": "STRING", …}, "weight_map": {"NAME": "FILE", …}}
+//
+// A set that stands in the place of PATH, `model.safetensors`, is
+//
+//   model.safetensors.index.json                      its index
+//   model-0123abcd-00001-of-00002.safetensors, …      its files, under digits that each save draws anew
+//
+// Of the metadata, which nobody needs, strings are kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace yoke {
+
+// ---- Names ------------------------------------------------------------------------------------------------------
+
+// Of the index of what stands in the place of a file; ".safetensors" at the end counts as part of neither.
+std::string index_name(std::string_view file);
+bool is_index_name(std::string_view name);
+// Of file `i`, from 0, of `count`.
+std::string shard_name(std::string_view index, std::string_view digits, size_t i, size_t count);
+// The digits in such a name; "" where it is none of a set with that index.
+std::string_view digits_of_shard(std::string_view name, std::string_view index);
+// Whether a name says that the file is one of several, ours or others'.
+bool is_one_of_several(std::string_view name);
+
+// ---- What it says -----------------------------------------------------------------------------------------------
+
+// In a few large blocks: an index of many short names takes less than eight times its length.
+class SetIndex {
+public:
+    struct Entry {
+        uint32_t name, name_length;  // in texts
+        uint32_t file;
+    };
+
+    // Whether a file that begins so may be an index: JSON, and no safetensors file.
+    static bool may_begin(std::string_view bytes);
+    // Raises YOKE_E_CHECKPOINT with path and what breaks a rule.
+    static SetIndex read(std::string_view json, const char *path);
+
+    // By name.
+    const std::vector<Entry> &entries() const { return entries_; }
+    std::string_view name(const Entry &entry) const { return text(entry.name, entry.name_length); }
+    // By name.
+    size_t file_count() const { return files_.size(); }
+    std::string_view file(size_t i) const { return text(files_[i].begin, files_[i].length); }
+    // In the order of the index.
+    size_t metadata_count() const { return metadata_.size(); }
+    std::pair<std::string_view, std::string_view> metadata(size_t i) const;
+
+    static constexpr uint64_t kMostBytes = 100'000'000;  // as of a header
+
+private:
+    struct Text {
+        uint32_t begin, length;
+    };
+    class Reader;
+
+    std::string_view text(uint32_t begin, uint32_t length) const
+    {
+        return std::string_view(texts_).substr(begin, length);
+    }
+    std::string_view text(Text place) const { return text(place.begin, place.length); }
+    void number_files();
+    void check(const char *path);
+
+    std::string texts_;
+    std::vector<Entry> entries_;
+    std::vector<Text> files_;  // until they are numbered, of each entry
+    std::vector<std::pair<Text, Text>> metadata_;
+};
+
+// The text of an index. `files` has the name of each, and the tensors' that stand in it.
+struct FileOfSet {
+    std::string name;
+    std::vector<std::string> tensors;
+};
+std::string make_set_index(const std::vector<FileOfSet> &files,
+                           const std::vector<std::pair<std::string, std::string>> &metadata,
+                           uint64_t tensor_bytes);
+
+}  // namespace yoke

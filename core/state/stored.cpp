@@ -1,0 +1,232 @@
+#include "core/state/stored.h"
+
+#include "core/base/error.h"
+#include "core/state/file_parts.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace yoke {
+
+// ---- A file -----------------------------------------------------------------------------------------------------
+
+StoredFile::StoredFile(ReadFile file, std::string name, std::string shown)
+    : name_(std::move(name)),
+      path_(std::move(shown)),
+      file_(std::move(file)),
+      header_bytes_(read_length()),
+      stored_(read_header())
+{
+}
+
+uint64_t StoredFile::read_length() const
+{
+    unsigned char bytes[kLengthBytes];
+    if (file_.size() < kLengthBytes)
+        fail(YOKE_E_CHECKPOINT,
+             "%s: it has %llu bytes; a safetensors file begins with the 8 of its header's length",
+             path(), static_cast<unsigned long long>(file_.size()));
+    file_.read(0, bytes, sizeof bytes);
+    uint64_t length = 0;
+    for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{bytes[i]} << (8 * i);
+    if (length > StoredTensors::kMostHeader || length > file_.size() - kLengthBytes)
+        fail(
+            YOKE_E_CHECKPOINT,
+            "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
+            path(), static_cast<unsigned long long>(length),
+            static_cast<unsigned long long>(StoredTensors::kMostHeader),
+            static_cast<unsigned long long>(file_.size()));
+    return length;
+}
+
+StoredTensors StoredFile::read_header() const
+{
+    std::string header(header_bytes_, '\0');
+    file_.read(kLengthBytes, header.data(), header.size());
+    return StoredTensors::read(header, file_.size(), path());
+}
+
+// ---- The files of a set -----------------------------------------------------------------------------------------
+
+namespace {
+
+// A set may be saved anew between a look at its index and one at its files, of which the former ones go then.
+struct MissingShard : Error {
+    using Error::Error;
+};
+
+std::string real_folder_of(const char *call, const std::string &path)
+{
+    std::string real;
+    if (retried([&] { return file_calls().real_path(path.c_str(), &real); }) != 0)
+        fail_io(call, "open", path, errno);
+    return real;
+}
+
+bool leads_out(std::string_view name)
+{
+    if (name.starts_with('/')) return true;
+    for (size_t at = 0; at <= name.size();) {
+        const size_t end = std::min(name.find('/', at), name.size());
+        if (name.substr(at, end - at) == "..") return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+bool is_inside(const std::string &folder, const std::string &real)
+{
+    return real.starts_with(folder == "/" ? folder : folder + "/");
+}
+
+// Where files of a set may lie: beside its index, and beside the file that the index is a link to. A cache of downloads
+// has links to all of them in one folder, and all of them in another.
+class ShardFolders {
+public:
+    ShardFolders(const char *call, std::string index) : call_(call), index_(std::move(index))
+    {
+        const std::string folder = place_of(index_).folder;
+        real_ = {real_folder_of(call, folder), place_of(real_folder_of(call, index_)).folder};
+        folders_ = {folder};
+        if (real_[1] != real_[0]) folders_.push_back(real_[1]);
+    }
+    // `tensor`: one that is to be in it, for messages.
+    StoredFile open(const std::string &name, std::string_view tensor) const;
+
+private:
+    void check_name(const std::string &name, std::string_view tensor) const;
+    bool is_allowed(const std::string &real) const
+    {
+        return std::ranges::any_of(
+            real_, [&](const std::string &folder) { return is_inside(folder, real); });
+    }
+
+    const char *call_;
+    std::string index_;
+    std::vector<std::string> folders_, real_;
+};
+
+void ShardFolders::check_name(const std::string &name, std::string_view tensor) const
+{
+    const char *why = name.empty()                           ? "has no name"
+                      : name.find('\0') != std::string::npos ? "has a NUL in its name"
+                      : leads_out(name)                      ? "leads out of the set's folder"
+                                                             : nullptr;
+    if (why)
+        fail(YOKE_E_CHECKPOINT, "%s: the file '%s', where tensor '%s' should be, %s",
+             index_.c_str(), shown_name(name).c_str(), shown_name(tensor).c_str(), why);
+}
+
+StoredFile ShardFolders::open(const std::string &name, std::string_view tensor) const
+{
+    check_name(name, tensor);
+    for (const std::string &folder : folders_) {
+        const std::string path = folder + "/" + name;
+        std::string real;
+        if (retried([&] { return file_calls().real_path(path.c_str(), &real); }) != 0) {
+            if (errno != ENOENT && errno != ENOTDIR) fail_io(call_, "open", path, errno);
+            continue;
+        }
+        if (!is_allowed(real))
+            fail(
+                YOKE_E_CHECKPOINT,
+                "%s: the file '%s', where tensor '%s' should be, leads out of the set's folder, to '%s'; put the file itself there",
+                index_.c_str(), shown_name(name).c_str(), shown_name(tensor).c_str(), real.c_str());
+        return StoredFile(ReadFile(call_, real), name, path);
+    }
+    throw MissingShard(
+        YOKE_E_CHECKPOINT,
+        format(
+            "%s: the file '%s' of the set, where tensor '%s' should be, is missing; fetch or copy all of its files",
+            index_.c_str(), shown_name(name).c_str(), shown_name(tensor).c_str()));
+}
+
+}  // namespace
+
+// ---- What lies at a path ----------------------------------------------------------------------------------------
+
+Stored Stored::open(const std::string &path, const char *call)
+{
+    std::string before;
+    for (;;) {
+        Found found = find(path, call);
+        if (!found.is_index) return of_file(std::move(found));
+        try {
+            return of_set(found, call);
+        } catch (const MissingShard &) {
+            if (found.index == before) throw;
+        }
+        before = std::move(found.index);
+    }
+}
+
+Stored Stored::of_file(Found found)
+{
+    Stored made;
+    made.files_.emplace_back(std::move(found.file), place_of(found.path).name, found.path);
+    for (const StoredTensors::Tensor &tensor : made.files_[0].stored().tensors())
+        made.tensors_.push_back({0, &tensor});
+    made.path_ = std::move(found.path);
+    return made;
+}
+
+Stored Stored::of_set(const Found &found, const char *call)
+{
+    Stored made;
+    made.path_ = found.path;
+    made.index_bytes_ = found.index.size();
+    const SetIndex &index = made.index_.emplace(SetIndex::read(found.index, made.path()));
+    const ShardFolders folders(call, made.path_);
+    std::vector<std::string_view> tensors(index.file_count());  // one of each file
+    for (const SetIndex::Entry &entry : index.entries()) tensors[entry.file] = index.name(entry);
+    for (size_t i = 0; i < index.file_count(); ++i)
+        made.files_.push_back(folders.open(std::string(index.file(i)), tensors[i]));
+    made.place_by_index();
+    return made;
+}
+
+void Stored::place_by_index()
+{
+    std::vector<Place> all;
+    for (uint32_t i = 0; i < files_.size(); ++i)
+        for (const StoredTensors::Tensor &tensor : files_[i].stored().tensors())
+            all.push_back({i, &tensor});
+    const auto name_of = [&](const Place &place) { return name(place); };
+    std::ranges::sort(all, {}, name_of);
+    const auto twice = std::ranges::adjacent_find(all, {}, name_of);
+    if (twice != all.end())
+        fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' is in two files of the set, '%s' and '%s'", path(),
+             shown_name(name(*twice)).c_str(), shown_name(file(twice[0]).name()).c_str(),
+             shown_name(file(twice[1]).name()).c_str());
+    for (const SetIndex::Entry &entry : index_->entries()) {
+        const auto place = std::ranges::lower_bound(all, index_->name(entry), {}, name_of);
+        const bool is_known = place != all.end() && name(*place) == index_->name(entry);
+        if (!is_known || place->file != entry.file)
+            fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' should be in '%s', which lacks it%s%s", path(),
+                 shown_name(index_->name(entry)).c_str(),
+                 shown_name(index_->file(entry.file)).c_str(), is_known ? "; it is in " : "",
+                 is_known ? shown_name(file(*place).name()).c_str() : "");
+        tensors_.push_back(*place);
+    }
+    std::ranges::sort(tensors_, {}, [](const Place &p) { return std::pair(p.file, p.tensor); });
+}
+
+size_t Stored::metadata_count() const
+{
+    return index_ ? index_->metadata_count() : files_[0].stored().metadata_count();
+}
+
+std::pair<std::string_view, std::string_view> Stored::metadata(size_t i) const
+{
+    return index_ ? index_->metadata(i) : files_[0].stored().metadata(i);
+}
+
+std::string_view Stored::metadata(std::string_view key) const
+{
+    for (size_t i = 0; i < metadata_count(); ++i)
+        if (metadata(i).first == key) return metadata(i).second;
+    return {};
+}
+
+}  // namespace yoke

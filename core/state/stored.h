@@ -1,0 +1,98 @@
+// stored.h: what lies on the disk at a path: a safetensors file, or a set of them with its index.
+//
+// A path may name a file of either kind, which its content tells; the file in the place of which a set stands; or a
+// folder with one of them. All headers are read at once, and files stay open: who saves there meanwhile changes
+// nothing.
+#pragma once
+
+#include "core/state/files.h"
+#include "core/state/safetensors.h"
+#include "core/state/set_index.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke {
+
+// An open safetensors file and what its header says.
+class StoredFile {
+public:
+    // `name`: what it is called among others; `shown`: in messages.
+    StoredFile(ReadFile file, std::string name, std::string shown);
+
+    const StoredTensors &stored() const { return stored_; }
+    const ReadFile &file() const { return file_; }
+    const std::string &name() const { return name_; }
+    const char *path() const { return path_.c_str(); }
+    uint64_t header_bytes() const { return header_bytes_; }
+    uint64_t data_begin() const { return kLengthBytes + header_bytes_; }
+
+private:
+    static constexpr uint64_t kLengthBytes = 8;
+
+    uint64_t read_length() const;
+    StoredTensors read_header() const;
+
+    std::string name_, path_;
+    ReadFile file_;
+    uint64_t header_bytes_;
+    StoredTensors stored_;
+};
+
+class Stored {
+public:
+    struct Place {
+        uint32_t file;
+        const StoredTensors::Tensor *tensor;
+    };
+
+    // Raises YOKE_E_CHECKPOINT with file, tensor and rule, and YOKE_E_IO for what the system refuses.
+    static Stored open(const std::string &path, const char *call);
+
+    // Of the file, or of the set's index.
+    const char *path() const { return path_.c_str(); }
+    bool is_set() const { return index_.has_value(); }
+    uint64_t index_bytes() const { return index_bytes_; }
+    const std::vector<StoredFile> &files() const { return files_; }
+    const StoredFile &file(const Place &place) const { return files_[place.file]; }
+    std::string_view name(const Place &place) const
+    {
+        return file(place).stored().name(*place.tensor);
+    }
+    // Its tensors, in the order of their data.
+    const std::vector<Place> &tensors() const { return tensors_; }
+    size_t metadata_count() const;
+    std::pair<std::string_view, std::string_view> metadata(size_t i) const;
+    // "" where there is none.
+    std::string_view metadata(std::string_view key) const;
+
+private:
+    struct Found {
+        std::string path;
+        ReadFile file;
+        std::string index;  // its text
+        bool is_index;
+    };
+
+    static Found find(const std::string &path, const char *call);
+    static Stored of_file(Found found);
+    static Stored of_set(const Found &found, const char *call);
+    void place_by_index();
+
+    std::string path_;
+    uint64_t index_bytes_ = 0;
+    std::optional<SetIndex> index_;
+    std::vector<StoredFile> files_;
+    std::vector<Place> tensors_;
+};
+
+// The path of the file or index that a folder holds. Raises YOKE_E_CHECKPOINT, with what it holds, where that is
+// neither one nor the other, or several.
+std::string find_in_folder(const std::string &folder, const char *call);
+
+// All of an index, if the file is none that is too large.
+std::string read_index_text(const ReadFile &file, const char *path);
+
+}  // namespace yoke

@@ -1,0 +1,127 @@
+// How what lies at a path is found: core/state/stored.h.
+#include "core/base/error.h"
+#include "core/state/file_parts.h"
+#include "core/state/stored.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+bool is_there(const std::string &path, struct stat *status)
+{
+    return retried([&] { return file_calls().status(AT_FDCWD, path.c_str(), status, 0); }) == 0;
+}
+
+// Of the set that stands in the place of a file that is not there; "" where there is none either.
+std::string index_in_place_of(const std::string &path, const char *call)
+{
+    struct stat status {};
+    const Place place = place_of(target_of(call, path, &status));
+    if (place.name.empty()) return {};
+    std::string index = place.folder + "/" + index_name(place.name);
+    return is_there(index, &status) ? index : std::string();
+}
+
+bool is_index(const ReadFile &file)
+{
+    char begin[8];
+    const auto bytes = static_cast<size_t>(std::min<uint64_t>(sizeof begin, file.size()));
+    file.read(0, begin, bytes);
+    return SetIndex::may_begin({begin, bytes});
+}
+
+// ---- In a folder ------------------------------------------------------------------------------------------------
+
+// Of several programs a folder may have one each; this one's counts then.
+void leave_ours(std::vector<std::string> &indexes)
+{
+    const auto is_others = [](const std::string &name) { return !name.ends_with(index_name("")); };
+    if (!std::ranges::all_of(indexes, is_others)) std::erase_if(indexes, is_others);
+}
+
+// Without those that an index names, whatever they are called.
+void leave_out_named(std::vector<std::string> &files, const std::string &index_path,
+                     const char *call)
+{
+    const ReadFile file(call, index_path);
+    const SetIndex index =
+        SetIndex::read(read_index_text(file, index_path.c_str()), index_path.c_str());
+    for (size_t i = 0; i < index.file_count(); ++i) std::erase(files, index.file(i));
+}
+
+std::string listed(const std::vector<std::string> &names)
+{
+    constexpr size_t kMost = 10;
+    std::string text;
+    for (size_t i = 0; i < std::min(kMost, names.size()); ++i)
+        text += (i ? ", '" : "'") + shown_name(names[i]) + "'";
+    if (names.size() > kMost) text += format(" and %zu more", names.size() - kMost);
+    return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+std::string find_in_folder(const std::string &folder, const char *call)
+{
+    const Descriptor open = open_folder(call, folder);
+    std::vector<std::string> names, indexes, files;
+    if (retried([&] { return file_calls().list(open.get(), &names); }) != 0)
+        fail_io(call, "list", folder, errno);
+    std::ranges::sort(names);
+    for (const std::string &name : names) {
+        if (name.starts_with('.')) continue;
+        if (is_index_name(name)) indexes.push_back(name);
+        if (name.ends_with(".safetensors") && !is_one_of_several(name)) files.push_back(name);
+    }
+    leave_ours(indexes);
+    // Where a set takes the place of a file, or a file that of a set, the file goes last and comes first.
+    std::erase_if(indexes, [&](const std::string &index) {
+        return std::ranges::any_of(
+            files, [&](const std::string &file) { return index_name(file) == index; });
+    });
+    const std::string within = folder.ends_with('/') ? folder : folder + "/";
+    if (indexes.size() == 1) leave_out_named(files, within + indexes[0], call);
+    std::vector<std::string> found = indexes;
+    found.insert(found.end(), files.begin(), files.end());
+    if (found.size() == 1) return within + found[0];
+    if (found.empty())
+        fail(YOKE_E_CHECKPOINT,
+             "%s: '%s' holds neither a safetensors file nor the index of a set; found: %s", call,
+             folder.c_str(), listed(names).c_str());
+    fail(YOKE_E_CHECKPOINT, "%s: '%s' holds several states, %s; name one of them", call,
+         folder.c_str(), listed(found).c_str());
+}
+
+std::string read_index_text(const ReadFile &file, const char *path)
+{
+    if (file.size() > SetIndex::kMostBytes)
+        fail(YOKE_E_CHECKPOINT, "%s: an index has at most %llu bytes, and this one %llu", path,
+             static_cast<unsigned long long>(SetIndex::kMostBytes),
+             static_cast<unsigned long long>(file.size()));
+    std::string text(file.size(), '\0');
+    file.read(0, text.data(), text.size());
+    return text;
+}
+
+Stored::Found Stored::find(const std::string &path, const char *call)
+{
+    std::string place = path;
+    struct stat status {};
+    if (is_there(path, &status)) {
+        if (S_ISDIR(status.st_mode)) place = find_in_folder(path, call);
+    } else if (errno == ENOENT) {
+        const std::string index = index_in_place_of(path, call);
+        if (!index.empty()) place = index;
+    }
+    Found found{place, ReadFile(call, place), {}, false};
+    found.is_index = is_index(found.file);
+    if (found.is_index) found.index = read_index_text(found.file, place.c_str());
+    return found;
+}
+
+}  // namespace yoke
