@@ -41,9 +41,9 @@ uint64_t read_length(const ReadFile &file, const std::string &path)
 // An open file and what its header says.
 class StoredFile {
 public:
-    StoredFile(const std::string &path, const char *call)
+    StoredFile(const std::string &path, const LoadOptions &options, const char *call)
         : path_(path),
-          file_(call, path),
+          file_(checked(ReadFile(call, path), options)),
           header_bytes_(read_length(file_, path)),
           stored_(read_header())
     {
@@ -57,6 +57,11 @@ public:
     std::string_view metadata(std::string_view key) const;
 
 private:
+    static ReadFile checked(ReadFile file, const LoadOptions &options)
+    {
+        if (options.check) options.check(file);
+        return file;
+    }
     StoredTensors read_header() const
     {
         std::string header(header_bytes_, '\0');
@@ -196,7 +201,7 @@ Ref<State> load_state(const std::string &path, const LoadOptions &options, const
     if (options.dtype != YOKE_NONE && !is_floating(options.dtype))
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",
              call, info(options.dtype).name);
-    const StoredFile from(path, call);
+    const StoredFile from(path, options, call);
     const Loader loader(from, open_device("cpu"), options, call);
     const std::string_view tree = from.metadata(kTreeKey);
     if (options.wanted || tree.empty()) return load_flat(from, loader, options, call);
@@ -205,7 +210,7 @@ Ref<State> load_state(const std::string &path, const LoadOptions &options, const
 
 Ref<State> load_info(const std::string &path, const char *call)
 {
-    const StoredFile from(path, call);
+    const StoredFile from(path, {}, call);
     const auto number = [](uint64_t value) { return State::make(static_cast<int64_t>(value)); };
     const Ref<State> info = State::make(StateDict()), tensors = State::make(StateDict()),
                      metadata = State::make(StateDict());

@@ -13,6 +13,7 @@ namespace yoke {
 
 struct SaveOptions {
     const State *metadata = nullptr;  // a dict of strings; keys that begin with "yoke." are ours
+    bool blocking = true;             // the work has ended when the call returns
 };
 
 // What every file of ours begins its own keys of the metadata with, and what they are.

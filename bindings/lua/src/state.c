@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void release_work(void *work)
-{
-    yoke_work_release(work);
-}
-
-static const YlClass kWork = {"yoke.Work", "a work", NULL, release_work, 0};
-
 static yoke_state *push_node(lua_State *L, Binding *b)
 {
     yoke_state **box = yl_push_state(L);
@@ -192,7 +185,7 @@ static int save(lua_State *L)
     yoke_save_options options = {.struct_size = sizeof options};
     yoke_state *node = yl_need_state(L, b, 2, "save", "state");
     if (!lua_isnoneornil(L, 3)) options.metadata = yl_need_state(L, b, 3, "save", "metadata");
-    yoke_work **box = yl_push_handle(L, &kWork);
+    yoke_work **box = yl_push_work(L);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_save(path, node, &options, box);
     yl_leave(outer);
@@ -282,7 +275,7 @@ static int check_schedule(lua_State *L)
 static int wait_for_work(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_work *work = yl_need_self(L, &kWork, "wait");
+    yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
     double timeout = -1;
     if (!lua_isnoneornil(L, 2)) {
         timeout = yl_number_arg(L, b, 2, "wait", "timeout");
@@ -297,7 +290,7 @@ static int wait_for_work(lua_State *L)
 
 static int work_done(lua_State *L)
 {
-    lua_pushboolean(L, yoke_work_done(yl_need_self(L, &kWork, "done")));
+    lua_pushboolean(L, yoke_work_done(yl_need_self(L, &yl_work_class, "done")));
     return 1;
 }
 
@@ -306,7 +299,7 @@ static int work_progress(lua_State *L)
 {
     Binding *b = yl_binding(L);
     int64_t bytes = 0, of = 0;
-    yl_check(L, b, yoke_work_progress(yl_need_self(L, &kWork, "progress"), &bytes, &of));
+    yl_check(L, b, yoke_work_progress(yl_need_self(L, &yl_work_class, "progress"), &bytes, &of));
     lua_pushinteger(L, bytes);
     lua_pushinteger(L, of);
     return 2;
@@ -328,5 +321,5 @@ void yl_open_state(lua_State *L, Binding *b)
         {"wait", wait_for_work}, {"done", work_done}, {"progress", work_progress}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &yl_state_class, state_methods, NULL);
-    yl_open_class(L, b, &kWork, work_methods, NULL);
+    yl_open_class(L, b, &yl_work_class, work_methods, NULL);
 }
