@@ -93,8 +93,8 @@ local function hand_over(others, state, wrong, changed)
             changed[#changed + 1] = { setter, target, former(target) }
             local fine, problem = pcall(setter, target, state[name])
             if not fine then
-                local code = type(problem) == "userdata" and problem.code
-                if code ~= "value" and code ~= "type" then error(problem, 0) end
+                local told, code = pcall(function() return problem.code end)
+                if not told or code ~= "value" and code ~= "type" then error(problem, 0) end
                 wrong[#wrong + 1] = ("'%s': %s"):format(name, problem.message)
             end
         end
