@@ -90,8 +90,7 @@ void fail_once(const Scenario &scenario, Course &course)
     if (!scenario.is_new) save_version(*manager, 2, 2);
     const size_t files = open_files();
     const std::unique_ptr<Error> error = act(scenario, *manager, course, seam);
-    SCOPED_TRACE(format("%s: call %d, %s: %s", scenario.name, course.failing,
-                        course.failed.c_str(),
+    SCOPED_TRACE(format("%s: call %d, %s: %s", scenario.name, course.failing, course.failed.c_str(),
                         course.fault == kShort ? "short" : strerror(course.fault)));
     if (error) expect_told(*error, course, folder);
     // The lock, once it is taken, stays.
@@ -111,8 +110,8 @@ TEST(ManagerFaults, EachCallFailsOnce)
     int failures = 0;
     for (const Scenario &scenario : kScenarios)
         for (const int fault : {ENOSPC, EIO, EINTR, kShort})
-            for (Course course{1, fault, 0, {}}; course.failing == 1 || course.calls >= course.failing;
-                 ++course.failing) {
+            for (Course course{1, fault, 0, {}};
+                 course.failing == 1 || course.calls >= course.failing; ++course.failing) {
                 course.calls = 0;
                 course.failed.clear();
                 fail_once(scenario, course);
