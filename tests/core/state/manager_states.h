@@ -2,10 +2,13 @@
 #pragma once
 
 #include "core/select/select.h"
+#include "core/state/hash.h"
 #include "core/state/manager.h"
 #include "core/tensor/tensor.h"
 
 #include <gtest/gtest.h>
+
+#include <fstream>
 
 namespace yoke::test {
 
@@ -55,6 +58,18 @@ inline void save_version(CheckpointManager &manager, int64_t step, int64_t versi
 inline int64_t load_version(const CheckpointManager &manager, ManagerLoad options = {})
 {
     return version_of(*manager.load(options, kLoad));
+}
+
+inline void put(const std::string &path, const std::string &content)
+{
+    std::ofstream(path, std::ios::binary) << content;
+}
+
+// A manifest whose hash is right, whatever else it says.
+inline std::string hashed(const std::string &text)
+{
+    const std::string of = text.substr(0, text.rfind("\"hash\""));
+    return of + "\"hash\": \"" + hash_text(of) + "\"\n}\n";
 }
 
 }  // namespace yoke::test
