@@ -21,6 +21,7 @@ build = {
         ["yoke.dtypes"] = "bindings/lua/yoke/dtypes.lua",
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
         ["yoke.habits"] = "bindings/lua/yoke/habits.lua",
+        ["yoke.manager"] = "bindings/lua/yoke/manager.lua",
         ["yoke.nn"] = "bindings/lua/yoke/nn/init.lua",
         ["yoke.nn.activation"] = "bindings/lua/yoke/nn/activation.lua",
         ["yoke.nn.attention"] = "bindings/lua/yoke/nn/attention.lua",
@@ -41,7 +42,7 @@ build = {
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.core"] = {
             sources = {
-                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/device.c",
+                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/device.c",
                 "bindings/lua/src/device_fields.c", "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c", "bindings/lua/src/library.c", "bindings/lua/src/list.c",
                 "bindings/lua/src/log.c", "bindings/lua/src/memory.c", "bindings/lua/src/modes.c",

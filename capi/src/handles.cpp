@@ -20,10 +20,24 @@ constexpr size_t kRemembered =
 
 const char *name_of(HandleKind kind)
 {
-    constexpr const char *names[] = {
-        "handle",          "device",           "tensor",        "stream", "event",     "graph",
-        "autocast region", "optimizer",        "grad scaler",   "EMA",    "inventory", "report",
-        "explanation",     "checkpoint scope", "memory budget", "state",  "work"};
+    constexpr const char *names[] = {"handle",
+                                     "device",
+                                     "tensor",
+                                     "stream",
+                                     "event",
+                                     "graph",
+                                     "autocast region",
+                                     "optimizer",
+                                     "grad scaler",
+                                     "EMA",
+                                     "inventory",
+                                     "report",
+                                     "explanation",
+                                     "checkpoint scope",
+                                     "memory budget",
+                                     "state",
+                                     "work",
+                                     "checkpoint manager"};
     return names[static_cast<size_t>(kind)];
 }
 

@@ -150,7 +150,7 @@ Ref<State> load_state(const std::string &path, const LoadOptions &options, const
     if (options.dtype != YOKE_NONE && !is_floating(options.dtype))
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",
              call, info(options.dtype).name);
-    const Stored from = Stored::open(path, call);
+    const Stored from = Stored::open(path, options.check, call);
     const Loader loader(from, open_device("cpu"), options, call);
     const std::string_view tree = from.metadata(kTreeKey);
     if (options.wanted || tree.empty()) return load_flat(from, loader, options, call);
@@ -184,7 +184,7 @@ Ref<State> tensor_info(const Stored &from, const Stored::Place &place, const cha
 
 Ref<State> load_info(const std::string &path, const char *call)
 {
-    const Stored from = Stored::open(path, call);
+    const Stored from = Stored::open(path, {}, call);
     const Ref<State> info = State::make(StateDict()), tensors = State::make(StateDict()),
                      metadata = State::make(StateDict()), files = State::make(StateDict());
     for (const Stored::Place &each : from.tensors())

@@ -1,6 +1,7 @@
 // load.h: states out of safetensors files and sets of them.
 #pragma once
 
+#include "core/state/files.h"
 #include "core/state/tree.h"
 
 #include <functional>
@@ -14,6 +15,8 @@ struct LoadOptions {
     yoke_dtype dtype = YOKE_NONE;  // of what floats; YOKE_NONE: as it is in the file
     // Which tensors, by their names in the file; all, as the tree that was saved, where it is empty.
     std::function<bool(std::string_view)> wanted;
+    // Sees the file before anything is made of it; what it raises is what the load fails with.
+    std::function<void(const ReadFile &)> check;
 };
 
 // The state in a file, or in a set of files, as if it were one of all their tensors: core/state/stored.h says what a

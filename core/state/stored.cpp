@@ -146,11 +146,13 @@ StoredFile ShardFolders::open(const std::string &name, std::string_view tensor) 
 
 // ---- What lies at a path ----------------------------------------------------------------------------------------
 
-Stored Stored::open(const std::string &path, const char *call)
+Stored Stored::open(const std::string &path, const std::function<void(const ReadFile &)> &check,
+                    const char *call)
 {
     std::string before;
     for (;;) {
         Found found = find(path, call);
+        if (check) check(found.file);
         if (!found.is_index) return of_file(std::move(found));
         try {
             return of_set(found, call);

@@ -9,6 +9,7 @@
 #include "core/state/safetensors.h"
 #include "core/state/set_index.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,8 +49,9 @@ public:
         const StoredTensors::Tensor *tensor;
     };
 
-    // Raises YOKE_E_CHECKPOINT with file, tensor and rule, and YOKE_E_IO for what the system refuses.
-    static Stored open(const std::string &path, const char *call);
+    // `check`, if there is one, sees the file or index first. Raises YOKE_E_CHECKPOINT with file, tensor and rule, and YOKE_E_IO for what the system refuses.
+    static Stored open(const std::string &path, const std::function<void(const ReadFile &)> &check,
+                       const char *call);
 
     // Of the file, or of the set's index.
     const char *path() const { return path_.c_str(); }

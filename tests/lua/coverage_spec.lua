@@ -25,6 +25,7 @@ local NOT_BOUND = {
     yoke_optimizer_state_name = "yoke_optimizer_state has them",
     yoke_grad_scaler_set_state = "yoke_grad_scaler_load_state takes it",
     yoke_work_retain = "each Lua work is the one owner of its handle",
+    yoke_checkpoint_manager_retain = "each Lua manager is the one owner of its handle",
     yoke_state_retain = "each Lua state is the one owner of its handle",
     yoke_state_set_none = "a new node is none",
     yoke_state_set = "tables are gone through entry by entry",

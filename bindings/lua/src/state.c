@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void release_work(void *work)
-{
-    yoke_work_release(work);
-}
-
-static const YlClass kWork = {"yoke.Work", "a work", NULL, release_work, 0};
-
 static yoke_state *push_node(lua_State *L, Binding *b)
 {
     yoke_state **box = yl_push_state(L);
@@ -203,7 +196,7 @@ static int save(lua_State *L)
     if (!lua_isnoneornil(L, 3)) options.metadata = yl_need_state(L, b, 3, "save", "metadata");
     options.non_blocking = lua_toboolean(L, 4);
     if (!lua_isnoneornil(L, 5)) options.max_shard = max_shard_arg(L, b, 5);
-    yoke_work **box = yl_push_handle(L, &kWork);
+    yoke_work **box = yl_push_work(L);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_save(path, node, &options, box);
     yl_leave(outer);
@@ -293,7 +286,7 @@ static int check_schedule(lua_State *L)
 static int wait_for_work(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_work *work = yl_need_self(L, &kWork, "wait");
+    yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
     double timeout = -1;
     if (!lua_isnoneornil(L, 2)) {
         timeout = yl_number_arg(L, b, 2, "wait", "timeout");
@@ -308,7 +301,7 @@ static int wait_for_work(lua_State *L)
 
 static int work_done(lua_State *L)
 {
-    lua_pushboolean(L, yoke_work_done(yl_need_self(L, &kWork, "done")));
+    lua_pushboolean(L, yoke_work_done(yl_need_self(L, &yl_work_class, "done")));
     return 1;
 }
 
@@ -317,7 +310,7 @@ static int work_progress(lua_State *L)
 {
     Binding *b = yl_binding(L);
     int64_t bytes = 0, of = 0;
-    yl_check(L, b, yoke_work_progress(yl_need_self(L, &kWork, "progress"), &bytes, &of));
+    yl_check(L, b, yoke_work_progress(yl_need_self(L, &yl_work_class, "progress"), &bytes, &of));
     lua_pushinteger(L, bytes);
     lua_pushinteger(L, of);
     return 2;
@@ -339,5 +332,5 @@ void yl_open_state(lua_State *L, Binding *b)
         {"wait", wait_for_work}, {"done", work_done}, {"progress", work_progress}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &yl_state_class, state_methods, NULL);
-    yl_open_class(L, b, &kWork, work_methods, NULL);
+    yl_open_class(L, b, &yl_work_class, work_methods, NULL);
 }

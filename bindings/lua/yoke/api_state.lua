@@ -57,3 +57,43 @@ function yoke.load(path, options) end
 ---@param path string
 ---@return {path: string, kind: "file"|"set", files: table<string, integer>, bytes: integer, header_bytes: integer, has_tree: boolean, metadata: table<string, string>, tensors: table<string, {dtype: string, shape: integer[], bytes: integer, offset: integer, file: string?}>}? info, yoke.Error? why
 function yoke.load_info(path) end
+
+---@class yoke.CheckpointManager
+---@field folder string
+---@field keep integer
+local CheckpointManager = {}
+
+---Saves a state as a step, in place of one of that number; then the oldest steps go. The state is that of this moment,
+---also where it is written later: work:wait() ends when the step is there. nil and an error where the system refuses,
+---or another process writes to the folder; raises for what cannot be saved, with its place.
+---@param step integer
+---@param state any
+---@param options? {metadata: table<string, string>?, blocking: boolean?}
+---@return yoke.Work? work, yoke.Error? why
+function CheckpointManager:save(step, state, options) end
+
+---The newest step, or nil.
+---@return integer? step, yoke.Error? why
+function CheckpointManager:latest() end
+
+---All steps in the order in which they were saved: the newest is the last.
+---@return integer[]? steps, yoke.Error? why
+function CheckpointManager:steps() end
+
+---The state of a step; without one, of the newest that is whole, with a warning where others are damaged; nil and an
+---error where there is none. `into` says what goes on from it, {net = net, optimizer = optimizer}: each takes what was
+---saved under its name, and what does not fit is an error that lists all of it, with nothing changed. verify = false
+---does not read the files to see whether they have their hashes.
+---@param options? {step: integer?, into: table<string, any>?, device: yoke.Device|string|integer|nil, verify: boolean?}
+---@return any state, yoke.Error? why
+function CheckpointManager:load(options) end
+
+---Lets the folder go, for another writer.
+function CheckpointManager:close() end
+
+---Keeps the newest states of a run in a folder, which the first save makes. folder/step-N has state.safetensors and
+---MANIFEST.json with the hash of each file, and comes to its name last, when all of it is on the disk.
+---@param folder string
+---@param options? {keep: integer?}
+---@return yoke.CheckpointManager manager
+function yoke.CheckpointManager(folder, options) end

@@ -162,6 +162,11 @@ std::unique_ptr<Work> save(const py::object &path, const py::object &state,
 
 }  // namespace
 
+py::object object_of(yoke_work *work)
+{
+    return py::cast(std::make_unique<Work>(work));
+}
+
 void bind_state(py::module_ &module)
 {
     bound_class<Work>(module, "Work",

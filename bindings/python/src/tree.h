@@ -20,6 +20,9 @@ StateRef state_of(py::handle value, const char *call, const char *argument);
 // The value of a tree; a tensor that stands in two places is one object.
 py::object value_of(yoke_state *state);
 
+// A Work of Python, which owns the reference from now on.
+py::object object_of(yoke_work *work);
+
 // An object's state_dict() and load_state_dict(), by the functions of its kind.
 template <class Handle>
 py::object object_state(Handle *object, yoke_status (*ask)(Handle *, yoke_state **))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what _later finds
     from yoke._amp import autocast
     from yoke._backends import backends
     from yoke._checkpoint import BudgetReport, MemoryBudget, checkpoint, checkpoint_scope, checkpoint_sequential
+    from yoke._checkpoints import CheckpointManager
     from yoke._devices import Explanation, Lease, Sample, Verdict, disabled, explain, select
     from yoke._doctor import doctor, doctor_record
     from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled

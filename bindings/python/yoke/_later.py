@@ -13,6 +13,7 @@ _IN = {
     "_amp": ("autocast",),
     "_backends": ("backends",),
     "_checkpoint": ("BudgetReport", "MemoryBudget", "checkpoint", "checkpoint_scope", "checkpoint_sequential"),
+    "_checkpoints": ("CheckpointManager",),
     "_devices": ("Explanation", "Lease", "Sample", "Verdict", "disabled", "explain", "select"),
     "_doctor": ("doctor", "doctor_record"),
     "_grad": ("enable_grad", "grad", "no_grad", "saved_tensors", "set_grad_enabled"),

@@ -21,11 +21,13 @@ def _wait_at_exit() -> None:
         time.sleep(0.01)
 
 
-def _note_begun(work: Work) -> None:
+def kept_to_exit(work: Work) -> Work:
     global _begun
-    if _begun is None:
-        atexit.register(_wait_at_exit)
-    _begun = work
+    if not work.done():
+        if _begun is None:
+            atexit.register(_wait_at_exit)
+        _begun = work
+    return work
 
 
 def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None,
@@ -56,10 +58,7 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     ValueError and TypeError name the place in the state of what cannot be saved; StateError while a graph is
     captured; IOError has the path and what the system says.
     """
-    work = _yoke._save(path, state, metadata, blocking, max_shard)
-    if not blocking:
-        _note_begun(work)
-    return work
+    return kept_to_exit(_yoke._save(path, state, metadata, blocking, max_shard))
 
 
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,

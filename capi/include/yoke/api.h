@@ -15,6 +15,7 @@
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
 #include "yoke/checkpoint.h"
+#include "yoke/checkpoints.h"
 #include "yoke/doctor.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
@@ -601,6 +602,20 @@ typedef struct yoke_api {
     yoke_status (*rng_load_state)(yoke_state *state);
     yoke_status (*schedule_check)(yoke_state *schedule, int64_t groups);
     yoke_status (*schedule_apply)(yoke_state *schedule, yoke_optimizer *optimizer, int64_t step);
+    yoke_status (*checkpoint_manager_open)(const char *folder, int64_t keep,
+                                           yoke_checkpoint_manager **out);
+    yoke_checkpoint_manager *(*checkpoint_manager_retain)(yoke_checkpoint_manager *manager);
+    void (*checkpoint_manager_release)(yoke_checkpoint_manager *manager);
+    yoke_status (*checkpoint_manager_save)(yoke_checkpoint_manager *manager, int64_t step,
+                                           yoke_state *state, yoke_state *metadata,
+                                           int32_t blocking, yoke_work **out);
+    yoke_status (*checkpoint_manager_latest)(yoke_checkpoint_manager *manager, int64_t *step);
+    yoke_status (*checkpoint_manager_steps)(yoke_checkpoint_manager *manager, yoke_state **out);
+    yoke_status (*checkpoint_manager_load)(yoke_checkpoint_manager *manager, int64_t step,
+                                           yoke_device *device, int32_t verify, yoke_state *into,
+                                           yoke_state **out);
+    yoke_status (*state_copy_into)(yoke_state *state, yoke_state *into);
+    yoke_status (*state_misfits)(yoke_state *state, yoke_state *into, yoke_state **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

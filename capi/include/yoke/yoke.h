@@ -58,6 +58,7 @@
 #include "yoke/api.h"
 #include "yoke/autograd.h"
 #include "yoke/checkpoint.h"
+#include "yoke/checkpoints.h"
 #include "yoke/data.h"
 #include "yoke/device.h"
 #include "yoke/doctor.h"

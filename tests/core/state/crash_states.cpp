@@ -166,6 +166,8 @@ std::string found_in(const Tree &tree, const std::string &place)
     return folder_content(files);
 }
 
+}  // namespace
+
 std::string shown(const Tree &tree)
 {
     std::string text;
@@ -194,8 +196,6 @@ std::string wrong_with(const Tree &tree, const Allowed &allowed)
     return "";
 }
 
-}  // namespace
-
 std::string folder_content(const std::map<std::string, std::string> &files)
 {
     std::string text;
@@ -203,7 +203,7 @@ std::string folder_content(const std::map<std::string, std::string> &files)
     return text;
 }
 
-CrashStates crash_states(const std::vector<Event> &events)
+CrashStates crash_states(const std::vector<Event> &events, const Judge &judge)
 {
     CrashStates states;
     Allowed allowed;
@@ -213,7 +213,7 @@ CrashStates crash_states(const std::vector<Event> &events)
         disk.each([&](Tree tree) {
             ++states.tried;
             if (!here.insert(tree).second || !states.wrong.empty()) return;
-            states.wrong = wrong_with(tree, allowed);
+            states.wrong = judge(tree, allowed);
         });
         states.seen.merge(here);
     };

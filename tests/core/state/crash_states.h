@@ -26,9 +26,18 @@ struct CrashStates {
     std::string wrong;  // the first state that may not be; "" if each is right
 };
 
-// Every state after a crash behind each event of the log, up to the first that is wrong. A name is found as the loader
-// finds it: a file by its name, a folder by find_folders, with the content of all its files.
-CrashStates crash_states(const std::vector<Event> &events);
+// What is wrong with a state, in view of what its names may be found with; "" if nothing is.
+using Judge = std::function<std::string(const Tree &, const Allowed &)>;
+
+// A name is found as the loader finds it: a file by its name, a folder by find_folders, with the content of all its
+// files.
+std::string wrong_with(const Tree &tree, const Allowed &allowed);
+
+// Every state after a crash behind each event of the log, up to the first that is wrong.
+CrashStates crash_states(const std::vector<Event> &events, const Judge &judge = wrong_with);
+
+// A state, for messages.
+std::string shown(const Tree &tree);
 
 // The content of a folder of such files.
 std::string folder_content(const std::map<std::string, std::string> &files);

@@ -88,6 +88,7 @@ public:
     std::function<int(const std::string &entry)> fate;
 
     Log *log;
+    bool syncs = true;  // what a test never crashes need not wait for the disk
 };
 
 }  // namespace yoke::test

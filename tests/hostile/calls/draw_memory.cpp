@@ -41,7 +41,7 @@ const std::vector<std::string> &words(Words about)
         /* path */
         {"numbers.idx", "cut.idx", "damaged.idx", "/dev/null", "/", "none/such", ".",
          "a.safetensors", "b.safetensors"},
-        /* folder */ {"/dev/null/x", "/proc/none", "numbers.idx", "record"},
+        /* folder */ {"/dev/null/x", "/proc/none", "numbers.idx", "record", "steps"},
         /* uuid */ {"GPU-1", "cuda:0", "0000:65:00.0", "MIG-", "G"},
         /* feature */ {"compute", "tensor_cores", "half"},
         /* equation */

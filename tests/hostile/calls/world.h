@@ -13,22 +13,23 @@
 
 namespace hostile {
 
-#define HOSTILE_HANDLES(X) \
-    X(tensor, 48)          \
-    X(device, 3)           \
-    X(stream, 4)           \
-    X(event, 4)            \
-    X(graph, 3)            \
-    X(optimizer, 4)        \
-    X(grad_scaler, 3)      \
-    X(ema, 3)              \
-    X(autocast, 4)         \
-    X(checkpoint, 4)       \
-    X(memory_budget, 2)    \
-    X(state, 8)            \
-    X(work, 2)             \
-    X(inventory, 2)        \
-    X(explanation, 2)      \
+#define HOSTILE_HANDLES(X)   \
+    X(tensor, 48)            \
+    X(device, 3)             \
+    X(stream, 4)             \
+    X(event, 4)              \
+    X(graph, 3)              \
+    X(optimizer, 4)          \
+    X(grad_scaler, 3)        \
+    X(ema, 3)                \
+    X(autocast, 4)           \
+    X(checkpoint, 4)         \
+    X(memory_budget, 2)      \
+    X(state, 8)              \
+    X(work, 2)               \
+    X(checkpoint_manager, 2) \
+    X(inventory, 2)          \
+    X(explanation, 2)        \
     X(report, 2)
 
 template <class T>

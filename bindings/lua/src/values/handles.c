@@ -104,3 +104,15 @@ yoke_state *yl_need_state(lua_State *L, Binding *b, int index, const char *call,
 {
     return yl_need_handle(L, (Target){b, call, name}, index, &yl_state_class);
 }
+
+static void release_work(void *work)
+{
+    yoke_work_release(work);
+}
+
+const YlClass yl_work_class = {"yoke.Work", "a work", NULL, release_work, 0};
+
+yoke_work **yl_push_work(lua_State *L)
+{
+    return yl_push_handle(L, &yl_work_class);
+}

@@ -4,7 +4,8 @@
 
 #include "bindings/lua/src/runtime/class.h"
 
-extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class, yl_state_class;
+extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class, yl_state_class,
+    yl_work_class;
 
 /* Pushes a device: one device is one userdata in a state, so that two can be compared with ==. */
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
@@ -29,5 +30,7 @@ yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char
 yoke_state **yl_push_state(lua_State *L);
 /* The state at `index`; raises for anything else. */
 yoke_state *yl_need_state(lua_State *L, Binding *b, int index, const char *call, const char *name);
+/* The same of a work. */
+yoke_work **yl_push_work(lua_State *L);
 
 #endif /* YOKE_LUA_VALUES_HANDLES_H */

@@ -1,0 +1,150 @@
+--- yoke.CheckpointManager: the newest states of a run in a folder, of which one is whole whenever the machine stops.
+---
+---     local manager = yoke.CheckpointManager("run", {keep = 3})
+---     if manager:latest() then state = assert(manager:load {into = {net = net, optimizer = optimizer}}) end
+---     assert(manager:save(step, {net = net, optimizer = optimizer, epoch = epoch}))
+local core = require "yoke.core"
+local module = require "yoke.nn.module"
+local options = require "yoke.options"
+local tree = require "yoke.tree"
+
+local CheckpointManager = {}
+CheckpointManager.__index = CheckpointManager
+CheckpointManager.__name = "yoke.CheckpointManager"
+
+--- Saves a state as a step, in place of one of that number; then the oldest go. {metadata =, blocking = false}. Returns
+--- the work, or nil and an error where the system refuses or another process writes to the folder.
+function CheckpointManager:save(step, state, given)
+    local named = options.named("save", given, { metadata = options.none, blocking = false })
+    local node = tree.of(state, "save", "state")
+    local about = named.metadata and tree.of(named.metadata, "save", "metadata")
+    return self.handle:save(step, node, about, named.blocking)
+end
+
+--- The newest step, or nil.
+function CheckpointManager:latest() return self.handle:latest() end
+
+--- All steps in the order in which they were saved: the newest is the last.
+function CheckpointManager:steps()
+    local node, problem = self.handle:steps()
+    if not node then return nil, problem end
+    return setmetatable(tree.value(node), nil)
+end
+
+-- ---- What goes on from a state -----------------------------------------------------------------------------------
+
+local function method(target, name)
+    local kind = type(target)
+    if kind ~= "table" and kind ~= "userdata" then return nil end
+    local found, value = pcall(function() return target[name] end)
+    return found and type(value) == "function" and value or nil
+end
+
+-- The pair of functions by which a target gives and takes its state.
+local function accessors(target)
+    for _, names in ipairs { { "state_dict", "load_state_dict" }, { "get_state", "set_state" } } do
+        local getter, setter = method(target, names[1]), method(target, names[2])
+        if getter and setter then return getter, setter end
+    end
+end
+
+local function check_into(into)
+    if type(into) ~= "table" then
+        core.raise("type", "load", ("option 'into' is %s; it takes a table of what goes on from the state"):format(options.shown(into)))
+    end
+    for name, target in pairs(into) do
+        if not (core.is_tensor(target) or accessors(target)) then
+            core.raise("type", "load", ("into['%s'] is %s; it takes tensors and what has a load_state_dict()"):format(name,
+                options.shown(target)))
+        end
+    end
+end
+
+-- The tensors that are the whole of a target; nil where a function of its own takes the state.
+local function tensors_of(target)
+    if core.is_tensor(target) then return target end
+    if method(target, "load_state_dict") == module.Module.load_state_dict then return tree.dict(target:state_dict()) end
+end
+
+-- A state that stays as it is, whatever becomes of the tensors in it.
+local function kept(value)
+    if core.is_tensor(value) then return value:detach():clone() end
+    if type(value) ~= "table" or value == tree.none then return value end
+    local copy = {}
+    for key, each in pairs(value) do copy[key] = kept(each) end
+    return setmetatable(copy, getmetatable(value))
+end
+
+local function former(target)
+    local name = type(target) == "table" and (getmetatable(target) or {}).__name
+    local state = accessors(target)(target)
+    -- Those of yoke.optim take copies in place of their tensors, which so stay as they were.
+    return type(name) == "string" and name:find "^yoke%.optim%." and state or kept(state)
+end
+
+-- Hands the states over to those that check for themselves; what does not fit goes to `wrong`.
+local function hand_over(others, state, wrong, changed)
+    for _, name in ipairs(others) do
+        local target = others[name]
+        if state[name] == nil then
+            wrong[#wrong + 1] = ("'%s' is missing in the state"):format(name)
+        else
+            local _, setter = accessors(target)
+            changed[#changed + 1] = { setter, target, former(target) }
+            local fine, problem = pcall(setter, target, state[name])
+            if not fine then
+                local told, code = pcall(function() return problem.code end)
+                if not told or code ~= "value" and code ~= "type" then error(problem, 0) end
+                wrong[#wrong + 1] = ("'%s': %s"):format(name, problem.message)
+            end
+        end
+    end
+end
+
+-- All or nothing: tensors are compared first and copied last, what checks for itself is put back where another fails.
+local function take(node, state, into)
+    if type(state) ~= "table" then
+        core.raise("value", "load", ("option 'into' takes parts of a table, and the state is %s"):format(options.shown(state)))
+    end
+    local tensors, others, changed = tree.dict {}, {}, {}
+    for name, target in pairs(into) do
+        tensors[name] = tensors_of(target)
+        if tensors[name] == nil then others[#others + 1], others[name] = name, target end
+    end
+    local places = tree.of(tensors, "load", "into")
+    local wrong = tree.value(core._misfits(node, places))
+    local fine, problem = pcall(function()
+        hand_over(others, state, wrong, changed)
+        if #wrong > 0 then
+            core.raise("value", "load", "the state does not fit, and nothing was changed:\n  " .. table.concat(wrong, "\n  "))
+        end
+        core._copy_into(node, places)
+    end)
+    if fine then return end
+    for i = #changed, 1, -1 do changed[i][1](changed[i][2], changed[i][3]) end
+    error(problem, 0)
+end
+
+--- The state of a step; without one, of the newest that is whole, with a warning where others are damaged; nil and an
+--- error where there is none. {step =, into =, device =, verify = true}: `into` is a table of what goes on from the
+--- state, {net = net, optimizer = optimizer}: each takes what was saved under its name, all of them or none.
+function CheckpointManager:load(given)
+    local named = options.named("load", given,
+        { step = options.none, into = options.none, device = options.none, verify = true })
+    if named.into ~= nil then check_into(named.into) end
+    local node, problem = self.handle:load(named.step, named.device, named.verify)
+    if not node then return nil, problem end
+    local state = tree.value(node)
+    if named.into ~= nil then take(node, state, named.into) end
+    return state
+end
+
+--- Lets the folder go, for another writer; any later use is an error.
+function CheckpointManager:close() self.handle:close() end
+CheckpointManager.__close = CheckpointManager.close
+
+return function(folder, given)
+    local named = options.named("CheckpointManager", given, { keep = 3 })
+    return setmetatable({ folder = folder, keep = named.keep, handle = core._checkpoint_manager(folder, named.keep) },
+        CheckpointManager)
+end

@@ -1,0 +1,55 @@
+// manager.h: the newest states of a run in a folder, FOLDER/step-N/{state.safetensors, MANIFEST.json}.
+//
+// A step's folder is written under another name and renamed last, so that what is found under step-N was whole when its
+// writer ended; the manifest tells when it no longer is. Only who saves changes anything: the first save takes the
+// folder's lock for as long as the manager lives and removes what a killed writer left, a load reads.
+#pragma once
+
+#include "core/base/fork.h"
+#include "core/state/load.h"
+#include "core/state/save.h"
+
+#include <memory>
+#include <optional>
+
+namespace yoke {
+
+struct ManagerLoad {
+    std::optional<int64_t> step = {};  // nothing: the newest that is whole
+    Device *device = nullptr;          // null: the CPU
+    bool verify = true;                // the hashes of its files
+};
+
+// Safe to use from any thread.
+class CheckpointManager final : public RefCounted {
+public:
+    // Raises YOKE_E_VALUE for `keep` below 1. Touches no file.
+    static Ref<CheckpointManager> open(const std::string &folder, int64_t keep, const char *call);
+
+    // In the place of a former step of that number; then all but the newest `keep` are removed. What cannot be removed
+    // is told in the log. Raises as save_state, and YOKE_E_STATE where another one writes to the folder.
+    Ref<Work> save(int64_t step, const State &state, const SaveOptions &options, const char *call);
+
+    // Those that are whole as far as names and sizes tell, in the order in which they were committed: the newest last.
+    std::vector<int64_t> steps(const char *call) const;
+
+    // Damaged ones are passed over with one warning. Raises YOKE_E_CHECKPOINT with what was found where none is whole,
+    // where the step asked for is not, and for one that a newer version has written.
+    Ref<State> load(const ManagerLoad &options, const char *call) const;
+
+private:
+    class Folder;
+    class Target;
+
+    CheckpointManager(std::string path, int64_t keep);
+    ~CheckpointManager() override;
+    void destroy() noexcept override { delete this; }
+    std::shared_ptr<Folder> folder();
+
+    const std::string path_;
+    const int64_t keep_;
+    Mutex mutex_{LockRank::kOther};
+    std::shared_ptr<Folder> folder_;
+};
+
+}  // namespace yoke

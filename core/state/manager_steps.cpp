@@ -1,0 +1,148 @@
+#include "core/state/manager_steps.h"
+
+#include "core/base/text.h"
+#include "core/state/file_parts.h"
+#include "core/state/hash.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace yoke {
+
+namespace {
+
+constexpr std::string_view kStep = "step-";
+constexpr uint64_t kMostManifest = uint64_t{1} << 20, kPart = uint64_t{1} << 20;
+
+// "step-7" is 7; what a manager would write otherwise, such as "step-07", is none.
+std::optional<int64_t> step_of(std::string_view name)
+{
+    if (!name.starts_with(kStep)) return {};
+    const std::optional<int64_t> step = parsed<int64_t>(name.substr(kStep.size()));
+    return step && *step >= 0 && step_name(*step) == name ? step : std::nullopt;
+}
+
+enum class Found { kFile, kNothing, kOther };
+
+// What stands at a path, behind no link.
+Found look_at(const std::string &path, uint64_t *bytes, const char *call)
+{
+    struct stat status {};
+    if (retried([&] {
+            return file_calls().status(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+        }) != 0) {
+        if (errno == ENOENT) return Found::kNothing;
+        fail_io(call, "look at", path, errno);
+    }
+    *bytes = static_cast<uint64_t>(status.st_size);
+    return S_ISREG(status.st_mode) ? Found::kFile : Found::kOther;
+}
+
+void check_there(const std::string &path, uint64_t *bytes, const char *call)
+{
+    const Found found = look_at(path, bytes, call);
+    if (found == Found::kNothing) fail(YOKE_E_CHECKPOINT, "%s is missing", path.c_str());
+    if (found == Found::kOther)
+        fail(
+            YOKE_E_CHECKPOINT,
+            "%s is a link or a folder, no file; a step's files stand in its own folder, where nobody else changes them",
+            path.c_str());
+}
+
+void check_size(uint64_t bytes, const StepFile &stored, const std::string &path)
+{
+    if (bytes != stored.bytes)
+        fail(YOKE_E_CHECKPOINT,
+             "%s has %llu bytes, and its manifest says %llu: it was cut short or changed",
+             path.c_str(), static_cast<unsigned long long>(bytes),
+             static_cast<unsigned long long>(stored.bytes));
+}
+
+void read_step(FoundStep &found, const char *call)
+{
+    const std::string path = found.path + "/" + kManifestName;
+    uint64_t bytes = 0;
+    check_there(path, &bytes, call);
+    const ReadFile file(call, path);
+    if (file.size() > kMostManifest)
+        fail(YOKE_E_CHECKPOINT, "%s has %llu bytes; a manifest has at most %llu", path.c_str(),
+             static_cast<unsigned long long>(file.size()),
+             static_cast<unsigned long long>(kMostManifest));
+    std::string text(file.size(), '\0');
+    file.read(0, text.data(), text.size());
+    found.manifest = read_manifest(text, path.c_str());
+    if (found.manifest->step != found.step)
+        fail(YOKE_E_CHECKPOINT, "%s says step %lld; a step's folder keeps its name", path.c_str(),
+             static_cast<long long>(found.manifest->step));
+    for (const StepFile &each : found.manifest->files) {
+        check_there(found.path + "/" + each.name, &bytes, call);
+        check_size(bytes, each, found.path + "/" + each.name);
+    }
+}
+
+bool has_any_of_ours(const FoundStep &found, const char *call)
+{
+    uint64_t bytes = 0;
+    return look_at(found.path + "/" + kManifestName, &bytes, call) != Found::kNothing ||
+           look_at(found.path + "/" + kStateName, &bytes, call) != Found::kNothing;
+}
+
+FoundStep found_step(int64_t step, std::string path, const char *call)
+{
+    FoundStep found;
+    found.step = step;
+    found.path = std::move(path);
+    try {
+        found.is_ours = has_any_of_ours(found, call);
+        read_step(found, call);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_CHECKPOINT && error.status() != YOKE_E_IO) throw;
+        found.failure = std::current_exception();
+        found.problem = error.what();
+        found.is_refused = error.status() == YOKE_E_IO;
+    }
+    return found;
+}
+
+}  // namespace
+
+std::string step_name(int64_t step)
+{
+    return std::string(kStep) + std::to_string(step);
+}
+
+std::vector<FoundStep> find_steps(const std::string &folder, const char *call)
+{
+    struct stat status {};
+    const int known =
+        retried([&] { return file_calls().status(AT_FDCWD, folder.c_str(), &status, 0); });
+    if (known != 0 && errno == ENOENT) return {};
+    std::vector<FoundStep> steps;
+    for (const FoundFolder &each : find_folders(call, folder))
+        if (const std::optional<int64_t> step = step_of(each.name))
+            steps.push_back(found_step(*step, folder + "/" + each.place, call));
+    std::ranges::sort(steps, {}, [](const FoundStep &each) {
+        return std::tuple(!each.failure, each.commit(), each.step);
+    });
+    return steps;
+}
+
+void check_file(const ReadFile &file, const StepFile &stored, const std::string &path)
+{
+    check_size(file.size(), stored, path);
+    // Read, not mapped: what a disk cannot give is an error then, and no end of the process.
+    std::string part(std::min(stored.bytes, kPart), '\0');
+    Hash128 hash;
+    for (uint64_t done = 0; done < stored.bytes; done += part.size()) {
+        const uint64_t bytes = std::min<uint64_t>(part.size(), stored.bytes - done);
+        file.read(done, part.data(), bytes);
+        hash.add(part.data(), bytes);
+    }
+    if (const std::string found = hash.text(); found != stored.hash)
+        fail(YOKE_E_CHECKPOINT, "%s has the hash %s, and its manifest says %s: it is damaged",
+             path.c_str(), found.c_str(), stored.hash.c_str());
+}
+
+}  // namespace yoke

@@ -1,0 +1,35 @@
+// manager_steps.h: the steps in a folder of a CheckpointManager, as they are found on the disk.
+#pragma once
+
+#include "core/state/files.h"
+#include "core/state/manifest.h"
+
+#include <exception>
+#include <optional>
+
+namespace yoke {
+
+struct FoundStep {
+    int64_t step = 0;
+    std::string path;                  // of its folder
+    std::optional<Manifest> manifest;  // nothing where it cannot be read
+    std::exception_ptr failure;        // why it is not whole; null as far as names and sizes tell
+    std::string problem;               // its text
+    bool is_refused = false;           // it is of the system
+    bool is_ours = true;               // something in it was written by a manager
+
+    // 0 where that is not known.
+    int64_t commit() const { return manifest ? manifest->commit : 0; }
+    bool is_newer() const { return manifest && manifest->format > kManifestFormat; }
+};
+
+std::string step_name(int64_t step);
+
+// In the order of their commits, and before these those that are not whole. None where there is no such folder; raises
+// YOKE_E_IO where the system does not list it.
+std::vector<FoundStep> find_steps(const std::string &folder, const char *call);
+
+// Raises YOKE_E_CHECKPOINT unless the file has the bytes and the hash that the manifest says.
+void check_file(const ReadFile &file, const StepFile &stored, const std::string &path);
+
+}  // namespace yoke

@@ -1,0 +1,211 @@
+// What crashes leave of a folder that a manager of checkpoints saves to: core/state/manager*.cpp.
+#include "tests/core/state/crash_states.h"
+#include "tests/core/state/manager_states.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+
+namespace yoke::test {
+namespace {
+
+constexpr const char *kNewest = "the newest";
+
+// A run that saves, which may be killed and begun anew, and what it changed.
+class Training {
+public:
+    explicit Training(int64_t keep) : keep_(keep), log_(folder_.path()), seam_(&log_)
+    {
+        seam_.fate = [this](const std::string &entry) {
+            if (is_killed_ || ++calls_ == kill_at) return is_killed_ = true, kDead;
+            return entry == "exchange" && !can_exchange ? EINVAL : 0;
+        };
+        begin();
+    }
+
+    void save(int64_t step, int64_t version)
+    {
+        calls_ = 0;
+        log_.begin(kNewest, std::to_string(version));
+        try {
+            save_version(*manager_, step, version);
+        } catch (const Error &) {
+            EXPECT_TRUE(is_killed_);
+        }
+        was_killed_ = is_killed_;
+        if (was_killed_)
+            begin();
+        else
+            log_.returned(kNewest, std::to_string(version));
+    }
+
+    const std::vector<Event> &events() const { return log_.events; }
+    const TemporaryFolder &folder() const { return folder_; }
+    bool was_killed() const { return was_killed_; }
+
+    bool can_exchange = true;
+    int kill_at = 0;  // the number of a call of the next save
+
+private:
+    // Another process: what the former one has open is closed.
+    void begin()
+    {
+        manager_ = nullptr;
+        is_killed_ = false;
+        kill_at = 0;
+        manager_ = manager_of(folder_.path(), keep_);
+    }
+
+    const int64_t keep_;
+    TemporaryFolder folder_;
+    Log log_;
+    Seam seam_;
+    Ref<CheckpointManager> manager_;
+    int calls_ = 0;
+    bool is_killed_ = false, was_killed_ = false;
+};
+
+void make(const TemporaryFolder &folder, const Tree &tree)
+{
+    for (const auto &[path, content] : tree)
+        if (path.ends_with('/'))
+            std::filesystem::create_directories(folder.at(path));
+        else
+            std::ofstream(folder.at(path), std::ios::binary) << content;
+}
+
+// What a manager finds in a state: the version of the newest, or what is damaged.
+std::string found_in(const Tree &tree)
+{
+    const TemporaryFolder folder;
+    make(folder, tree);
+    const Ref<CheckpointManager> manager = manager_of(folder.path());
+    const std::vector<int64_t> steps = manager->steps(kLoad);
+    std::string newest = kAbsent;
+    for (const FoundFolder &each : find_folders(kLoad, folder.path())) {
+        const int64_t step = std::stoll(each.name.substr(5));
+        if (std::ranges::find(steps, step) == steps.end()) return each.name + " is damaged";
+        try {
+            const int64_t version = load_version(*manager, {.step = step});
+            if (step == steps.back()) newest = std::to_string(version);
+        } catch (const Error &error) {
+            return error.what();
+        }
+    }
+    return newest;
+}
+
+// Each is asked of the disk once; temporaries have another name each time, and nobody looks into them.
+std::string wrong_for_a_manager(const Tree &tree, const Allowed &allowed)
+{
+    static std::map<Tree, std::string> known;
+    Tree key = tree;
+    std::erase_if(key, [](const auto &entry) {
+        return entry.first.starts_with(".step-") && entry.first.find(".tmp") != std::string::npos;
+    });
+    const auto [place, is_new] = known.try_emplace(key);
+    if (is_new) place->second = found_in(tree);
+    const bool may_be_none = allowed.empty() && place->second == kAbsent;
+    if (may_be_none || (!allowed.empty() && allowed.at(kNewest).contains(place->second))) return "";
+    return "found " + place->second + " in\n" + shown(tree);
+}
+
+// A step that is saved anew, and one with a smaller number than its predecessor's, are among five.
+std::vector<Event> five_saves(int64_t keep, bool can_exchange, const std::vector<int64_t> &steps)
+{
+    Training run(keep);
+    run.can_exchange = can_exchange;
+    int64_t version = 0;
+    for (const int64_t step : steps) run.save(step, ++version);
+    return run.events();
+}
+
+TEST(ManagerCrash, TheNewestIsOldOrNewAndAllAreWhole)
+{
+    for (const int64_t keep : {1, 3})
+        for (const bool can_exchange : {true, false}) {
+            const CrashStates states =
+                crash_states(five_saves(keep, can_exchange, {1, 2, 2, 4, 3}), wrong_for_a_manager);
+            EXPECT_EQ(states.wrong, "");
+            EXPECT_GT(states.seen.size(), 500u);
+            printf("five saves by a manager, keep %d%s: %zu states after a crash, of %zu made\n",
+                   static_cast<int>(keep), can_exchange ? "" : ", without exchange",
+                   states.seen.size(), states.tried);
+        }
+}
+
+// The log without an event, or with it behind the next change of names.
+std::vector<Event> without(std::vector<Event> events, size_t i)
+{
+    events.erase(events.begin() + static_cast<long>(i));
+    return events;
+}
+
+std::vector<Event> moved(const std::vector<Event> &events, size_t i)
+{
+    const auto is_rename = [](const Event &event) {
+        return event.kind == Event::kEntries && event.entries.size() == 2;
+    };
+    size_t to = i;
+    while (to < events.size() && !is_rename(events[to])) ++to;
+    while (to < events.size() && is_rename(events[to])) ++to;
+    std::vector<Event> other = without(events, i);
+    other.insert(other.begin() + static_cast<long>(to) - 1, events[i]);
+    return other;
+}
+
+TEST(ManagerCrash, EachSyncIsNeeded)
+{
+    for (const int64_t keep : {1, 3}) {
+        // Of three nothing is removed, by which a sync more would come.
+        const std::vector<Event> events = five_saves(keep, true, {1, 2, 2, 1, 3});
+        int syncs = 0;
+        for (size_t i = 0; i < events.size(); ++i) {
+            if (events[i].kind != Event::kSync) continue;
+            ++syncs;
+            for (const auto &other : {without(events, i), moved(events, i)})
+                EXPECT_NE(crash_states(other, wrong_for_a_manager).wrong, "")
+                    << "sync " << syncs << ", event " << i;
+        }
+        EXPECT_GE(syncs, 20);
+    }
+}
+
+// A run is killed at a call of a save, and goes on. Nothing where the call comes no more.
+std::optional<std::vector<Event>> a_killed_save(int kill_at, bool can_exchange)
+{
+    Training run(1);
+    run.can_exchange = can_exchange;
+    run.save(1, 1);
+    run.kill_at = kill_at;
+    run.save(1, 2);
+    if (!run.was_killed()) return {};
+    run.save(2, 3);
+    EXPECT_EQ(run.folder().names(), (std::vector<std::string>{".lock", "step-2"}))
+        << "killed at call " << kill_at;
+    return run.events();
+}
+
+TEST(ManagerCrash, ACrashAfterAKillFindsAWholeStateToo)
+{
+    for (const bool can_exchange : {true, false}) {
+        int kill_at = 1;
+        size_t states = 0;
+        for (;; ++kill_at) {
+            const auto events = a_killed_save(kill_at, can_exchange);
+            if (!events) break;
+            const CrashStates found = crash_states(*events, wrong_for_a_manager);
+            EXPECT_EQ(found.wrong, "") << "killed at call " << kill_at;
+            states += found.seen.size();
+        }
+        EXPECT_GT(kill_at, 20);
+        printf("killed at each of %d calls: %zu states after a crash\n", kill_at - 1, states);
+    }
+}
+
+}  // namespace
+}  // namespace yoke::test

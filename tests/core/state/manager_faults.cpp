@@ -1,0 +1,125 @@
+// Each call of the system fails once while a manager saves or loads: core/state/manager*.cpp.
+#include "tests/core/state/file_seam.h"
+#include "tests/core/state/manager_states.h"
+
+#include "core/base/error.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace yoke::test {
+namespace {
+
+size_t open_files()
+{
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// A manager that has saved versions 1 and 2, as one that goes on or as another process, and what it does.
+struct Scenario {
+    const char *name;
+    int64_t keep;
+    bool is_new;
+    std::function<void(CheckpointManager &)> act;
+    int64_t before, after;  // versions of the newest
+};
+
+const Scenario kScenarios[] = {
+    {"a further step", 3, false, [](CheckpointManager &manager) { save_version(manager, 3, 3); }, 2,
+     3},
+    {"the first save of a run that goes on", 3, true,
+     [](CheckpointManager &manager) { save_version(manager, 3, 3); }, 2, 3},
+    {"a step in place of another", 3, false,
+     [](CheckpointManager &manager) { save_version(manager, 1, 3); }, 2, 3},
+    {"one step in place of all", 1, true,
+     [](CheckpointManager &manager) { save_version(manager, 3, 3); }, 2, 3},
+    {"a load by number", 3, true,
+     [](CheckpointManager &manager) { EXPECT_EQ(load_version(manager, {.step = 2}), 2); }, 2, 2},
+};
+
+struct Course {
+    int failing = 0, fault = 0, calls = 0;
+    std::string failed;
+};
+
+// Does it with one call failing; the error, if there was one.
+std::unique_ptr<Error> act(const Scenario &scenario, CheckpointManager &manager, Course &course,
+                           Seam &seam)
+{
+    std::unique_ptr<Error> told;
+    seam.fate = [&](const std::string &entry) {
+        if (++course.calls == course.failing) return course.failed = entry, course.fault;
+        return 0;
+    };
+    try {
+        scenario.act(manager);
+    } catch (const Error &error) {
+        told = std::make_unique<Error>(error);
+    }
+    seam.fate = nullptr;
+    return told;
+}
+
+int64_t newest_in(const TemporaryFolder &folder)
+{
+    return load_version(*manager_of(folder.path()));
+}
+
+void expect_told(const Error &error, const Course &course, const TemporaryFolder &folder)
+{
+    const std::string what = error.what();
+    EXPECT_STREQ(status_name(error.status()), "YOKE_E_IO") << what;
+    EXPECT_EQ(error.native_code(), course.fault == kShort ? ENOSPC : course.fault) << what;
+    EXPECT_NE(what.find(folder.path()), std::string::npos) << what;
+    EXPECT_TRUE(course.fault != EINTR || course.failed == "mmap") << course.failed << what;
+}
+
+// Nothing, and the state that is found, is left worse than before.
+void fail_once(const Scenario &scenario, Course &course)
+{
+    const TemporaryFolder folder;
+    Seam seam;
+    seam.syncs = false;
+    const Ref<CheckpointManager> manager = manager_of(folder.path(), scenario.keep);
+    {
+        const Ref<CheckpointManager> first = manager_of(folder.path());
+        save_version(*first, 1, 1);
+        if (scenario.is_new) save_version(*first, 2, 2);
+    }
+    if (!scenario.is_new) save_version(*manager, 2, 2);
+    const size_t files = open_files();
+    const std::unique_ptr<Error> error = act(scenario, *manager, course, seam);
+    SCOPED_TRACE(format("%s: call %d, %s: %s", scenario.name, course.failing, course.failed.c_str(),
+                        course.fault == kShort ? "short" : strerror(course.fault)));
+    if (error) expect_told(*error, course, folder);
+    // The lock, once it is taken, stays.
+    EXPECT_LE(open_files(), files + (scenario.is_new ? 1 : 0));
+    const int64_t newest = newest_in(folder);
+    EXPECT_TRUE(newest == scenario.after || (error && newest == scenario.before)) << newest;
+    // In place and told to have failed: only where a crash may still undo it.
+    EXPECT_TRUE(!error || newest == scenario.before || course.failed == "fsync");
+    save_version(*manager, 9, 9);
+    EXPECT_TRUE(folder.leftovers().empty());
+    EXPECT_EQ(newest_in(folder), 9);
+    EXPECT_LE(manager->steps(kLoad).size(), static_cast<size_t>(scenario.keep));
+}
+
+TEST(ManagerFaults, EachCallFailsOnce)
+{
+    int failures = 0;
+    for (const Scenario &scenario : kScenarios)
+        for (const int fault : {ENOSPC, EIO, EINTR, kShort})
+            for (Course course{1, fault, 0, {}};
+                 course.failing == 1 || course.calls >= course.failing; ++course.failing) {
+                course.calls = 0;
+                course.failed.clear();
+                fail_once(scenario, course);
+                ++failures;
+            }
+    EXPECT_GT(failures, 500);
+    printf("%d failures of calls\n", failures);
+}
+
+}  // namespace
+}  // namespace yoke::test
