@@ -237,6 +237,9 @@ public:
     FolderLock(const FolderLock &) = delete;
     FolderLock &operator=(const FolderLock &) = delete;
 
+    // In a forked child: a worker that outlives its parent must not hold the folder for it.
+    void forget() { file_.close(); }
+
 private:
     [[noreturn]] void refuse(const char *call, const std::string &folder) const;
 

@@ -1,3 +1,5 @@
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
 #include "core/state/file_parts.h"
 #include "core/state/files.h"
 
@@ -8,6 +10,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 
 namespace yoke {
 
@@ -83,6 +87,20 @@ namespace {
 // The file is never truncated: a number is written over all of another.
 constexpr int kPidText = 16;
 
+struct Locks {
+    Mutex mutex{LockRank::kOther};
+    std::set<FolderLock *> all;
+};
+
+Locks &locks = immortal<Locks>();
+
+void forget_locks()
+{
+    const std::lock_guard lock(locks.mutex);
+    for (FolderLock *each : locks.all) each->forget();
+    locks.all.clear();
+}
+
 }  // namespace
 
 FolderLock::FolderLock(const char *call, const std::string &folder) : owner_(getpid())
@@ -100,6 +118,9 @@ FolderLock::FolderLock(const char *call, const std::string &folder) : owner_(get
     const ssize_t done =
         retried([&] { return file_calls().pwrite(file_.get(), text.data(), text.size(), 0); });
     if (done != kPidText) fail_io(call, "lock", path, done < 0 ? errno : ENOSPC);
+    on_fork_child(forget_locks);
+    const std::lock_guard lock(locks.mutex);
+    locks.all.insert(this);
 }
 
 void FolderLock::refuse(const char *call, const std::string &folder) const
@@ -115,7 +136,11 @@ void FolderLock::refuse(const char *call, const std::string &folder) const
 
 FolderLock::~FolderLock()
 {
-    // Told to the system, not left to close: a child that was forked meanwhile has the file open too.
+    {
+        const std::lock_guard lock(locks.mutex);
+        locks.all.erase(this);
+    }
+    // Told to the system, not left to close: a child that is being forked may have the file open too.
     if (owner_ == getpid()) file_calls().flock(file_.get(), LOCK_UN);
 }
 

@@ -13,7 +13,7 @@ import documents
 import yoke
 
 DOCS = documents.ROOT / "docs"
-PAGES = ("guide.md", "memory.md", "checkpoint.md", "embedding.md", "cards.md")
+PAGES = ("guide.md", "memory.md", "checkpoint.md", "state.md", "embedding.md", "cards.md")
 
 
 def text(page):

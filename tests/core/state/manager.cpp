@@ -5,6 +5,7 @@
 #include "tests/core/state/file_seam.h"
 #include "tests/core/state/manager_states.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +153,34 @@ TEST(Manager, AForkedChildIsAnotherWriter)
     EXPECT_EQ(status, 0);
     save_version(*manager, 3, 3);
     EXPECT_EQ(manager->steps(kLoad), (Steps{1, 3}));
+}
+
+// A worker that a killed run has forked, and that lives on, keeps nobody from the folder.
+TEST(Manager, AForkedChildHoldsNoLockOfItsParents)
+{
+    const TemporaryFolder folder;
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t run = fork();
+    if (run == 0) {
+        const Ref<CheckpointManager> manager = manager_of(folder.path());
+        save_version(*manager, 1, 1);
+        const pid_t worker = fork();
+        if (worker == 0) {
+            for (;;) pause();
+        }
+        _exit(write(ends[1], &worker, sizeof worker) == sizeof worker ? 0 : 1);
+    }
+    pid_t worker = 0;
+    ASSERT_EQ(read(ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+    int status = 0;
+    waitpid(run, &status, 0);
+    EXPECT_EQ(status, 0);
+    const Ref<CheckpointManager> manager = manager_of(folder.path());
+    EXPECT_NO_THROW(save_version(*manager, 2, 2));
+    EXPECT_EQ(manager->steps(kLoad), (Steps{1, 2}));
+    kill(worker, SIGKILL);
+    for (const int end : ends) close(end);
 }
 
 // Leftovers of a killed writer: a load sees past them, the next save removes them.
