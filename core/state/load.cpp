@@ -198,7 +198,8 @@ Ref<State> load_info(const std::string &path, const char *call)
     for (const StoredFile &file : from.files()) {
         bytes += file.file().size();
         header_bytes += file.header_bytes();
-        files->put(file.name(), number(file.file().size()), call);
+        files->put(is_utf8(file.name()) ? file.name() : shown_name(file.name()),
+                   number(file.file().size()), call);
     }
     info->put("path", State::make(std::string(from.path())), call);
     info->put("kind", State::make(std::string(from.is_set() ? "set" : "file")), call);

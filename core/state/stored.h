@@ -49,7 +49,8 @@ public:
         const StoredTensors::Tensor *tensor;
     };
 
-    // `check`, if there is one, sees the file or index first. Raises YOKE_E_CHECKPOINT with file, tensor and rule, and YOKE_E_IO for what the system refuses.
+    // `check`, if there is one, sees the file or index first. Raises YOKE_E_CHECKPOINT with file, tensor and rule, and
+    // YOKE_E_IO for what the system refuses.
     static Stored open(const std::string &path, const std::function<void(const ReadFile &)> &check,
                        const char *call);
 

@@ -13,8 +13,8 @@ void wait_for_save(const char *call);
 // At most `seconds`: whether none goes on any more. What it failed with is a line of the log.
 bool end_saves(double seconds) noexcept;
 
-// Writes the files, whose tensors are those of the snapshot, in a thread of its own, or here, with a warning, where the system
-// gives no thread.
+// Writes the files, whose tensors are those of the snapshot, in a thread of its own, or here, with a warning, where the
+// system gives no thread.
 Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSave::File> files,
                        Ref<Snapshot> snapshot, uint64_t bytes, const char *call);
 

@@ -235,7 +235,7 @@ def test_load_info_tells_what_is_there(tmp_path):
     path = write(tmp_path / "file", there, metadata={"who": "me", "yoke.other": "hidden"}, pad=3)
     found, size = read(path)[0], os.path.getsize(path)
     assert yoke.load_info(path) == {
-        "path": str(path), "bytes": size, "header_bytes": size - 8 - 6 - 8, "metadata": {"who": "me"}, "has_tree": False,
+        "path": str(path), "kind": "file", "files": {"file": size}, "bytes": size, "header_bytes": size - 8 - 6 - 8, "metadata": {"who": "me"}, "has_tree": False,
         "tensors": {"a": {"dtype": "float8_e5m2", "shape": [2, 3], "bytes": 6, "offset": found["a"].begin},
                     "b": {"dtype": "int64", "shape": [], "bytes": 8, "offset": found["b"].begin}}}
     yoke.save(path, [1])

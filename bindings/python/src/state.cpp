@@ -137,8 +137,7 @@ std::string max_shard_text(const py::object &value)
 }
 
 std::unique_ptr<Work> save(const py::object &path, const py::object &state,
-                           const py::object &metadata, bool blocking,
-                           const py::object &max_shard)
+                           const py::object &metadata, bool blocking, const py::object &max_shard)
 {
     const py::bytes file = need_path(path, "save", "path");
     const StateRef tree = state_of(state, "save", "state");

@@ -345,7 +345,6 @@ class _CheckpointManager:
 class _MemoryBudget:
     def __init__(self, amount: str, /) -> None: ...
     def figures(self, /) -> tuple[int, int, int, int, int, int, int, int, int, float, float]: ...
-
 class _CheckpointScope:
     def __init__(self, policy: str, ops: list[str],
                  decide: Callable[[str, tuple[int, ...], dtype, int, float], int] | None, budget: _MemoryBudget | None,

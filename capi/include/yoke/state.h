@@ -132,7 +132,8 @@ typedef struct yoke_save_options {
  * pointer must wait. The next save waits for this one, and fails with what this failed with if yoke_work_wait told
  * nobody; yoke_shutdown and exit() wait too, and write a line to the log. Without room for copies of the tensors, or
  * without a thread, the call blocks and a warning says so.
- * Errors: VALUE and TYPE with the path of what cannot be saved; VALUE also for a path that ends as that of an index; STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
+ * Errors: VALUE and TYPE with the path of what cannot be saved; VALUE also for a path that ends as that of an index;
+ * STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 
