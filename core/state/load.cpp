@@ -164,6 +164,16 @@ Ref<State> number(uint64_t value)
     return State::make(static_cast<int64_t>(value));
 }
 
+// Keys are UTF-8, which names of files need not be.
+std::string as_key(const std::string &name)
+{
+    if (is_utf8(name)) return name;
+    std::string key;
+    for (const unsigned char each : name)
+        key += each < 0x80 ? std::string(1, static_cast<char>(each)) : format("\\x%02x", each);
+    return key;
+}
+
 Ref<State> tensor_info(const Stored &from, const Stored::Place &place, const char *call)
 {
     const StoredTensors::Tensor &stored = *place.tensor;
@@ -198,8 +208,7 @@ Ref<State> load_info(const std::string &path, const char *call)
     for (const StoredFile &file : from.files()) {
         bytes += file.file().size();
         header_bytes += file.header_bytes();
-        files->put(is_utf8(file.name()) ? file.name() : shown_name(file.name()),
-                   number(file.file().size()), call);
+        files->put(as_key(file.name()), number(file.file().size()), call);
     }
     info->put("path", State::make(std::string(from.path())), call);
     info->put("kind", State::make(std::string(from.is_set() ? "set" : "file")), call);

@@ -248,6 +248,7 @@ def test_paths_of_every_kind(tmp_path, monkeypatch):
         yoke.save(path, {"x": yoke.arange(3)})
         assert yoke.load(path)["x"].tolist() == [0, 1, 2]
         assert os.fsencode(yoke.load_info(path)["path"]) == os.fsencode(path)
+    assert list(yoke.load_info(b"\xff\xfe")["files"]) == [r"\xff\xfe"]
     for wrong in (None, 3, ["a"]):
         for call in (lambda: yoke.save(wrong, {}), lambda: yoke.load(wrong), lambda: yoke.load_info(wrong)):
             with pytest.raises(TypeError, match="PathLike"):
