@@ -38,6 +38,16 @@ describe("a generator", function()
         assert.same(own[2], drawn())
     end)
 
+    it("stands in a state", function()
+        local generator, path = yoke.Generator("cpu", 5), os.tmpname()
+        generator:use(drawn)
+        assert(yoke.save(path, { rng = generator }))
+        local want, other = generator:use(drawn), yoke.Generator("cpu", 6)
+        other:load_state_dict(assert(yoke.load(path)).rng)
+        os.remove(path)
+        assert.same(want, other:use(drawn))
+    end)
+
     it("keeps and takes back its state inside its scope and outside", function()
         local generator = yoke.Generator(nil, -3)
         local state, want

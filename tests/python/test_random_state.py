@@ -44,6 +44,21 @@ def test_a_generator_is_the_stream_of_its_seed_and_leaves_the_threads_own_alone(
     assert drawn() == own[1]
 
 
+def test_a_generator_stands_in_a_state(tmp_path):
+    generator = yoke.Generator(seed=5)
+    with generator:
+        drawn()
+    yoke.save(tmp_path / "a", {"rng": generator, "epoch": 1})
+    with generator:
+        want = drawn()
+    other = yoke.Generator(seed=6)
+    other.load_state_dict(yoke.load(tmp_path / "a")["rng"])
+    with other:
+        assert drawn() == want
+    with pytest.raises(yoke.ValueError, match="load_state_dict: argument 'state'"):
+        other.load_state_dict(yoke.zeros(3))
+
+
 def test_generators_nest_and_an_error_puts_the_outer_stream_back():
     a, b = yoke.Generator("cpu", 1), yoke.Generator("cpu", 2)
     with a:

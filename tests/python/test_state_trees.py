@@ -197,7 +197,7 @@ REFUSED = [
     (lambda: loop(list), yoke.ValueError, r"state\[0\].*within itself"),
     (lambda: {"b": loop(dict)}, yoke.ValueError, r"state\['b'\]\['a'\]\[0\].*within itself"),
     (itself, yoke.ValueError, r"state(\['me'\])+ .*64 deep"),
-    (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is a int; a state_dict\(\) gives a dict"),
+    (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is a int; a state_dict\(\) gives a dict or a tensor"),
     (lambda: {"a": Stateful(raises)}, ZeroDivisionError, "on purpose"),
 ]
 

@@ -262,6 +262,13 @@ function Generator:get_state() end
 ---@return yoke.Generator
 function Generator:set_state(state) end
 
+---@return yoke.Tensor
+function Generator:state_dict() end
+
+---@param state yoke.Tensor
+---@return yoke.Generator
+function Generator:load_state_dict(state) end
+
 ---`local _ <close> = g:use()`, or a function to run with its arguments: random numbers come from g till the end.
 ---@param fn? function
 function Generator:use(fn, ...) end

@@ -61,6 +61,14 @@ function Generator:set_state(state)
     return put(self, seed, offset)
 end
 
+--- What a state keeps of it, and takes back.
+Generator.state_dict = Generator.get_state
+
+function Generator:load_state_dict(state)
+    local seed, offset = unpack(state, "load_state_dict")
+    return put(self, seed, offset)
+end
+
 local function leave(self)
     if not self.outer then return end
     self.seed, self.offset = core.get_rng_state()

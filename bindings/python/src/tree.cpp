@@ -101,7 +101,8 @@ StateRef Reader::read(py::handle value)
             value);
     held_.push_back(value.attr("state_dict")());
     const py::object state = held_.back();
-    if (!is_container(state)) refuse(YOKE_E_TYPE, "a state_dict() gives a dict", state);
+    if (!is_container(state) && !is_tensor(state.ptr()))
+        refuse(YOKE_E_TYPE, "a state_dict() gives a dict or a tensor", state);
     return read(state);
 }
 

@@ -56,6 +56,14 @@ class Generator(Named):
         """Puts the stream where get_state found it; returns the generator."""
         return self._put(_unpack(state, "set_state"))
 
+    def state_dict(self):
+        """What a state keeps of it: get_state()."""
+        return self.get_state()
+
+    def load_state_dict(self, state):
+        """As set_state."""
+        return self._put(_unpack(state, "load_state_dict"))
+
     @staticmethod
     def _checked(seed):
         try:
