@@ -165,6 +165,7 @@ void NewSet::commit(std::string_view index)
     index_.write(index.data(), index.size());
     index_.commit();
     remove_file();
+    remove_leftovers(target_.folder, target_.name);
     remove_unnamed_files(index_.folder(), index_.name());
 }
 
