@@ -68,7 +68,10 @@ const T &need_value(yoke_state *state, const char *path, const char *call)
 yoke_status yoke_state_create(yoke_state **out)
 {
     constexpr const char *call = "yoke_state_create";
-    return guard(call, [&] { need_out(out, call) = hand_out<yoke_state>(State::make()); });
+    return guard(call, [&] {
+        yoke_state *&place = need_out(out, call);
+        place = hand_out<yoke_state>(State::make());
+    });
 }
 
 yoke_state *yoke_state_retain(yoke_state *state)
