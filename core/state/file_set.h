@@ -33,8 +33,8 @@ public:
 private:
     struct Target {
         Target(const char *call, const std::string &path);
+        struct stat status {};  // which finding the path fills in
         std::string path, name;
-        struct stat status {};
         Descriptor folder;
     };
     void end_file();

@@ -51,6 +51,9 @@ StoredTensors StoredFile::read_header() const
 
 namespace {
 
+// Or the index goes, where one file takes the place of the set, or the other way round.
+constexpr int kMostTries = 20;
+
 // A set may be saved anew between a look at its index and one at its files, of which the former ones go then.
 struct MissingShard : Error {
     using Error::Error;
@@ -150,14 +153,16 @@ Stored Stored::open(const std::string &path, const std::function<void(const Read
                     const char *call)
 {
     std::string before;
-    for (;;) {
-        Found found = find(path, call);
-        if (check) check(found.file);
-        if (!found.is_index) return of_file(std::move(found));
+    for (int tries = 1;; ++tries) {
+        Found found;
         try {
-            return of_set(found, call);
+            found = find(path, call);
+            if (check) check(*found.file);
+            return found.is_index ? of_set(found, call) : of_file(std::move(found));
         } catch (const MissingShard &) {
-            if (found.index == before) throw;
+            if (found.index == before || tries == kMostTries) throw;
+        } catch (const Error &error) {
+            if (error.native_code() != ENOENT || tries == kMostTries) throw;
         }
         before = std::move(found.index);
     }
@@ -166,7 +171,7 @@ Stored Stored::open(const std::string &path, const std::function<void(const Read
 Stored Stored::of_file(Found found)
 {
     Stored made;
-    made.files_.emplace_back(std::move(found.file), place_of(found.path).name, found.path);
+    made.files_.emplace_back(std::move(*found.file), place_of(found.path).name, found.path);
     for (const StoredTensors::Tensor &tensor : made.files_[0].stored().tensors())
         made.tensors_.push_back({0, &tensor});
     made.path_ = std::move(found.path);

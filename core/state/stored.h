@@ -74,9 +74,9 @@ public:
 private:
     struct Found {
         std::string path;
-        ReadFile file;
-        std::string index;  // its text
-        bool is_index;
+        std::optional<ReadFile> file = {};
+        std::string index = {};  // its text
+        bool is_index = false;
     };
 
     static Found find(const std::string &path, const char *call);

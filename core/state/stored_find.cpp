@@ -118,9 +118,9 @@ Stored::Found Stored::find(const std::string &path, const char *call)
         const std::string index = index_in_place_of(path, call);
         if (!index.empty()) place = index;
     }
-    Found found{place, ReadFile(call, place), {}, false};
-    found.is_index = is_index(found.file);
-    if (found.is_index) found.index = read_index_text(found.file, place.c_str());
+    Found found{place, ReadFile(call, place)};
+    found.is_index = is_index(*found.file);
+    if (found.is_index) found.index = read_index_text(*found.file, place.c_str());
     return found;
 }
 

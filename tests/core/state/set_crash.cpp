@@ -1,172 +1,289 @@
-// What crashes leave of sets of files, and of a set and a file in each other's place: core/state/file_set.cpp.
+// What crashes, kills and calls that fail leave of sets of files: core/state/file_set.cpp.
 #include "core/state/file_set.h"
 #include "core/state/set_index.h"
 #include "tests/core/state/crash_states.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <optional>
 
 namespace yoke::test {
 namespace {
 
 constexpr const char *kCall = "yoke_save";
-constexpr const char *kName = "state.safetensors";
+constexpr const char *kFile = "model.safetensors", *kIndex = "model.safetensors.index.json";
+constexpr const char *kBroken = "a broken set";
 
-// What of a set or a file is compared: what its parts hold.
-std::string part_of(int version, int part)
+std::string part(int version, int i)
 {
-    return format("version %d, part %d; ", version, part);
+    return format("part %d of %d, ", i, version);
 }
 
-// As a loader finds it: the file, else the set in the place of which it would be.
-std::string found_in(const Tree &tree)
+std::string content_of_version(int version, int parts)
 {
-    if (const auto file = tree.find(kName); file != tree.end()) return file->second;
-    const auto index = tree.find(index_name(kName));
-    if (index == tree.end()) return kAbsent;
     std::string all;
-    try {
-        const SetIndex set = SetIndex::read(index->second, "index");
-        for (size_t i = 0; i < set.file_count(); ++i) {
-            const auto part = tree.find(std::string(set.file(i)));
-            all += part == tree.end() ? "(missing)" : part->second;
-        }
-    } catch (const Error &error) {
-        return error.what();
-    }
+    for (int i = 0; i < parts; ++i) all += part(version, i);
     return all;
 }
 
-std::string wrong_with_set(const Tree &tree, const Allowed &allowed)
+// As the loader does it, of files that hold a text each.
+std::string set_in(const Tree &tree)
 {
-    const auto known = allowed.find(kName);
-    const std::string found = found_in(tree);
-    if (known == allowed.end() ? found == kAbsent : known->second.contains(found)) return "";
-    return "'" + found + "' is found in " + shown(tree);
+    const auto index = tree.find(kIndex);
+    if (index == tree.end()) return kAbsent;
+    try {
+        const SetIndex read = SetIndex::read(index->second, kIndex);
+        std::string all;
+        for (size_t i = 0; i < read.file_count(); ++i) {
+            const auto file = tree.find(std::string(read.file(i)));
+            if (file == tree.end()) return kBroken;
+            all += file->second;
+        }
+        return all;
+    } catch (const Error &) {
+        return kBroken;
+    }
 }
 
+// The file comes before the set.
+std::string model_in(const Tree &tree)
+{
+    const auto file = tree.find(kFile);
+    return file != tree.end() ? file->second : set_in(tree);
+}
+
+// A set that is there must be whole, also where a file comes before it.
+std::string wrong_with_model(const Tree &tree, const Allowed &allowed)
+{
+    const auto may = [&](const std::string &found) {
+        const auto known = allowed.find("model");
+        return known == allowed.end() ? found == kAbsent : known->second.contains(found);
+    };
+    const std::string set = set_in(tree), found = model_in(tree);
+    if (!may(found)) return "the model is " + found + " in\n" + shown(tree);
+    if (set != kAbsent && !may(set)) return "the set is " + set + " in\n" + shown(tree);
+    return "";
+}
+
+// A run that saves now a file, now a set in its place, and what it changed.
 class Saver {
 public:
     Saver() : log_(folder_.path()), seam_(&log_)
     {
         seam_.fate = [this](const std::string &) {
-            if (is_killed_ || ++calls_ == kill_at) return is_killed_ = true, kDead;
-            return 0;
+            if (++calls_ == fail_at) return fault;
+            if (is_killed_ || calls_ == kill_at) is_killed_ = true;
+            return is_killed_ ? kDead : 0;
         };
     }
 
-    // A file has one part, a set several.
-    void save(int parts)
+    // Of so many files; one is no set.
+    void save(int version, int files)
     {
-        const int version = ++version_;
-        std::string content;
-        for (int i = 0; i < parts; ++i) content += part_of(version, i);
         calls_ = 0;
-        log_.begin(kName, content);
+        const std::string content = content_of_version(version, files);
+        log_.begin("model", content);
         try {
-            parts == 1 ? save_file(content) : save_set(version, parts);
-        } catch (const Error &) {
-            EXPECT_TRUE(is_killed_);
+            files > 1 ? save_set(version, files) : save_file(content);
+        } catch (const Error &failure) {
+            EXPECT_TRUE(is_killed_ || fail_at);
+            error = failure;
         }
-        was_killed_ = std::exchange(is_killed_, false);
-        if (!was_killed_) log_.returned(kName, content);
+        was_killed = std::exchange(is_killed_, false);
+        if (!was_killed && !error) log_.returned("model", content);
+    }
+    const std::vector<Event> &events() const { return log_.events; }
+    const TemporaryFolder &folder() const { return folder_; }
+    std::string found() const
+    {
+        Tree tree;
+        for (const std::string &name : folder_.names()) tree[name] = content_of(folder_.at(name));
+        return model_in(tree);
     }
 
-    const std::vector<Event> &events() const { return log_.events; }
-    bool was_killed() const { return was_killed_; }
-    const TemporaryFolder &folder() const { return folder_; }
-
-    int kill_at = 0;  // the number of a call of the next save
+    int kill_at = 0;  // the number of a call, from 1 on, counted anew for each save
+    bool was_killed = false;
+    int fail_at = 0, fault = 0;  // the same for one that fails
+    std::optional<Error> error;
+    int calls() const { return calls_; }
 
 private:
     void save_file(const std::string &content)
     {
-        NewFile file(kCall, folder_.at(kName));
+        NewFile file(kCall, folder_.at(kFile));
         file.write(content.data(), content.size());
         file.commit();
         remove_former_set(file.folder(), file.name());
     }
-    void save_set(int version, int parts)
+    void save_set(int version, int files)
     {
-        NewSet set(kCall, folder_.at(kName));
-        std::vector<FileOfSet> files;
-        for (int i = 0; i < parts; ++i) {
-            const std::string content = part_of(version, i);
-            files.push_back({set.name_of(static_cast<size_t>(i), static_cast<size_t>(parts)),
-                             {format("t%d", i)}});
-            set.begin(files.back().name);
-            set.write(content.data(), content.size());
+        NewSet set(kCall, folder_.at(kFile));
+        std::vector<FileOfSet> named;
+        for (int i = 0; i < files; ++i) {
+            const std::string text = part(version, i);
+            named.push_back({set.name_of(static_cast<size_t>(i), static_cast<size_t>(files)),
+                             {"tensor " + std::to_string(i)}});
+            set.begin(named.back().name);
+            set.write(text.data(), text.size());
         }
-        set.commit(make_set_index(files, {}, 100));
+        set.commit(make_set_index(named, {}, 0));
     }
 
     TemporaryFolder folder_;
     Log log_;
     Seam seam_;
-    int version_ = 0, calls_ = 0;
-    bool is_killed_ = false, was_killed_ = false;
+    int calls_ = 0;
+    bool is_killed_ = false;
 };
 
-std::vector<Event> saves(const std::vector<int> &parts)
+std::vector<Event> six_saves()
 {
     Saver saver;
-    for (const int each : parts) saver.save(each);
+    int version = 0;
+    for (const int files : {1, 2, 3, 1, 2, 2}) saver.save(++version, files);
     return saver.events();
 }
 
-TEST(SetCrash, ASetIsOldOrNewAfterEveryCrash)
+TEST(SetCrash, OldOrNewAfterEveryCrash)
 {
-    size_t seen = 0;
-    for (const auto &parts : std::vector<std::vector<int>>{{2, 2, 3}, {1, 2, 1}, {2, 1, 2}}) {
-        const CrashStates states = crash_states(saves(parts), wrong_with_set);
-        EXPECT_EQ(states.wrong, "");
-        seen += states.seen.size();
-    }
-    EXPECT_GT(seen, 400U);
-    printf("saves of sets: %zu states after a crash\n", seen);
+    const CrashStates states = crash_states(six_saves(), wrong_with_model);
+    EXPECT_EQ(states.wrong, "");
+    EXPECT_GT(states.seen.size(), 200u);
+    printf("six saves of a file and of sets: %zu states after a crash, of %zu made\n",
+           states.seen.size(), states.tried);
 }
 
-bool is_needed(std::vector<Event> events, size_t sync)
+std::vector<Event> without(std::vector<Event> events, size_t i)
 {
-    events.erase(events.begin() + static_cast<long>(sync));
-    return !crash_states(events, wrong_with_set).wrong.empty();
+    events.erase(events.begin() + static_cast<long>(i));
+    return events;
 }
 
-// Where a file and a set take each other's place, some are not, as long as the file is there, which comes first.
-TEST(SetCrash, EachSyncOfASetInPlaceOfASetIsNeeded)
+// Behind the next step by which something is found, or behind the return.
+std::vector<Event> moved(const std::vector<Event> &events, size_t i)
 {
-    const std::vector<Event> events = saves({2, 2, 3});
+    const auto next =
+        std::find_if(events.begin() + static_cast<long>(i), events.end(), [](const Event &event) {
+            return event.entries.size() == 2 || event.kind == Event::kReturned;
+        });
+    const long to = next - events.begin();
+    std::vector<Event> other = without(events, i);
+    other.insert(other.begin() + to, events[i]);
+    return other;
+}
+
+TEST(SetCrash, EverySyncIsNeeded)
+{
+    const std::vector<Event> events = six_saves();
     int syncs = 0;
-    for (size_t i = 0; i < events.size(); ++i)
-        if (events[i].kind == Event::kSync) {
-            ++syncs;
-            EXPECT_TRUE(is_needed(events, i)) << "sync " << syncs << ", event " << i;
-        }
-    EXPECT_EQ(syncs, 7 + 3 * 3);
+    for (size_t i = 0; i < events.size(); ++i) {
+        if (events[i].kind != Event::kSync) continue;
+        ++syncs;
+        EXPECT_NE(crash_states(without(events, i), wrong_with_model).wrong, "")
+            << "sync " << syncs << ", event " << i;
+        EXPECT_NE(crash_states(moved(events, i), wrong_with_model).wrong, "")
+            << "sync " << syncs << " moved, event " << i;
+    }
+    EXPECT_GT(syncs, 20);
 }
 
-TEST(SetCrash, ACrashAfterAKillFindsAWholeSetToo)
+// What is killed at a call, and saved again, or a file instead.
+void kill_at_each_call(int former, int killed, int next)
 {
-    for (const auto &parts : std::vector<std::vector<int>>{{2, 3, 2}, {1, 2, 1}, {2, 1, 2}}) {
-        int kill_at = 0;
-        bool was_killed = true;
-        while (was_killed) {
-            Saver saver;
-            saver.save(parts[0]);
-            saver.kill_at = ++kill_at;
-            saver.save(parts[1]);
-            was_killed = saver.was_killed();
-            saver.kill_at = 0;
-            saver.save(parts[2]);
-            EXPECT_EQ(saver.folder().names().size(), parts[2] == 1 ? 1U : 3U)
-                << "killed at call " << kill_at;
-            EXPECT_EQ(crash_states(saver.events(), wrong_with_set).wrong, "")
-                << "killed at call " << kill_at;
-        }
-        EXPECT_GT(kill_at, 10);
+    SCOPED_TRACE(format("%d files, killed while saving %d, then %d", former, killed, next));
+    int kill_at = 0;
+    for (bool was_killed = true; was_killed;) {
+        Saver saver;
+        saver.save(1, former);
+        saver.kill_at = ++kill_at;
+        saver.save(2, killed);
+        was_killed = saver.was_killed;
+        const std::string found = saver.found();
+        EXPECT_TRUE(found == content_of_version(1, former) ||
+                    found == content_of_version(2, killed))
+            << "killed at call " << kill_at << ": " << found;
+        saver.kill_at = 0;
+        saver.save(3, next);
+        EXPECT_EQ(saver.found(), content_of_version(3, next));
+        EXPECT_EQ(saver.folder().names().size(), next == 1 ? 1u : static_cast<size_t>(next) + 1)
+            << "killed at call " << kill_at;
+        EXPECT_EQ(crash_states(saver.events(), wrong_with_model).wrong, "")
+            << "killed at call " << kill_at;
     }
+    EXPECT_GT(kill_at, 10);
+}
+
+TEST(SetCrash, AKilledSaveLeavesTheFormerOneAndNothingPilesUp)
+{
+    kill_at_each_call(2, 3, 2);
+    kill_at_each_call(2, 2, 1);
+    kill_at_each_call(1, 2, 2);
+    kill_at_each_call(1, 2, 1);
+    kill_at_each_call(2, 1, 2);
+    kill_at_each_call(2, 1, 1);
+}
+
+// ---- Calls that fail --------------------------------------------------------------------------------------------
+
+size_t open_files()
+{
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// False where there is no such call.
+bool fail_once(int former, int next, int call, int fault)
+{
+    SCOPED_TRACE(format("%d files, then %d: call %d fails with %d", former, next, call, fault));
+    Saver saver;
+    saver.save(1, former);
+    const size_t files = open_files();
+    saver.fail_at = call;
+    saver.fault = fault;
+    saver.save(2, next);
+    const int calls = saver.calls();
+    saver.fail_at = 0;
+    const std::string found = saver.found();
+    EXPECT_EQ(open_files(), files);
+    if (const std::optional<Error> error = std::exchange(saver.error, std::nullopt)) {
+        EXPECT_TRUE(found == content_of_version(1, former) || found == content_of_version(2, next));
+        EXPECT_STREQ(status_name(error->status()), "YOKE_E_IO") << error->what();
+        EXPECT_NE(fault, EINTR) << error->what();
+        EXPECT_EQ(error->native_code(), fault == kShort ? ENOSPC : fault) << error->what();
+        const std::string what = error->what();
+        EXPECT_NE(what.find(saver.folder().path()), what.npos) << what;
+        // Where the former one is what is found, nothing is there beside it, but for a set whose file would not go.
+        const bool is_placed = std::filesystem::exists(saver.folder().at(kIndex)) && former == 1;
+        if (found == content_of_version(1, former) && !is_placed) {
+            EXPECT_EQ(saver.folder().names().size(),
+                      former == 1 ? size_t{1} : size_t{1} + static_cast<size_t>(former));
+        }
+    } else {
+        EXPECT_EQ(found, content_of_version(2, next));
+    }
+    EXPECT_TRUE(saver.folder().leftovers().empty());
+    saver.save(3, next);
+    EXPECT_FALSE(saver.error);
+    EXPECT_EQ(saver.found(), content_of_version(3, next));
+    EXPECT_EQ(saver.folder().names().size(), next == 1 ? 1u : static_cast<size_t>(next) + 1);
+    return call < calls;
+}
+
+TEST(SetFaults, EachCallFailsOnce)
+{
+    int failures = 0;
+    for (const auto &[former, next] : {std::pair(2, 3), {1, 2}, {2, 1}})
+        for (const int fault : {ENOSPC, EIO, EINTR, kShort}) {
+            int call = 1;
+            while (fail_once(former, next, call, fault)) ++call;
+            failures += call;
+        }
+    EXPECT_GT(failures, 200);
 }
 
 }  // namespace
