@@ -20,13 +20,14 @@ _yoke()
     read -ra typed <<< "$line"
     [ -z "$word" ] || unset 'typed[-1]'
     if [ "$COMP_CWORD" = 1 ]; then
-        words="devices topology doctor select bench version --help --version"
+        words="devices topology doctor select bench state version --help --version"
     else
         case $command in
             devices) words="--json --watch --every --processes --catalog --list -L" ;;
             topology | version) words="--json" ;;
             doctor) words="--json --all --redact --no-probe --deadline --record --verify-off" ;;
             select) words="--explain --json auto cpu cuda" ;;
+            state) words="--verify --json" ;;
             bench) words="device --seconds --svg --json auto cpu cuda" ;;
         esac
         words="$words --help"
@@ -36,12 +37,13 @@ _yoke()
         esac
     fi
     case ${typed[-1]} in
+        state) mapfile -t COMPREPLY < <(compgen -f -- "$word"; compgen -W "$words" -- "$word") ;;
         --record) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         --svg) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word") ;;
     esac
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
-    case ${typed[-1]} in --record | --svg) compopt -o filenames ;; esac  # blanks in names are quoted
+    case ${typed[-1]} in --record | --svg | state) compopt -o filenames ;; esac  # blanks in names are quoted
     case ${COMPREPLY[*]} in *[:=]) compopt -o nospace ;; esac             # a value follows
 }
 complete -F _yoke yoke

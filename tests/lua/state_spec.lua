@@ -126,6 +126,47 @@ describe("a state in a file", function()
         end)
     end)
 
+    it("is a set of files where it has more bytes than one is to have", function()
+        local folder = os.tmpname()
+        assert(os.remove(folder))
+        assert(os.execute("mkdir " .. folder))
+        local path = folder .. "/model.safetensors"
+        local a <close> = yoke.arange(1000, { dtype = "float32" })
+        local b <close> = yoke.ones { 500 }
+        local function kind() return assert(yoke.load_info(path)).kind end
+        for _, most in ipairs { 4000, "4KB", "3.9 KiB" } do
+            assert(yoke.save(path, { a = a, b = b, step = 3 }, { max_shard = most, metadata = { who = "me" } }))
+            local info = assert(yoke.load_info(folder))
+            assert.equal("set", info.kind)
+            assert.same({ who = "me" }, info.metadata)
+            assert.truthy(info.tensors.a.file:match("^model%-%x+%-0000%d%-of%-00002%.safetensors$"))
+            assert.equal(2, (function()
+                local count = 0
+                for _ in pairs(info.files) do count = count + 1 end
+                return count
+            end)())
+            for _, place in ipairs { path, folder, path .. ".index.json" } do
+                local found = assert(yoke.load(place))
+                assert.equal(3, found.step)
+                assert.same(a:tolist(), found.a:tolist())
+                assert.same(b:tolist(), found.b:tolist())
+                found.a:close()
+                found.b:close()
+            end
+        end
+        fails("value", { "save", "max_shard", "'5XB'", "5GiB" }, yoke.save, path, { a = a }, { max_shard = "5XB" })
+        fails("value", { "save", "max_shard", "'0'" }, yoke.save, path, { a = a }, { max_shard = 0 })
+        fails("type", { "save", "max_shard" }, yoke.save, path, { a = a }, { max_shard = {} })
+        assert.equal("set", kind())
+        assert(yoke.save(path, { a = a }))
+        assert.equal("file", kind())
+        assert(os.remove(path))
+        local none, why = yoke.load(folder)
+        assert.is_nil(none)
+        assert.equal("checkpoint", why.code)
+        assert(os.remove(folder))  -- which is empty: all files of all sets are gone
+    end)
+
     it("is mapped privately and saved where it came from", function()
         with_file(function(path)
             local x <close> = yoke.arange(1000)

@@ -1,0 +1,147 @@
+// yoke state: what a file of a state holds, or a set of files, or a folder of checkpoints, and whether it is whole.
+#include "bindings/cli/src/command.h"
+#include "bindings/cli/src/json.h"
+#include "bindings/cli/src/state_json.h"
+#include "bindings/cli/src/text.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace yoke::cli {
+
+namespace {
+
+struct Options {
+    std::string path;
+    bool verify = false, json = false;
+};
+
+// Names are anybody's: none moves the cursor.
+std::string plain(const Json &text)
+{
+    std::string shown = text.get<std::string>();
+    for (char &c : shown)
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    return shown;
+}
+
+std::string shape_text(const Json &shape)
+{
+    std::string text;
+    for (const Json &size : shape) text += (text.empty() ? "" : " x ") + size.dump();
+    return text.empty() ? "scalar" : text;
+}
+
+std::string bytes_text(const Json &bytes)
+{
+    const auto count = bytes.get<double>();
+    return bytes.dump() + " bytes" + (count < 1000 ? "" : " (" + rate(count, "B") + ")");
+}
+
+// ---- A file or a set --------------------------------------------------------------------------------------------
+
+void print_tensors(const Json &state)
+{
+    const bool is_set = state["kind"] == "set";
+    std::vector<Table::Column> columns{{"TENSOR"}, {"DTYPE"}, {"SHAPE"}, {"BYTES", true}};
+    if (is_set) columns.push_back({"FILE", false, true});
+    Table table(columns);
+    for (const auto &[name, tensor] : state["tensors"].items())
+        table.add({plain(name), plain(tensor["dtype"]), shape_text(tensor["shape"]),
+                   tensor["bytes"].dump(), is_set ? plain(tensor["file"]) : ""});
+    if (!state["tensors"].empty()) fputs(table.text(terminal_width()).c_str(), stdout);
+}
+
+void print_state(const Json &state)
+{
+    printf("%s: %s, %s%s\n", plain(state["path"]).c_str(),
+           state["kind"] == "set"
+               ? ("a set of " + std::to_string(state["files"].size()) + " files").c_str()
+               : "a safetensors file",
+           bytes_text(state["bytes"]).c_str(),
+           state["has_tree"] == true ? ", with a tree of plain values" : "");
+    for (const auto &[key, value] : state["metadata"].items())
+        printf("  %s = %s\n", plain(key).c_str(), plain(value).c_str());
+    print_tensors(state);
+    for (const auto &[dtype, total] : state["totals"].items())
+        printf("%s: %s tensors, %s\n", plain(dtype).c_str(), total["tensors"].dump().c_str(),
+               bytes_text(total["bytes"]).c_str());
+}
+
+void print_verdict(const Json &state)
+{
+    if (state["whole"] == false)
+        printf("%s: %s\n", coloured(Colour::kBad, "damaged").c_str(),
+               plain(state["problem"]).c_str());
+    else if (state["verified"] == true)
+        printf("%s: headers, sizes and all bytes were read\n",
+               coloured(Colour::kGood, "whole").c_str());
+}
+
+// ---- A folder of checkpoints ------------------------------------------------------------------------------------
+
+void print_checkpoints(const Json &folder)
+{
+    printf("%s: %zu checkpoints, the newest is %s\n", plain(folder["path"]).c_str(),
+           folder["steps"].size(),
+           folder["latest"].is_null() ? "none" : folder["latest"].dump().c_str());
+    Table table({{"STEP", true}, {"SAVED"}, {"TENSORS", true}, {"BYTES", true}, {"STATE"}});
+    for (const Json &step : folder["steps"]) {
+        const bool whole = step["whole"] == true;
+        const auto cell = [&](const char *key) {
+            return step[key].is_null() ? std::string("-") : step[key].dump();
+        };
+        const std::string state = !whole                     ? "damaged"
+                                  : step["verified"] == true ? "whole, with its hashes"
+                                                             : "whole by its sizes";
+        table.add({cell("step"), step["time"].is_null() ? "-" : plain(step["time"]),
+                   cell("tensors"), cell("bytes"), state},
+                  whole ? Colour::kPlain : Colour::kBad);
+    }
+    fputs(table.text(terminal_width()).c_str(), stdout);
+    for (const Json &step : folder["steps"])
+        if (step["whole"] == false)
+            fputs(wrapped("step " + step["step"].dump() + ": " + plain(step["problem"]),
+                          terminal_width(), 0)
+                      .c_str(),
+                  stdout);
+}
+
+int run(const Options &options)
+{
+    const bool is_folder = holds_checkpoints(options.path);
+    const Json found = is_folder ? checkpoints_json(options.path, options.verify)
+                                 : state_json(options.path, options.verify);
+    if (options.json) {
+        print_json(found);
+    } else if (is_folder) {
+        print_checkpoints(found);
+    } else {
+        if (found.contains("tensors")) print_state(found);
+        print_verdict(found);
+    }
+    return found["whole"] == true ? 0 : 1;
+}
+
+}  // namespace
+
+void add_state(CLI::App &app, Action &action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App *command = app.add_subcommand(
+        "state", "What a saved state holds: a file, a set of files, a folder of checkpoints");
+    command->footer("Exit code: 0, it is whole; 1, it is damaged; 2, it could not be read.");
+    command
+        ->add_option("path", options->path,
+                     "A safetensors file, a set's index, or a folder with one or with checkpoints")
+        ->required()
+        ->check(not_empty());
+    command->add_flag("--verify", options->verify,
+                      "Reads all of it: hashes of checkpoints, the tree, every byte");
+    command->add_flag("--json", options->json, "For programs");
+    command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace yoke::cli

@@ -1,0 +1,21 @@
+// state_json.h: saved states as JSON: what yoke_load_info tells, and what more is to be known.
+#pragma once
+
+#include "bindings/cli/src/json.h"
+
+#include <string>
+
+namespace yoke::cli {
+
+// Whether a path is a folder of a CheckpointManager.
+bool holds_checkpoints(const std::string &path);
+
+// The info, with "totals" by dtype, "whole", "verified", and "problem", which is null where it is whole. One that is
+// damaged may have no more than these and "path". Raises Failure where the system refuses to read it.
+Json state_json(const std::string &path, bool verify);
+
+// {"path", "kind": "checkpoints", "latest", "whole", "steps": [{"step", "commit", "time", "bytes", "tensors", "whole",
+// "verified", "problem"}]}, by number. Whole: each of its steps is.
+Json checkpoints_json(const std::string &path, bool verify);
+
+}  // namespace yoke::cli
