@@ -105,6 +105,7 @@ void forget_locks()
 
 FolderLock::FolderLock(const char *call, const std::string &folder) : owner_(getpid())
 {
+    mark_process_used();  // so that a child lets go of it, whatever else was used
     const std::string path = folder + "/.lock";
     file_ = Descriptor(retried([&] {
         return file_calls().open(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

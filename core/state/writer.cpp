@@ -175,10 +175,19 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
 {
     static const int registered = atexit(wait_at_exit);
     (void)registered;
+    struct UntilBegun {
+        ~UntilBegun()
+        {
+            if (!is_begun) snapshot->forget();
+        }
+        const Ref<Snapshot> snapshot;
+        bool is_begun = false;
+    } held{snapshot};
     const Ref<Work> work = Work::begin(bytes);
     const auto save = std::make_shared<Save>(
         Save{std::move(target), std::move(files), std::move(snapshot), work});
     while (!take_place(work)) wait_for_save(call);
+    held.is_begun = true;
     std::thread thread;
     try {
         thread = start_thread(save);

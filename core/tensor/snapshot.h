@@ -31,6 +31,9 @@ public:
     const void *data(size_t tensor) const { return parts_[tensor].copy; }
     uint64_t bytes(size_t tensor) const { return parts_[tensor].bytes; }
 
+    // In place of copy, where nothing will be copied.
+    void forget() noexcept;
+
     // Before the storage is changed.
     void see_to(Storage &storage);
 
@@ -56,7 +59,6 @@ private:
     void cut(Part &part, char *room);
     void start_device_copy(Part &part, const char *call);
     void want();
-    void forget() noexcept;
     void copy_piece(Piece &piece) noexcept;
     void copy_part(Part &part) noexcept;
     void wait_for_part(const Part &part) noexcept;

@@ -145,6 +145,9 @@ def test_what_fails_amid_the_handing_over_is_put_back(tmp_path):
     before = run.values()
     refused(lambda: manager.load(into={**run.into(), "reader": reader}), "is gone", error=RuntimeError)
     assert run.values() == before and reader.place.item() == 5
+    reader.load_state_dict = lambda state: reader.broken  # also when it is put back
+    refused(lambda: manager.load(into={**run.into(), "reader": reader}), "broken", error=AttributeError)
+    assert run.values() == before
     after = Training()
     manager.load(into=after.into())
     assert after.values() != before

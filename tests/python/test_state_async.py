@@ -262,6 +262,32 @@ assert work.done()
     assert os.path.getsize(tmp_path / "a") > 1 << 28
 
 
+def test_no_copies_are_left_where_threads_save_and_fail(tmp_path):
+    run(tmp_path, """
+import threading
+few_bytes()
+big = {"x": yoke.ones((1 << 20,))}
+def fail_often():
+    for i in range(25):
+        try:
+            yoke.save(os.path.join(folder, f"{threading.get_ident()}-{i}"), big, blocking=False).wait()
+        except OSError:
+            pass
+threads = [threading.Thread(target=fail_often) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+big.clear()
+all_bytes()
+for _ in range(2):
+    try:
+        save().wait()
+    except OSError:
+        pass
+del x
+assert yoke.memory_allocated("cpu") == 0, yoke.memory_allocated("cpu")
+""")
+
+
 def test_no_thread_is_left(tmp_path):
     run(tmp_path, """
 def threads():

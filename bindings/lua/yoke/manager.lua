@@ -121,7 +121,8 @@ local function take(node, state, into)
         core._copy_into(node, places)
     end)
     if fine then return end
-    for i = #changed, 1, -1 do changed[i][1](changed[i][2], changed[i][3]) end
+    -- One that fails again, most likely that which failed, keeps none of the others from it.
+    for i = #changed, 1, -1 do pcall(changed[i][1], changed[i][2], changed[i][3]) end
     error(problem, 0)
 end
 

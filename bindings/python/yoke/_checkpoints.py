@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -145,5 +146,7 @@ def _hand_over(state: Any, into: dict[str, Any]) -> None:
         _yoke._copy_into(state, tensors)
     except BaseException:
         for setter, former in reversed(changed):
-            setter(former)
+            # One that fails again, most likely that which failed, keeps none of the others from it.
+            with contextlib.suppress(Exception):
+                setter(former)
         raise

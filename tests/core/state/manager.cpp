@@ -165,11 +165,12 @@ TEST(Manager, AForkedChildHoldsNoLockOfItsParents)
     if (run == 0) {
         const Ref<CheckpointManager> manager = manager_of(folder.path());
         save_version(*manager, 1, 1);
-        const pid_t worker = fork();
-        if (worker == 0) {
+        if (fork() == 0) {
+            const pid_t worker = getpid();  // told by itself: it has let go by then
+            if (write(ends[1], &worker, sizeof worker) != sizeof worker) _exit(1);
             for (;;) pause();
         }
-        _exit(write(ends[1], &worker, sizeof worker) == sizeof worker ? 0 : 1);
+        _exit(0);
     }
     pid_t worker = 0;
     ASSERT_EQ(read(ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
