@@ -140,6 +140,7 @@ void make_calls(const Work &work)
     yoke_log_set_callback(nullptr, nullptr, nullptr);
     for (const int64_t id : world.hearers) yoke_log_remove_callback(id);
     world.clear();
+    yoke_shutdown(100);  // a save that goes on has some of it
     if (world.borrowed)
         tell(work.told,
              "memory of the program was never given back: " + std::to_string(world.borrowed));
