@@ -3,11 +3,10 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/base/signals.h"
 #include "core/machine/nvidia_card.h"
 #include "core/machine/nvml_session.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -229,19 +228,13 @@ void run_worker(const std::shared_ptr<Session> &session, Gate &gate,
 
 // ---- The watcher ----------------------------------------------------------------------------------------------------
 
-// The host's signal handlers are not for a thread of ours.
 std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
                          const std::vector<std::string> &paths)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        std::thread worker([session, &gate, paths] { run_worker(session, gate, paths); });
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return worker;
+        const HostSignalsBlocked blocked;
+        return std::thread([session, &gate, paths] { run_worker(session, gate, paths); });
     } catch (const std::exception &error) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
         session->machine.nvml.failure = failure(NvmlFailure::Kind::kNoThread, error.what());
         session->finished = true;
         return {};

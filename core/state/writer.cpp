@@ -4,12 +4,11 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
+#include "core/base/signals.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -67,23 +66,6 @@ void Save::run() noexcept
     target.reset();
     snapshot = {};
     work->finish(std::move(failure));
-}
-
-// The host's signal handlers are not for a thread of ours.
-std::thread start_thread(const std::shared_ptr<Save> &save)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        std::thread thread([save] { save->run(); });
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return thread;
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
 }
 
 Ref<Work> current_save()
@@ -190,7 +172,8 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     held.is_begun = true;
     std::thread thread;
     try {
-        thread = start_thread(save);
+        const HostSignalsBlocked blocked;
+        thread = std::thread([save] { save->run(); });
     } catch (const std::exception &error) {
         log(LogLevel::kWarn,
             "%s: the system gives no thread (%s); the call returns when all is written", call,

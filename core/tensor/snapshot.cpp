@@ -50,6 +50,13 @@ struct Spare {
     Mutex mutex{LockRank::kOther};
     void *data = nullptr;
     uint64_t capacity = 0;
+
+    void swap(void *&other, uint64_t &bytes)
+    {
+        const std::lock_guard lock(mutex);
+        std::swap(data, other);
+        std::swap(capacity, bytes);
+    }
 };
 Spare &spare = immortal<Spare>();
 
@@ -60,7 +67,7 @@ class CopyRoom {
 public:
     explicit CopyRoom(uint64_t bytes)
     {
-        swap_with_spare();
+        spare.swap(data_, capacity_);
         if (capacity_ >= bytes && capacity_ / 2 <= bytes) return;
         if (data_) munmap(data_, capacity_);
         capacity_ = bytes;
@@ -72,7 +79,7 @@ public:
     }
     ~CopyRoom()
     {
-        swap_with_spare();
+        spare.swap(data_, capacity_);
         if (data_) munmap(data_, capacity_);
     }
     CopyRoom(const CopyRoom &) = delete;
@@ -81,13 +88,6 @@ public:
     char *data() const { return static_cast<char *>(data_); }
 
 private:
-    void swap_with_spare()
-    {
-        const std::lock_guard lock(spare.mutex);
-        std::swap(data_, spare.data);
-        std::swap(capacity_, spare.capacity);
-    }
-
     void *data_ = nullptr;
     uint64_t capacity_ = 0;
 };
@@ -96,11 +96,7 @@ void empty_snapshot_cache() noexcept
 {
     void *data = nullptr;
     uint64_t capacity = 0;
-    {
-        const std::lock_guard lock(spare.mutex);
-        std::swap(data, spare.data);
-        std::swap(capacity, spare.capacity);
-    }
+    spare.swap(data, capacity);
     if (data) munmap(data, capacity);
 }
 

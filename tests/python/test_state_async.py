@@ -249,7 +249,7 @@ assert yoke.load(os.path.join(folder, "a"))["t9"].sum().item() == 1 << 20
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-@pytest.mark.skipif(DEVICE != "cpu" or "ASAN" in os.environ.get("YOKE_PRESET", ""), reason="limits the address space")
+@pytest.mark.skipif(DEVICE != "cpu", reason="what a device's copies need is pinned")
 def test_without_room_for_copies_it_blocks(tmp_path):
     done = run(tmp_path, """
 big = yoke.ones((1 << 26,))
