@@ -9,12 +9,11 @@ namespace {
 void check_not_expanded(TensorList gradients, const char *call)
 {
     for (const yoke_tensor *x : gradients)
-        for (int d = 0; d < x->ndim && x->numel; ++d)
-            if (x->strides_[d] == 0 && x->shape_[d] > 1)
-                fail(
-                    YOKE_E_VALUE,
-                    "%s: a gradient, %s, is expanded: axis %d has %lld elements in one place of memory; clone() it first",
-                    call, describe(*x).c_str(), d, static_cast<long long>(x->shape_[d]));
+        if (const int axis = expanded_axis(*x); axis >= 0)
+            fail(
+                YOKE_E_VALUE,
+                "%s: a gradient, %s, is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+                call, describe(*x).c_str(), axis, static_cast<long long>(x->shape_[axis]));
 }
 
 }  // namespace

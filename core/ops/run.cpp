@@ -97,12 +97,11 @@ static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
             YOKE_E_STATE,
             "%s: argument '%s' is a leaf that requires grad and cannot change in place while the tape records; use no_grad(), or an op that returns a new tensor",
             public_name(op), op.args[arg].name);
-    for (int d = 0; d < x.ndim && x.numel; ++d)
-        if (x.strides_[d] == 0 && x.shape_[d] > 1)
-            fail(
-                YOKE_E_VALUE,
-                "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; clone() it first",
-                public_name(op), op.args[arg].name, d, static_cast<long long>(x.shape_[d]));
+    if (const int axis = expanded_axis(x); axis >= 0)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument '%s' is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+            public_name(op), op.args[arg].name, axis, static_cast<long long>(x.shape_[axis]));
 }
 
 void Call::check_written()

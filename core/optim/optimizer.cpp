@@ -70,12 +70,12 @@ void yoke_optimizer::check_param(const yoke_tensor &param, size_t index, TensorL
     if (known)
         fail(YOKE_E_VALUE, "%s: parameter %zu, %s, is already in a group; name each parameter once",
              kind(), index, describe(param).c_str());
-    for (int d = 0; d < param.ndim && param.numel; ++d)
-        if (param.strides_[d] == 0 && param.shape_[d] > 1)
-            fail(
-                YOKE_E_VALUE,
-                "%s: parameter %zu, %s, is expanded: axis %d has %lld elements in one place of memory; clone() it first",
-                kind(), index, describe(param).c_str(), d, static_cast<long long>(param.shape_[d]));
+    if (const int axis = expanded_axis(param); axis >= 0)
+        fail(
+            YOKE_E_VALUE,
+            "%s: parameter %zu, %s, is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+            kind(), index, describe(param).c_str(), axis,
+            static_cast<long long>(param.shape_[axis]));
     if (param.device != params[0]->device)
         fail(YOKE_E_VALUE,
              "%s: parameter %zu is on %s, parameter 0 on %s; make a group for each device", kind(),

@@ -45,12 +45,20 @@ private:
 void Fit::compare_tensors(const State &from, const Tensor &into, const std::string &path)
 {
     const auto *given = from.get_if<Tensor>();
-    if (given && (*given)->dtype == into->dtype &&
-        std::ranges::equal((*given)->shape(), into->shape()))
-        pairs.push_back({*given, into});
-    else
+    const bool fits = given && (*given)->dtype == into->dtype &&
+                      std::ranges::equal((*given)->shape(), into->shape());
+    const int expanded = expanded_axis(*into);
+    if (!fits)
         tell(path,
              "is " + shown(from) + " in the state, and goes into " + shown(*State::make(into)));
+    else if (expanded >= 0)
+        tell(
+            path,
+            format(
+                "goes into an expanded tensor, which has the %lld elements of axis %d in one place of memory; clone() it first",
+                static_cast<long long>(into->shape_[expanded]), expanded));
+    else
+        pairs.push_back({*given, into});
 }
 
 void Fit::tell_of_others(const StateDict &from, const StateDict &into, const std::string &path)

@@ -247,6 +247,15 @@ inline ByteRange byte_range(const yoke_tensor &x) noexcept
 
 bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept;
 
+// The first axis of which all elements are in one place of memory, which cannot be written element by element; -1 where
+// there is none.
+inline int expanded_axis(const yoke_tensor &x) noexcept
+{
+    for (int d = 0; d < x.ndim && x.numel; ++d)
+        if (x.strides_[d] == 0 && x.shape_[d] > 1) return d;
+    return -1;
+}
+
 // Strides that view x as `shape`, if x's strides allow it without a copy.
 bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept;
 
