@@ -9,6 +9,27 @@
 
 namespace yoke {
 
+namespace {
+
+thread_local const Work *done_here = nullptr;
+
+}  // namespace
+
+Work::Doing::Doing(const Work &work) noexcept
+{
+    done_here = &work;
+}
+
+Work::Doing::~Doing()
+{
+    done_here = nullptr;
+}
+
+bool Work::is_done_here() const noexcept
+{
+    return done_here == this;
+}
+
 Work::Work(uint64_t of) : of_(of), process_(getpid()) {}
 
 // Who does it is in the parent process, and so is whoever holds the lock.
@@ -34,6 +55,7 @@ bool Work::wait_for_end(double seconds) noexcept
 {
     constexpr double kLongest = 1e9;  // clocks end somewhere
     if (is_done()) return true;
+    if (is_done_here()) return false;
     std::unique_lock lock(mutex_);
     const auto has_ended = [this] { return this->has_ended(); };
     if (seconds < 0)
@@ -57,6 +79,10 @@ bool Work::wait(double seconds)
             YOKE_E_FORKED,
             "wait: this work goes on in the process that began it, %d, of which this is a forked child; wait there",
             static_cast<int>(process_));
+    if (!has_ended() && is_done_here())
+        fail(
+            YOKE_E_STATE,
+            "wait: this thread does the work that it would wait for; wait in another one, not where memory that the work used ends");
     if (!wait_for_end(seconds)) return false;
     told_.store(true);
     if (failure_) std::rethrow_exception(failure_);

@@ -19,7 +19,17 @@ public:
     // `of` bytes are to be done.
     static Ref<Work> begin(uint64_t of) { return Ref<Work>::adopt(new Work(of)); }
 
-    // For whoever does it; finish comes once, with what it failed with or null.
+    // For whoever does it; finish comes once, with what it failed with or null. While a Doing lives, its thread does
+    // the work: what runs there on behalf of others, such as the end of memory that a host brought, must not wait for
+    // it.
+    class Doing {
+    public:
+        explicit Doing(const Work &work) noexcept;
+        ~Doing();
+        Doing(const Doing &) = delete;
+        Doing &operator=(const Doing &) = delete;
+    };
+    bool is_done_here() const noexcept;
     void advance(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
     void finish(std::exception_ptr failure) noexcept;
 
@@ -27,9 +37,9 @@ public:
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     uint64_t of() const noexcept { return of_; }
     // At most `seconds`, below 0: as long as it takes. Whether it has ended; raises what it failed with, each time. A
-    // forked child is not where it goes on: YOKE_E_FORKED.
+    // forked child is not where it goes on: YOKE_E_FORKED. Nor can the thread wait that does it: YOKE_E_STATE.
     bool wait(double seconds);
-    // The same, and raises nothing.
+    // The same, and raises nothing; false at once in the thread that does it.
     bool wait_for_end(double seconds) noexcept;
     // What it failed with if wait has told nobody; from now on it counts as told.
     std::exception_ptr take_untold() noexcept;

@@ -50,6 +50,7 @@ void Save::write(const char *from, uint64_t bytes)
 // What is left of the target and the copies goes before anybody is told of the end.
 void Save::run() noexcept
 {
+    const Work::Doing doing(*work);
     std::exception_ptr failure;
     try {
         snapshot->copy();
@@ -136,6 +137,11 @@ void wait_for_save(const char *call)
 {
     const Ref<Work> work = current_save();
     if (!work.present()) return;
+    if (work->is_done_here())
+        fail(
+            YOKE_E_STATE,
+            "%s: it is called by the thread that writes the save before, at the end of memory which that used; save from another thread",
+            call);
     work->wait_for_end(-1);
     retire(work);
     if (const std::exception_ptr failure = work->take_untold()) raise_for_former(failure, call);

@@ -19,7 +19,8 @@ YOKE_API yoke_work *yoke_work_retain(yoke_work *work);
 YOKE_API void yoke_work_release(yoke_work *work);
 
 /* Waits for its end, at most `timeout` seconds; below 0: as long as it takes. Errors: TIMEOUT if it goes on; FORKED in
- * a forked child of the process where it goes on; what the work failed with, each time it is asked. [any-thread] */
+ * a forked child of the process where it goes on; STATE in the thread that does it, where a drop function was called;
+ * what the work failed with, each time it is asked. [any-thread] */
 YOKE_API yoke_status yoke_work_wait(yoke_work *work, double timeout);
 
 /* 1 if it has ended, well or not, or goes on in a parent process; 0 if not, and on NULL. [any-thread] */
