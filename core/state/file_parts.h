@@ -46,7 +46,8 @@ int remove_entry(const Descriptor &folder, const char *name);
 
 void remove_leftovers(const Descriptor &folder, std::string_view name);
 
-// Of the temporaries of a target among the entries of a folder, the digits of those whose writers live.
+// Of the temporaries of a target, or of all where it is empty, among the entries of a folder, the digits of those whose
+// writers live.
 std::set<std::string, std::less<>> digits_of_writers(const std::vector<std::string> &entries,
                                                      std::string_view target);
 // Whether it is one of them, or would be one if its writer lived.

@@ -39,6 +39,12 @@ bool leave_out_named(Digits &digits, const Descriptor &folder, const std::string
     }
 }
 
+// Whoever moves an index aside gives it a name of his own.
+bool may_be_index(std::string_view name)
+{
+    return name.find(".json") != std::string_view::npos;
+}
+
 // Files of sets with that index, which no index names and nobody writes.
 void remove_unnamed(const Descriptor &folder, const std::string &index)
 {
@@ -50,10 +56,10 @@ void remove_unnamed(const Descriptor &folder, const std::string &index)
     digits.erase("");
     // Behind the files: who made one of these had a temporary by then, and has it yet, or an index.
     if (digits.empty() || !list(folder, later)) return;
-    for (const std::string &living : digits_of_writers(later, index)) digits.erase(living);
+    for (const std::string &living : digits_of_writers(later, "")) digits.erase(living);
     later.push_back(index);
     for (const std::string &name : later)
-        if (is_index_name(name) && !leave_out_named(digits, folder, name)) return;
+        if (may_be_index(name) && !leave_out_named(digits, folder, name)) return;
     for (const std::string &name : names)
         if (digits.contains(digits_of_shard(name, index)))
             retried([&] { return file_calls().unlink(folder.get(), name.c_str()); });

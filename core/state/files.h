@@ -215,17 +215,29 @@ public:
     ReadFile(const char *call, std::string path);
     ReadFile(const char *call, const Descriptor &folder, std::string name);
 
-    uint64_t size() const { return bytes_; }
+    uint64_t size() const { return status_.bytes; }
     void read(uint64_t from, void *to, size_t bytes) const;
     std::shared_ptr<MappedFile> map() const;
+    // Closes it while it is not used: a process may have few files open. Of a file at a whole path; where another one
+    // has taken its place meanwhile, its next use raises YOKE_E_IO.
+    void rest();
 
 private:
+    struct Status {
+        uint64_t bytes = 0, device = 0, number = 0;
+        bool operator==(const Status &) const = default;
+    };
+
     ReadFile(const char *call, int folder, std::string path);
+    Descriptor opened(int folder) const;
+    Status status_of(const Descriptor &file) const;
+    // Open, itself or in `again`.
+    const Descriptor &awake(Descriptor &again) const;
 
     const char *call_;
     std::string path_;
     Descriptor file_;
-    uint64_t bytes_ = 0;
+    Status status_;
 };
 
 // One writer a folder: while this lives, another one is refused with YOKE_E_STATE and told the process that writes
@@ -237,12 +249,15 @@ public:
     FolderLock(const FolderLock &) = delete;
     FolderLock &operator=(const FolderLock &) = delete;
 
+    // Whether it locks the folder that is at its path now: one that was removed and made anew is another's to lock.
+    bool is_in_place(const char *call) const;
     // In a forked child: a worker that outlives its parent must not hold the folder for it.
     void forget() { file_.close(); }
 
 private:
     [[noreturn]] void refuse(const char *call, const std::string &folder) const;
 
+    std::string path_;
     Descriptor file_;
     pid_t owner_;  // a forked child does not let go of it
 };

@@ -277,12 +277,11 @@ private:
 
 void check_path(const std::string &path, const char *call)
 {
-    const std::string end = index_name("");
-    if (path.ends_with(end))
+    if (is_index_name(path))
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'path' is '%s', as the index of a set is called, which save makes itself; name the file in the place of which the set stands, '%s.safetensors'",
-            call, path.c_str(), path.substr(0, path.size() - end.size()).c_str());
+            "%s: argument 'path' is '%s', as the index of a set is called, which save makes itself; name the file in the place of which the set stands, '%s'",
+            call, path.c_str(), std::string(file_of_index(path)).c_str());
 }
 
 }  // namespace

@@ -49,13 +49,24 @@ std::string_view stem_of(std::string_view index)
 
 std::string index_name(std::string_view file)
 {
-    if (file.ends_with(kFileEnd)) file.remove_suffix(kFileEnd.size());
-    return std::string(file) + std::string(kFileEnd) + std::string(kIndexEnd);
+    return std::string(file) + std::string(kIndexEnd);
+}
+
+std::string_view file_of_index(std::string_view index)
+{
+    return is_index_name(index) ? index.substr(0, index.size() - kIndexEnd.size()) : "";
 }
 
 bool is_index_name(std::string_view name)
 {
     return name.ends_with(kIndexEnd);
+}
+
+bool is_index_of_others(std::string_view name)
+{
+    constexpr std::string_view kOthers[] = {".bin", ".h5", ".msgpack"};
+    return std::ranges::any_of(
+        kOthers, [&](std::string_view end) { return file_of_index(name).ends_with(end); });
 }
 
 std::string shard_name(std::string_view index, std::string_view digits, size_t i, size_t count)

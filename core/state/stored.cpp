@@ -54,6 +54,9 @@ namespace {
 // Or the index goes, where one file takes the place of the set, or the other way round.
 constexpr int kMostTries = 20;
 
+// Of the files of a set: a process may have 1,024 of any kind.
+constexpr size_t kMostOpen = 64;
+
 // A set may be saved anew between a look at its index and one at its files, of which the former ones go then.
 struct MissingShard : Error {
     using Error::Error;
@@ -187,8 +190,10 @@ Stored Stored::of_set(const Found &found, const char *call)
     const ShardFolders folders(call, made.path_);
     std::vector<std::string_view> tensors(index.file_count());  // one of each file
     for (const SetIndex::Entry &entry : index.entries()) tensors[entry.file] = index.name(entry);
-    for (size_t i = 0; i < index.file_count(); ++i)
+    for (size_t i = 0; i < index.file_count(); ++i) {
         made.files_.push_back(folders.open(std::string(index.file(i)), tensors[i]));
+        if (i >= kMostOpen) made.files_.back().rest();
+    }
     made.place_by_index();
     return made;
 }

@@ -2,7 +2,7 @@
 //
 // A path may name a file of either kind, which its content tells; the file in the place of which a set stands; or a
 // folder with one of them. All headers are read at once, and files stay open: who saves there meanwhile changes
-// nothing.
+// nothing. Of a set of very many files some are opened again when they are needed.
 #pragma once
 
 #include "core/state/files.h"
@@ -25,6 +25,7 @@ public:
 
     const StoredTensors &stored() const { return stored_; }
     const ReadFile &file() const { return file_; }
+    void rest() { file_.rest(); }
     const std::string &name() const { return name_; }
     const char *path() const { return path_.c_str(); }
     uint64_t header_bytes() const { return header_bytes_; }

@@ -37,11 +37,11 @@ bool is_index(const ReadFile &file)
 
 // ---- In a folder ------------------------------------------------------------------------------------------------
 
-// Of several programs a folder may have one each; this one's counts then.
+// Of several programs a folder may have one each; this format's counts then.
 void leave_ours(std::vector<std::string> &indexes)
 {
-    const auto is_others = [](const std::string &name) { return !name.ends_with(index_name("")); };
-    if (!std::ranges::all_of(indexes, is_others)) std::erase_if(indexes, is_others);
+    if (!std::ranges::all_of(indexes, is_index_of_others))
+        std::erase_if(indexes, is_index_of_others);
 }
 
 // Without those that an index names, whatever they are called.
@@ -75,15 +75,14 @@ std::string find_in_folder(const std::string &folder, const char *call)
     std::ranges::sort(names);
     for (const std::string &name : names) {
         if (name.starts_with('.')) continue;
-        if (is_index_name(name)) indexes.push_back(name);
-        if (name.ends_with(".safetensors") && !is_one_of_several(name)) files.push_back(name);
+        // Where a set takes the place of a file, or a file that of a set, the file goes last and comes first.
+        if (is_index_name(name) && !std::ranges::binary_search(names, file_of_index(name)))
+            indexes.push_back(name);
+        const bool has_index = std::ranges::binary_search(names, index_name(name));
+        if (has_index || (name.ends_with(".safetensors") && !is_one_of_several(name)))
+            files.push_back(name);
     }
     leave_ours(indexes);
-    // Where a set takes the place of a file, or a file that of a set, the file goes last and comes first.
-    std::erase_if(indexes, [&](const std::string &index) {
-        return std::ranges::any_of(
-            files, [&](const std::string &file) { return index_name(file) == index; });
-    });
     const std::string within = folder.ends_with('/') ? folder : folder + "/";
     if (indexes.size() == 1) leave_out_named(files, within + indexes[0], call);
     std::vector<std::string> found = indexes;
@@ -112,10 +111,9 @@ Stored::Found Stored::find(const std::string &path, const char *call)
 {
     std::string place = path;
     struct stat status {};
-    if (is_there(path, &status)) {
-        if (S_ISDIR(status.st_mode)) place = find_in_folder(path, call);
-    } else if (errno == ENOENT) {
-        const std::string index = index_in_place_of(path, call);
+    if (is_there(path, &status) && S_ISDIR(status.st_mode)) place = find_in_folder(path, call);
+    if (!is_there(place, &status) && errno == ENOENT) {
+        const std::string index = index_in_place_of(place, call);
         if (!index.empty()) place = index;
     }
     Found found{place, ReadFile(call, place)};

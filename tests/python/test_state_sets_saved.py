@@ -82,7 +82,8 @@ def test_a_loaded_set_is_saved_where_it_came_from(tmp_path):
     assert all((loaded[name].numpy() == array).all() for name, array in STATE.items())
 
 
-def test_sets_of_others_in_the_folder_are_left_alone(tmp_path):
+@pytest.mark.parametrize("copy_name", ["best.index.json", "best.json", "model.safetensors.index.json.old"])
+def test_sets_of_others_in_the_folder_are_left_alone(copy_name, tmp_path):
     index = write_set(tmp_path, [{"a": A}, {"b": A}])  # in the place where ours will be
     theirs = set(os.listdir(tmp_path)) - INDEX
     kept = {"model-0123abcd-00001-of-00001.bin", "model-0123abcd.safetensors", "other-0123abcd-00001-of-00002.safetensors",
@@ -92,7 +93,7 @@ def test_sets_of_others_in_the_folder_are_left_alone(tmp_path):
     yoke.save(tmp_path / "model.safetensors", tensors_of(STATE), max_shard=8_000)
     names, shards = names_in(tmp_path)
     assert names == INDEX | theirs | kept and shards == 3
-    copy = tmp_path / "best.index.json"
+    copy = tmp_path / copy_name
     copy.write_bytes(open(index, "rb").read())  # which names our files too, so that they stay
     before = {name for name in os.listdir(tmp_path) if OURS.fullmatch(name)}
     yoke.save(tmp_path / "model.safetensors", tensors_of(STATE), max_shard=12_000)
@@ -140,14 +141,40 @@ def test_behind_a_link_it_is_what_the_link_names(tmp_path):
         yoke.save(link, tensors_of(STATE), max_shard=most)
         assert os.listdir(tmp_path / "here") == ["link"] and list(yoke.load(link)) == list(STATE)
         assert names_in(tmp_path / "there") == ((INDEX, {8_000: 3, 4_000: 5}[most]) if most else ({"model.safetensors"}, 0))
+    os.rename(link, tmp_path / "here" / "model.safetensors")
+    assert list(yoke.load(tmp_path / "here")) == list(STATE)  # the folder with the link
+
+
+def test_a_set_may_have_more_files_than_a_process_may_open(tmp_path):
+    yoke.save(tmp_path / "model.safetensors", {f"x{i}": yoke.full((10,), i) for i in range(300)}, max_shard=1)
+    program = f"""
+import resource, yoke
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+for mmap in (True, False):
+    state = yoke.load({str(tmp_path)!r}, mmap=mmap)
+    assert len(state) == 300 and all(state[f"x{{i}}"].tolist() == [i] * 10 for i in range(300))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_name_without_an_end_has_an_index_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yoke.save("run", tensors_of(STATE), max_shard=10_000)
-    assert "run.safetensors.index.json" in os.listdir() and list(yoke.load("run")) == list(STATE)
+    assert "run.index.json" in os.listdir() and list(yoke.load("run")) == list(yoke.load(".")) == list(STATE)
     yoke.save("run", tensors_of(STATE))
     assert os.listdir() == ["run"]
+
+
+def test_names_with_and_without_the_end_have_a_state_each(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for most in (None, 8_000, 8_000, 4_000, None, None):
+        for path in ("run", "run.safetensors"):
+            yoke.save(path, {"path": path, **tensors_of(STATE)}, max_shard=most)
+        assert [yoke.load(path)["path"] for path in ("run", "run.safetensors")] == ["run", "run.safetensors"]
+    yoke.save("run", tensors_of(STATE), max_shard=8_000)
+    assert sorted(os.listdir())[-2:] == ["run.index.json", "run.safetensors"] and len(os.listdir()) == 5
+    with pytest.raises(yoke.CheckpointError, match="several states, 'run.index.json', 'run.safetensors'"):
+        yoke.load(".")
 
 
 @pytest.mark.parametrize("most", [0, -1, "", "0", "-5GiB", "5XB", "GiB", "nan", "inf", 10 ** 30])
@@ -164,8 +191,9 @@ def test_a_size_of_another_type_is_refused(most, tmp_path):
 
 
 def test_the_path_of_an_index_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="index of a set.*model.safetensors'"):
-        yoke.save(tmp_path / "model.safetensors.index.json", tensors_of(STATE))
+    for name in ("model.safetensors", "model"):
+        with pytest.raises(ValueError, match=f"index of a set.*{name}'"):
+            yoke.save(tmp_path / f"{name}.index.json", tensors_of(STATE))
     (tmp_path / "folder").mkdir()
     with pytest.raises(yoke.IOError, match="folder"):
         yoke.save(tmp_path / "folder", tensors_of(STATE), max_shard=8_000)

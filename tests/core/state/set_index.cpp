@@ -107,7 +107,12 @@ TEST(SetIndex, IsToldFromASafetensorsFile)
 TEST(SetIndex, NamesOfASetAreItsOwn)
 {
     EXPECT_EQ(index_name("model.safetensors"), "model.safetensors.index.json");
-    EXPECT_EQ(index_name("run"), "run.safetensors.index.json");
+    EXPECT_EQ(index_name("run"), "run.index.json");
+    EXPECT_EQ(file_of_index("run.index.json"), "run");
+    EXPECT_EQ(file_of_index("run.json"), "");
+    EXPECT_TRUE(is_index_of_others("pytorch_model.bin.index.json"));
+    for (const char *other : {"run.index.json", "a.safetensors.index.json", "a.bin"})
+        EXPECT_FALSE(is_index_of_others(other)) << other;
     const std::string index = "model.safetensors.index.json";
     const std::string name = shard_name(index, "0123abcd", 1, 12);
     EXPECT_EQ(name, "model-0123abcd-00002-of-00012.safetensors");
