@@ -30,7 +30,7 @@ public:
     // For each time that something is changed in the folder.
     std::mutex &mutex() { return mutex_; }
 
-    // The rest with mutex() held. Takes the lock, if this is the first save.
+    // The rest with mutex() held. Takes the lock, if this is the first save into the folder that is there.
     void begin(const char *call);
     int64_t next_commit() { return ++last_commit_; }
     void prune(const char *call) noexcept;
@@ -46,7 +46,9 @@ private:
 
 void CheckpointManager::Folder::begin(const char *call)
 {
-    if (lock_) return;
+    if (lock_ && lock_->is_in_place(call)) return;
+    lock_ = nullptr;
+    last_commit_ = 0;
     make_folders(call, path_);
     auto lock = std::make_unique<FolderLock>(call, path_);
     for (const FoundStep &each : find_steps(path_, call))
@@ -231,17 +233,18 @@ public:
     [[noreturn]] void refuse() const;
     // Whether something was committed or removed since.
     bool is_outdated() const;
+    bool has_passed_over() const { return !problems_.empty(); }
+    void tell_passed_over() const;
 
 private:
     // Absent where it is damaged.
     Ref<State> try_load(const FoundStep &found);
-    void tell_passed_over(const FoundStep &loaded) const;
-
     const std::string &folder_;
     const ManagerLoad &options_;
     const char *const call_;
     const std::vector<FoundStep> found_;
     std::string problems_;
+    std::string loaded_;          // the path of the step
     std::exception_ptr refused_;  // by the system
     bool is_asked_step_there_ = false;
 };
@@ -249,7 +252,9 @@ private:
 Ref<State> Attempt::try_load(const FoundStep &found)
 {
     try {
-        return load_step(found, options_, call_);
+        Ref<State> state = load_step(found, options_, call_);
+        loaded_ = found.path;
+        return state;
     } catch (const Error &error) {
         const bool is_damaged = error.status() == YOKE_E_CHECKPOINT || error.status() == YOKE_E_IO;
         if (!is_damaged || found.is_newer()) throw;
@@ -259,11 +264,11 @@ Ref<State> Attempt::try_load(const FoundStep &found)
     }
 }
 
-void Attempt::tell_passed_over(const FoundStep &loaded) const
+void Attempt::tell_passed_over() const
 {
-    if (!problems_.empty())
+    if (has_passed_over())
         log(LogLevel::kWarn, "%s: goes on from %s, and passes over what is damaged: %s", call_,
-            loaded.path.c_str(), problems_.c_str());
+            loaded_.c_str(), problems_.c_str());
 }
 
 Ref<State> Attempt::newest()
@@ -272,10 +277,7 @@ Ref<State> Attempt::newest()
     for (const FoundStep &each : found_)
         if (each.failure) (void)try_load(each);
     for (size_t i = found_.size(); i-- > 0 && !found_[i].failure;)
-        if (Ref<State> state = try_load(found_[i]); state.present()) {
-            tell_passed_over(found_[i]);
-            return state;
-        }
+        if (Ref<State> state = try_load(found_[i]); state.present()) return state;
     return {};
 }
 
@@ -312,9 +314,8 @@ void Attempt::refuse() const
 bool Attempt::is_outdated() const
 {
     const std::vector<FoundStep> now = find_steps(folder_, call_);
-    return !std::ranges::equal(now, found_, [](const FoundStep &a, const FoundStep &b) {
-        return a.path == b.path && a.commit() == b.commit();
-    });
+    return !std::ranges::equal(
+        now, found_, [](const FoundStep &a, const FoundStep &b) { return is_same_step(a, b); });
 }
 
 }  // namespace
@@ -324,14 +325,17 @@ Ref<State> CheckpointManager::load(const ManagerLoad &options, const char *call)
     if (options.step && *options.step < 0)
         fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", call,
              static_cast<long long>(*options.step));
-    // Another process may save meanwhile and remove what is being read; there is a newer one then.
+    // Another process may save meanwhile, and remove or replace what is being read: there is a newer one then, and
+    // nothing is damaged.
     constexpr int kMostAttempts = 100;
     for (int i = 1;; ++i) {
         Attempt attempt(path_, options, call);
-        if (Ref<State> state = options.step ? attempt.at(*options.step) : attempt.newest();
-            state.present())
-            return state;
-        if (i == kMostAttempts || !attempt.is_outdated()) attempt.refuse();
+        Ref<State> state = options.step ? attempt.at(*options.step) : attempt.newest();
+        const bool is_well = state.present() && !attempt.has_passed_over();
+        if (!is_well && i < kMostAttempts && attempt.is_outdated()) continue;
+        if (!state.present()) attempt.refuse();
+        attempt.tell_passed_over();
+        return state;
     }
 }
 

@@ -82,11 +82,11 @@ void read_step(FoundStep &found, const char *call)
     }
 }
 
-bool has_any_of_ours(const FoundStep &found, const char *call)
+// A folder comes to its name with its manifest in it; without one it was another's, and is not ours to remove.
+bool has_manifest(const FoundStep &found, const char *call)
 {
     uint64_t bytes = 0;
-    return look_at(found.path + "/" + kManifestName, &bytes, call) != Found::kNothing ||
-           look_at(found.path + "/" + kStateName, &bytes, call) != Found::kNothing;
+    return look_at(found.path + "/" + kManifestName, &bytes, call) != Found::kNothing;
 }
 
 FoundStep found_step(int64_t step, std::string path, const char *call)
@@ -95,7 +95,7 @@ FoundStep found_step(int64_t step, std::string path, const char *call)
     found.step = step;
     found.path = std::move(path);
     try {
-        found.is_ours = has_any_of_ours(found, call);
+        found.is_ours = has_manifest(found, call);
         read_step(found, call);
     } catch (const Error &error) {
         if (error.status() != YOKE_E_CHECKPOINT && error.status() != YOKE_E_IO) throw;
@@ -106,14 +106,7 @@ FoundStep found_step(int64_t step, std::string path, const char *call)
     return found;
 }
 
-}  // namespace
-
-std::string step_name(int64_t step)
-{
-    return std::string(kStep) + std::to_string(step);
-}
-
-std::vector<FoundStep> find_steps(const std::string &folder, const char *call)
+std::vector<FoundStep> look_for_steps(const std::string &folder, const char *call)
 {
     struct stat status {};
     const int known =
@@ -126,6 +119,34 @@ std::vector<FoundStep> find_steps(const std::string &folder, const char *call)
     std::ranges::sort(steps, {}, [](const FoundStep &each) {
         return std::tuple(!each.failure, each.commit(), each.step);
     });
+    return steps;
+}
+
+}  // namespace
+
+std::string step_name(int64_t step)
+{
+    return std::string(kStep) + std::to_string(step);
+}
+
+bool is_same_step(const FoundStep &a, const FoundStep &b)
+{
+    return a.path == b.path && a.commit() == b.commit() && !a.failure == !b.failure;
+}
+
+std::vector<FoundStep> find_steps(const std::string &folder, const char *call)
+{
+    const auto is_whole = [](const FoundStep &each) { return !each.failure; };
+    constexpr int kMostLooks = 100;
+    std::vector<FoundStep> steps = look_for_steps(folder, call);
+    for (int i = 1; i < kMostLooks; ++i) {
+        if (!steps.empty() && std::ranges::all_of(steps, is_whole)) return steps;
+        // A writer was amid it, or it is so: then the next look finds the same.
+        std::vector<FoundStep> again = look_for_steps(folder, call);
+        const bool is_so = std::ranges::equal(steps, again, is_same_step);
+        steps = std::move(again);
+        if (is_so) return steps;
+    }
     return steps;
 }
 

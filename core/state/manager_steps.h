@@ -16,7 +16,7 @@ struct FoundStep {
     std::exception_ptr failure;        // why it is not whole; null as far as names and sizes tell
     std::string problem;               // its text
     bool is_refused = false;           // it is of the system
-    bool is_ours = true;               // something in it was written by a manager
+    bool is_ours = true;               // it has a manifest, damaged or not
 
     // 0 where that is not known.
     int64_t commit() const { return manifest ? manifest->commit : 0; }
@@ -25,8 +25,12 @@ struct FoundStep {
 
 std::string step_name(int64_t step);
 
-// In the order of their commits, and before these those that are not whole. None where there is no such folder; raises
-// YOKE_E_IO where the system does not list it.
+// Whether two looks at a folder found the same of a step.
+bool is_same_step(const FoundStep &a, const FoundStep &b);
+
+// In the order of their commits, and before these those that are not whole, as they stand while nobody changes them: a
+// step that a writer replaces or removes meanwhile counts as damaged in no moment. None where there is no such folder;
+// raises YOKE_E_IO where the system does not list it.
 std::vector<FoundStep> find_steps(const std::string &folder, const char *call);
 
 // Raises YOKE_E_CHECKPOINT unless the file has the bytes and the hash that the manifest says.

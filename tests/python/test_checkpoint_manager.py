@@ -123,6 +123,25 @@ def test_nothing_changes_unless_all_of_it_fits(tmp_path):
     refused(lambda: manager.load(into={"mean": nn.Linear(1, 1)}), "'mean' is a float32 tensor of shape [2] in the state")
 
 
+@pytest.mark.parametrize("broken", ["expanded", "closed"])
+def test_nothing_changes_where_a_tensor_cannot_be_written(broken, tmp_path):
+    state = {"first": yoke.ones(2), "net": nn.Linear(2, 2), "optimizer": None, "last": yoke.ones((3, 4))}
+    state["optimizer"] = optim.SGD(state["net"].parameters(), lr=0.1)
+    manager = yoke.CheckpointManager(tmp_path)
+    manager.save(1, state, blocking=True)
+    other = {"first": yoke.zeros(2), "net": nn.Linear(2, 2), "last": yoke.zeros((3, 4))}
+    other["optimizer"] = optim.SGD(other["net"].parameters(), lr=0.5)
+    before = [yoke.tensor(other["first"].tolist()), other["net"].weight.clone()]
+    if broken == "expanded":
+        other["last"] = yoke.zeros((1, 4)).expand((3, 4))
+        refused(lambda: manager.load(into=other), "nothing was changed", "'last' goes into an expanded tensor", "3 elements of axis 0")
+    else:
+        other["last"].close()
+        refused(lambda: manager.load(into=other), "closed", error=yoke.ClosedError)
+    assert other["first"].tolist() == before[0].tolist() and other["net"].weight.tolist() == before[1].tolist()
+    assert other["optimizer"].param_groups[0]["lr"] == 0.5
+
+
 def test_what_fails_amid_the_handing_over_is_put_back(tmp_path):
     class Reader:
         place = yoke.zeros(1)
@@ -218,6 +237,9 @@ def test_damaged_steps_are_passed_over_with_one_warning(tmp_path, damage, word):
     assert done.stderr.count("Warning: ") == 1 and word in done.stderr and "step-1" in done.stderr
     refused(lambda: manager.load(step=2), "step 2 is not whole", word, error=yoke.CheckpointError)
     assert manager.load(step=1) == {"value": 1}
+    if word == "MANIFEST.json is missing":  # it may be another program's
+        refused(lambda: manager.save(2, {"value": 3}, blocking=True), "by no CheckpointManager", error=yoke.StateError)
+        return
     manager.save(2, {"value": 3}, blocking=True)
     assert manager.load() == {"value": 3}
 

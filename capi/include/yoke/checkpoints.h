@@ -36,8 +36,8 @@ YOKE_API void yoke_checkpoint_manager_release(yoke_checkpoint_manager *manager);
  * damaged ones; the log tells of one that cannot be removed. The first save takes the folder for this manager, and
  * removes what writers left that were killed. `metadata` is NULL, or a dict of strings. `blocking` 0: it returns when
  * the state is taken, and writes it meanwhile; `out` NULL, or the work, which tells when the step is there.
- * Errors: STATE where another process writes to the folder, with its number, and where FOLDER/step-N is no manager's;
- * else as yoke_save. [any-thread] */
+ * Errors: STATE where another process writes to the folder, with its number, and where FOLDER/step-N has no
+ * manifest; else as yoke_save. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_manager_save(yoke_checkpoint_manager *manager, int64_t step,
                                                   yoke_state *state, yoke_state *metadata,
                                                   int32_t blocking, yoke_work **out);

@@ -103,11 +103,15 @@ TEST(Manager, LeavesAloneWhatItDidNotWrite)
     for (const char *name : {"step-1", "step-02", "step-x", "step-", "step--3", "runs"})
         std::filesystem::create_directory(folder.at(name));
     put(folder.at("step-1/model.bin"), "of another program");
+    std::filesystem::create_directory(folder.at("step-6"));
+    put(folder.at("step-6/state.safetensors"), "of another program, too");
     put(folder.at("step-5"), "a file");
     const std::vector<std::string> names = folder.names();
     const Ref<CheckpointManager> manager = manager_of(folder.path(), 1);
     expect_error(YOKE_E_STATE, {"step-1' is there", "by no CheckpointManager"},
                  [&] { save_version(*manager, 1, 1); });
+    expect_error(YOKE_E_STATE, {"step-6' is there", "by no CheckpointManager"},
+                 [&] { save_version(*manager, 6, 1); });
     EXPECT_EQ(manager->steps(kLoad), Steps{});
     for (const int64_t step : {2, 3}) save_version(*manager, step, step);
     std::vector<std::string> now = folder.names();
