@@ -45,10 +45,10 @@ constexpr Slot kEvents[] = {
     SLOT(event_query),  SLOT(event_synchronize), SLOT(event_elapsed),
 };
 constexpr Slot kComm[] = {
-    COMM_SLOT(unique_id),   COMM_SLOT(init),      COMM_SLOT(abort),       COMM_SLOT(destroy),
-    COMM_SLOT(all_reduce),  COMM_SLOT(broadcast), COMM_SLOT(all_gather),  COMM_SLOT(reduce_scatter),
-    COMM_SLOT(send),        COMM_SLOT(recv),      COMM_SLOT(group_start), COMM_SLOT(group_end),
-    COMM_SLOT(async_error),
+    COMM_SLOT(unique_id),   COMM_SLOT(init),      COMM_SLOT(split),    COMM_SLOT(call),
+    COMM_SLOT(group_begin), COMM_SLOT(group_end), COMM_SLOT(abort),    COMM_SLOT(destroy),
+    COMM_SLOT(mem_alloc),   COMM_SLOT(mem_free),  COMM_SLOT(describe), COMM_SLOT(async_error),
+    COMM_SLOT(after_fork),
 };
 #undef SLOT
 #undef COMM_SLOT
