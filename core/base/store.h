@@ -1,0 +1,145 @@
+// store.h: a small table of texts that all ranks of a job share: how they find each other, and how they tell each other
+// why something failed.
+//
+// Every call has a deadline and raises
+//   YOKE_E_TIMEOUT  when it has passed, naming the keys that nobody has set;
+//   YOKE_E_COMM     when the table is out of reach for ever: rank 0, which keeps it, has gone;
+//   YOKE_E_VALUE    for a key or value that is too long, and for add to what is no number;
+//   YOKE_E_FORKED   in a forked child of the process that opened it;
+//   and what abort was given, once it was called.
+// Calls may come from any thread, and each key has one order of changes that all ranks see.
+//
+// When the process that keeps the table dies, the ranks cannot agree by it any more. Each then notices by itself that
+// its connection to rank 0 has ended, which is the same cause everywhere; what rank 0 had made known before was pushed
+// to all in one go, so a rank has it before that end.
+#pragma once
+
+#include "core/base/deadline.h"
+#include "yoke/types.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke {
+
+// Why calls end early. A view's is raised with all that it is a view of.
+class Stop {
+public:
+    explicit Stop(const Stop *of = nullptr) : of_(of) {}
+    void raise(yoke_status status, std::string_view why);
+    // Raises what it, or one that it is of, was raised with.
+    void check() const;
+
+private:
+    const Stop *of_;
+    std::atomic<bool> is_raised_{false};
+    yoke_status status_ = YOKE_OK;  // written before is_raised_
+    std::string why_;
+    std::mutex mutex_;
+};
+
+// How long a call may wait.
+struct Patience {
+    Deadline deadline;
+    const Stop *stop;
+};
+
+class Store {
+public:
+    static constexpr size_t kLongestKey = 1024;
+    static constexpr size_t kLongestValue = size_t{16} << 20;
+    using Keys = std::vector<std::string>;
+
+    virtual ~Store() = default;
+    Store(const Store &) = delete;
+    Store &operator=(const Store &) = delete;
+
+    void set(std::string_view key, std::string_view value, Deadline deadline);
+    // Waits until the key is there.
+    std::string get(std::string_view key, Deadline deadline);
+    // Waits until all of them are there.
+    void wait(const Keys &keys, Deadline deadline);
+    // The sum of all that was added under the key, this included; get shows it as a decimal number.
+    int64_t add(std::string_view key, int64_t delta, Deadline deadline);
+    // Nothing where the key is not there.
+    std::optional<std::string> try_get(std::string_view key, Deadline deadline);
+    // Sets it where it is not there; the value that then stands. So of several ranks one is the first, and all know it.
+    std::string set_once(std::string_view key, std::string_view value, Deadline deadline);
+    // What is not there is no error.
+    void remove(std::string_view key, Deadline deadline);
+
+    // `then` gets the value once the key is there, at once where it is; once, in a thread of the store's or of whoever
+    // sets it: it takes no lock that is held around a call of the store, and returns soon. False where this kind of
+    // store cannot: ask try_get from time to time. After abort, and when the table is out of reach, it is not called.
+    using Then = std::function<void(const std::string &value)>;
+    virtual bool when_set(std::string_view key, Then then);
+
+    // From any thread: calls that wait, and later ones, raise this. The first one counts. Of a view it ends what goes
+    // through the view alone.
+    void abort(yoke_status status, std::string_view why) noexcept;
+    // Who keeps the table, for messages: "10.0.0.1:29500", "/tmp/file".
+    virtual std::string where() const = 0;
+
+protected:
+    explicit Store(const Stop *of = nullptr) : stop_(of) {}
+    const Stop &stop() const noexcept { return stop_; }
+
+    friend class PrefixStore;
+    virtual void do_set(const std::string &key, std::string_view value, const Patience &) = 0;
+    virtual std::string do_get(const std::string &key, const Patience &) = 0;
+    virtual void do_wait(const Keys &keys, const Patience &) = 0;
+    virtual int64_t do_add(const std::string &key, int64_t delta, const Patience &) = 0;
+    virtual std::optional<std::string> do_try_get(const std::string &key, const Patience &) = 0;
+    // Here with add, for tables that know no more.
+    virtual std::string do_set_once(const std::string &key, std::string_view value,
+                                    const Patience &);
+    virtual void do_remove(const std::string &key, const Patience &) = 0;
+    // Calls that wait look at their stop.
+    virtual void wake() noexcept = 0;
+
+private:
+    Stop stop_;
+};
+
+// A view of a store, whose keys begin with `prefix` and a slash: of an epoch, of a group.
+class PrefixStore final : public Store {
+public:
+    PrefixStore(std::shared_ptr<Store> of, std::string prefix);
+    bool when_set(std::string_view key, Then then) override;
+    std::string where() const override { return of_->where(); }
+
+private:
+    void do_set(const std::string &key, std::string_view value, const Patience &) override;
+    std::string do_get(const std::string &key, const Patience &) override;
+    void do_wait(const Keys &keys, const Patience &) override;
+    int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
+    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
+    std::string do_set_once(const std::string &key, std::string_view value,
+                            const Patience &) override;
+    void do_remove(const std::string &key, const Patience &) override;
+    void wake() noexcept override { of_->wake(); }
+    std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+
+    const std::shared_ptr<Store> of_;
+    const std::string prefix_;
+};
+
+// Those of all ranks, in their order. `name` is new for each: no two share one.
+std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
+                                    std::string_view mine, Deadline deadline);
+
+namespace detail {
+// "'a', 'b' and 3 more".
+std::string key_list(const Store::Keys &keys);
+[[noreturn]] void fail_late(const char *call, const Store::Keys &missing, const Patience &patience,
+                            const std::string &where);
+}  // namespace detail
+
+}  // namespace yoke

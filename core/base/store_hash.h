@@ -1,0 +1,57 @@
+// store_hash.h: the table itself, in memory: of the ranks that are threads of one process, and what rank 0 serves.
+#pragma once
+
+#include "core/base/store.h"
+
+#include <condition_variable>
+#include <map>
+#include <unordered_map>
+
+namespace yoke {
+
+class HashStore final : public Store {
+public:
+    static constexpr size_t kMostBytes = size_t{256} << 20;
+
+    explicit HashStore(std::string where = "this process");
+    // Never calls `then` while a lock of the table's is held.
+    bool when_set(std::string_view key, Then then) override;
+    std::string where() const override { return where_; }
+
+    // As when_set, and its number, by which it may be forgotten; 0 where it has been called already.
+    uint64_t call_when_set(const std::string &key, Then then);
+    void forget(const std::string &key, uint64_t number) noexcept;
+
+private:
+    struct Waiter {
+        uint64_t number;
+        Then then;
+    };
+    using Waiters = std::vector<Waiter>;
+
+    void do_set(const std::string &key, std::string_view value, const Patience &) override;
+    std::string do_get(const std::string &key, const Patience &) override;
+    void do_wait(const Keys &keys, const Patience &) override;
+    int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
+    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
+    std::string do_set_once(const std::string &key, std::string_view value,
+                            const Patience &) override;
+    void do_remove(const std::string &key, const Patience &) override;
+    void wake() noexcept override;
+
+    std::unique_lock<std::mutex> lock() const;
+    Waiters put(const std::string &key, std::string_view value);  // under the lock
+    std::string await(std::unique_lock<std::mutex> &, const char *call, const Keys &keys,
+                      const Patience &);
+
+    const std::string where_;
+    const int64_t process_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::unordered_map<std::string, std::string> values_;
+    std::unordered_map<std::string, Waiters> waiters_;
+    uint64_t last_number_ = 0;
+    size_t bytes_ = 0;
+};
+
+}  // namespace yoke
