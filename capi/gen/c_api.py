@@ -185,6 +185,7 @@ def api_h(slots, functions):
 #include "yoke/autograd.h"
 #include "yoke/checkpoint.h"
 #include "yoke/checkpoints.h"
+#include "yoke/comm.h"
 #include "yoke/doctor.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"

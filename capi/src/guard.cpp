@@ -51,4 +51,13 @@ Tensors::Tensors(yoke_tensor *const *items, int64_t count, const char *call, con
     list_ = found_;
 }
 
+IntList need_shape(const int64_t *shape, int64_t ndim, const char *call)
+{
+    const IntList list = need_list(shape, ndim, call, "shape");
+    if (ndim > YOKE_MAX_NDIM)
+        fail(YOKE_E_VALUE, "%s: argument 'ndim' is %lld; a tensor has at most %d axes",
+             short_name(call), static_cast<long long>(ndim), YOKE_MAX_NDIM);
+    return list;
+}
+
 }  // namespace yoke::capi

@@ -101,6 +101,9 @@ std::span<T> need_list(T *items, int64_t count, const char *call, const char *ar
     return {items, static_cast<size_t>(count)};
 }
 
+// The sizes of a tensor's axes.
+IntList need_shape(const int64_t *shape, int64_t ndim, const char *call);
+
 // The tensors behind a caller's list of handles.
 class Tensors {
 public:

@@ -18,6 +18,7 @@ namespace yoke {
 class Graph;
 class Autocast;
 class CheckpointManager;
+class Group;
 class MemoryBudget;
 class Scope;
 class State;
@@ -45,6 +46,7 @@ enum class HandleKind : uint8_t {
     kState,
     kWork,
     kCheckpointManager,
+    kGroup,
 };
 
 // What a type of handle stands for; the object has retain() and release(), or is given back by its own function.
@@ -70,6 +72,7 @@ template <> struct HandleOf<yoke_memory_budget> : IsHandle<HandleKind::kMemoryBu
 template <> struct HandleOf<yoke_state> : IsHandle<HandleKind::kState, State> {};
 template <> struct HandleOf<yoke_work> : IsHandle<HandleKind::kWork, Work> {};
 template <> struct HandleOf<yoke_checkpoint_manager> : IsHandle<HandleKind::kCheckpointManager, CheckpointManager> {};
+template <> struct HandleOf<yoke_group> : IsHandle<HandleKind::kGroup, Group> {};
 template <> struct HandleOf<yoke_optimizer> : IsHandle<HandleKind::kOptimizer, yoke_optimizer> {};
 template <> struct HandleOf<yoke_grad_scaler> : IsHandle<HandleKind::kGradScaler, yoke_grad_scaler> {};
 template <> struct HandleOf<yoke_ema> : IsHandle<HandleKind::kEma, yoke_ema> {};

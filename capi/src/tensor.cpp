@@ -10,15 +10,6 @@ using namespace yoke::capi;
 
 namespace {
 
-IntList need_shape(const int64_t *shape, int64_t ndim, const char *call)
-{
-    const IntList list = need_list(shape, ndim, call, "shape");
-    if (ndim > YOKE_MAX_NDIM)
-        fail(YOKE_E_VALUE, "%s: argument 'ndim' is %lld; a tensor has at most %d axes",
-             short_name(call), static_cast<long long>(ndim), YOKE_MAX_NDIM);
-    return list;
-}
-
 template <class T, class Read>
 T read(const char *call, yoke_tensor *tensor, T missing, Read &&get)
 {

@@ -135,12 +135,6 @@ typedef struct yoke_backend_device_info {
 #define YOKE_COMM_RECV 10
 #define YOKE_COMM_OP_COUNT 11
 
-#define YOKE_REDUCE_SUM 0
-#define YOKE_REDUCE_PROD 1
-#define YOKE_REDUCE_MIN 2
-#define YOKE_REDUCE_MAX 3
-#define YOKE_REDUCE_AVG 4
-
 /* What all ranks of a call must say alike. An engine that moves the bytes itself sends it ahead of them, compares, and
  * writes nothing of another's data where they differ. Of send and recv both sides give that of the send. */
 typedef struct yoke_comm_signature {
@@ -199,7 +193,7 @@ typedef struct yoke_collective {
 } yoke_collective;
 
 /* What a rank brings to a new communicator. All of it is borrowed for the call. */
-typedef struct yoke_comm_init {
+typedef struct yoke_comm_member {
     uint32_t struct_size;
     int32_t rank;
     int32_t size;
@@ -212,7 +206,7 @@ typedef struct yoke_comm_init {
     yoke_status (*all_gather)(void *user, const void *mine, uint64_t bytes, void *all);
     void *user;
     yoke_comm_fault *fault;
-} yoke_comm_init;
+} yoke_comm_member;
 
 #define YOKE_COMM_ID_BYTES 128
 
@@ -230,9 +224,9 @@ typedef struct yoke_backend_comm {
     int32_t is_late;
     int32_t reserved;
     yoke_status (*unique_id)(void *id);
-    yoke_status (*init)(const yoke_comm_init *init, void **comm);
+    yoke_status (*init)(const yoke_comm_member *member, void **comm);
     /* A communicator of some ranks of another one, which all of those call. */
-    yoke_status (*split)(void *comm, const yoke_comm_init *init, void **out);
+    yoke_status (*split)(void *comm, const yoke_comm_member *member, void **out);
     yoke_status (*call)(void *comm, const yoke_collective *record);
     /* Calls between these two, of one thread, are issued together: none waits for another one to be done. */
     yoke_status (*group_begin)(void *comm);

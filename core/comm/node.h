@@ -6,11 +6,11 @@
 
 namespace yoke {
 
-struct Node {
+struct HostNode {
     std::string identity;  // boot id, network namespace
     std::string memory;    // the same, and the pid namespace
     std::string host;      // for people
 };
-const Node &this_node();
+const HostNode &this_node();
 
 }  // namespace yoke

@@ -16,6 +16,7 @@
 #include "yoke/autograd.h"
 #include "yoke/checkpoint.h"
 #include "yoke/checkpoints.h"
+#include "yoke/comm.h"
 #include "yoke/doctor.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
@@ -616,6 +617,40 @@ typedef struct yoke_api {
                                            yoke_state **out);
     yoke_status (*state_copy_into)(yoke_state *state, yoke_state *into);
     yoke_status (*state_misfits)(yoke_state *state, yoke_state *into, yoke_state **out);
+    yoke_status (*comm_init)(const yoke_comm_options *options, yoke_group **out);
+    yoke_status (*comm_init_threads)(int32_t size, double timeout, yoke_group **groups);
+    yoke_status (*comm_group)(yoke_group **out);
+    yoke_status (*comm_finalize)(void);
+    yoke_group *(*group_retain)(yoke_group *group);
+    void (*group_release)(yoke_group *group);
+    int32_t (*group_rank)(yoke_group *group);
+    int32_t (*group_size)(yoke_group *group);
+    int32_t (*group_local_rank)(yoke_group *group);
+    const char *(*group_describe)(yoke_group *group);
+    yoke_status (*group_split)(yoke_group *group, int32_t color, int64_t key, yoke_group **out);
+    yoke_status (*group_empty)(yoke_group *group, const int64_t *shape, int32_t ndim,
+                               yoke_dtype dtype, yoke_tensor **out);
+    yoke_status (*group_abort)(yoke_group *group, const char *reason);
+    yoke_status (*group_all_reduce)(yoke_group *group, yoke_tensor *t, int32_t reduction,
+                                    yoke_work **work);
+    yoke_status (*group_reduce)(yoke_group *group, yoke_tensor *t, int32_t root, int32_t reduction,
+                                yoke_work **work);
+    yoke_status (*group_broadcast)(yoke_group *group, yoke_tensor *t, int32_t root,
+                                   yoke_work **work);
+    yoke_status (*group_all_gather)(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                    yoke_work **work);
+    yoke_status (*group_gather)(yoke_group *group, yoke_tensor *out, yoke_tensor *t, int32_t root,
+                                yoke_work **work);
+    yoke_status (*group_scatter)(yoke_group *group, yoke_tensor *out, yoke_tensor *t, int32_t root,
+                                 yoke_work **work);
+    yoke_status (*group_reduce_scatter)(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                        int32_t reduction, yoke_work **work);
+    yoke_status (*group_all_to_all)(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                    yoke_work **work);
+    yoke_status (*group_send)(yoke_group *group, yoke_tensor *t, int32_t dst, yoke_work **work);
+    yoke_status (*group_recv)(yoke_group *group, yoke_tensor *t, int32_t src, yoke_work **work);
+    yoke_status (*group_barrier)(yoke_group *group, yoke_work **work);
+    yoke_status (*group_monitored_barrier)(yoke_group *group, double timeout);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

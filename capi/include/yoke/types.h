@@ -62,6 +62,14 @@ typedef int32_t yoke_status;
 #define YOKE_LOG_INFO 2
 #define YOKE_LOG_DEBUG 3
 
+/* ---- How the tensors of several ranks become one ----------------------------------------------------- */
+
+#define YOKE_REDUCE_SUM 0
+#define YOKE_REDUCE_PROD 1
+#define YOKE_REDUCE_MIN 2
+#define YOKE_REDUCE_MAX 3
+#define YOKE_REDUCE_AVG 4
+
 /* ---- Handles ------------------------------------------------------------------------------------ */
 
 typedef struct yoke_device yoke_device;       /* one device; lives as long as the library */

@@ -59,6 +59,7 @@
 #include "yoke/autograd.h"
 #include "yoke/checkpoint.h"
 #include "yoke/checkpoints.h"
+#include "yoke/comm.h"
 #include "yoke/data.h"
 #include "yoke/device.h"
 #include "yoke/doctor.h"

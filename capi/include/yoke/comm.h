@@ -1,0 +1,144 @@
+/*
+ * yoke/comm.h: groups of ranks that work on one thing together, and their collectives.
+ *
+ *     yoke_comm_init(NULL, &group);                 whatever launched the processes tells who they are
+ *     yoke_group_all_reduce(group, gradient, YOKE_REDUCE_SUM, NULL);
+ *     yoke_group_release(group);
+ *
+ * Ranks are processes, or threads of one. All ranks of a group make the same calls in the same order; ranks that do not
+ * agree get an error which shows both calls, and nothing wrong is returned. The first failure of any rank, be it a call
+ * that differs, a process that has died, or a deadline, is the error that every rank gets, from the call in which it is
+ * and from each later one: such a group is left, and another one made.
+ *
+ * A call reads and writes tensors of one device in row-major order, whatever their strides. `work` NULL: it returns
+ * when its tensors are written. Else it returns at once with the work (yoke/work.h), which tells when they are; until
+ * then nobody writes them. Calls that wait return to a host's other threads; they end at the group's deadline.
+ *
+ * Errors of every call, beside those that it names: COMM with the culprit's rank, host and process; TIMEOUT with the
+ * first rank that did not come; CANCELLED after an abort; VALUE and TYPE for tensors that do not fit, of which the
+ * other ranks learn nothing; FORKED in a forked child; STATE while a graph is captured.
+ */
+#ifndef YOKE_COMM_H
+#define YOKE_COMM_H
+
+#include "yoke/tensor.h"
+#include "yoke/work.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct yoke_group yoke_group;
+
+/* ---- Making one ------------------------------------------------------------------------------------------ */
+
+/* Zeros and NULLs stand for what the environment tells, and for the defaults. */
+typedef struct yoke_comm_options {
+    uint32_t struct_size;
+    int32_t has_rank; /* 1: `rank` and `world_size` count, not those of the environment */
+    int32_t rank;
+    int32_t world_size;
+    const char *backend;     /* NULL: of the current device; "cpu", which is also called "gloo" */
+    const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
+    double timeout;          /* seconds that a call may take; 0: 600 */
+    double init_timeout;     /* seconds until all ranks must be there; 0: 300 */
+} yoke_comm_options;
+
+/* The group of all ranks; each of them calls it. The first one of a process is its default group. Where no launcher is
+ * found and nothing is given, it has one rank. Errors: VALUE for what the environment lacks, or says twice in different
+ * ways; TIMEOUT with the ranks that did not come; COMM where they are not of one version. [any-thread] */
+YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out);
+
+/* `size` groups of one process, whose ranks are threads: each is to be used by one of its own. Errors: VALUE for a size
+ * below 1. [any-thread] */
+YOKE_API yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **groups);
+
+/* One more reference to the default group. Errors: STATE where there is none. [any-thread] */
+YOKE_API yoke_status yoke_comm_group(yoke_group **out);
+
+/* Lets the default group go; it is for who has no reference left. [any-thread] */
+YOKE_API yoke_status yoke_comm_finalize(void);
+
+/* One more reference; returns its argument, which may be NULL. [any-thread] */
+YOKE_API yoke_group *yoke_group_retain(yoke_group *group);
+
+/* One reference less. With the last one the rank leaves, when what was begun is done: no failure, but who calls it
+ * later is told. NULL is ignored. [any-thread] */
+YOKE_API void yoke_group_release(yoke_group *group);
+
+/* ---- What it is ------------------------------------------------------------------------------------------ */
+
+/* From 0 on; -1 on NULL. [any-thread] */
+YOKE_API int32_t yoke_group_rank(yoke_group *group);
+YOKE_API int32_t yoke_group_size(yoke_group *group);
+/* Among the ranks on its host. */
+YOKE_API int32_t yoke_group_local_rank(yoke_group *group);
+
+/* How its ranks reach each other, in a line for people. Borrowed until this thread's next call of it; "" on failure.
+ * [any-thread] */
+YOKE_API const char *yoke_group_describe(yoke_group *group);
+
+/* The ranks that give the same `color`, in the order of their keys, then of their ranks, are a group of their own; all
+ * ranks call it. NULL for a negative color. [any-thread] */
+YOKE_API yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key,
+                                      yoke_group **out);
+
+/* A tensor of the host in memory that peers reach without a copy; all ranks call it alike. Values are not set. The
+ * group lives as long as the tensor. [any-thread] */
+YOKE_API yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int32_t ndim,
+                                      yoke_dtype dtype, yoke_tensor **out);
+
+/* Ends the group, on all ranks: what is under way and what is called later fails as CANCELLED with this reason, which
+ * may be NULL. Returns at once. [any-thread] */
+YOKE_API yoke_status yoke_group_abort(yoke_group *group, const char *reason);
+
+/* ---- Collectives ----------------------------------------------------------------------------------------- */
+
+/* `t` of all ranks, reduced, is in `t` of each; of reduce, in that of `root` alone. `reduction` is a YOKE_REDUCE_*: avg
+ * is for what floats, min and max for every dtype, sum and prod for all but bool and float8. Sums of 16-bit floats are
+ * formed in float32. [any-thread] */
+YOKE_API yoke_status yoke_group_all_reduce(yoke_group *group, yoke_tensor *t, int32_t reduction,
+                                           yoke_work **work);
+YOKE_API yoke_status yoke_group_reduce(yoke_group *group, yoke_tensor *t, int32_t root,
+                                       int32_t reduction, yoke_work **work);
+
+/* `t` of `root` is in `t` of each rank. [any-thread] */
+YOKE_API yoke_status yoke_group_broadcast(yoke_group *group, yoke_tensor *t, int32_t root,
+                                          yoke_work **work);
+
+/* `out` has `t` of every rank, in their order, and so `size` times its elements; of gather, that of `root` alone, NULL
+ * on the others. [any-thread] */
+YOKE_API yoke_status yoke_group_all_gather(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                           yoke_work **work);
+YOKE_API yoke_status yoke_group_gather(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                       int32_t root, yoke_work **work);
+
+/* `out` is this rank's part of `t` of `root`, which is NULL on the others. [any-thread] */
+YOKE_API yoke_status yoke_group_scatter(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                        int32_t root, yoke_work **work);
+
+/* `out` is this rank's part of `t` of all ranks, reduced. [any-thread] */
+YOKE_API yoke_status yoke_group_reduce_scatter(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                               int32_t reduction, yoke_work **work);
+
+/* Part i of `out` is this rank's part of rank i's `t`. [any-thread] */
+YOKE_API yoke_status yoke_group_all_to_all(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                           yoke_work **work);
+
+/* From this rank to rank `dst`, which receives it. [any-thread] */
+YOKE_API yoke_status yoke_group_send(yoke_group *group, yoke_tensor *t, int32_t dst,
+                                     yoke_work **work);
+YOKE_API yoke_status yoke_group_recv(yoke_group *group, yoke_tensor *t, int32_t src,
+                                     yoke_work **work);
+
+/* No rank returns before all have called it. [any-thread] */
+YOKE_API yoke_status yoke_group_barrier(yoke_group *group, yoke_work **work);
+
+/* The same within `timeout` seconds. Errors: TIMEOUT with all ranks that did not come; the group goes on. [any-thread]
+ * */
+YOKE_API yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* YOKE_COMM_H */

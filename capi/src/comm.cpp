@@ -1,0 +1,243 @@
+#include "yoke/comm.h"
+
+#include "capi/src/guard.h"
+#include "capi/src/structs.h"
+#include "core/comm/init.h"
+
+#include <cmath>
+
+using namespace yoke;
+using namespace yoke::capi;
+
+namespace {
+
+Ref<Group> need_group(yoke_group *handle, const char *call)
+{
+    if (!handle) fail_null(call, "group");
+    return Ref<Group>::share(object_of(handle, call, "group"));
+}
+
+Tensor optional_tensor(yoke_tensor *handle, const char *call, const char *argument)
+{
+    return handle ? Tensor::share(object_of(handle, call, argument)) : Tensor();
+}
+
+// Runs a collective; every function below is one.
+yoke_status collective(const char *call, yoke_group *group, yoke_work **work,
+                       const std::function<Collective()> &make)
+{
+    return guard(call, [&] {
+        if (work) *work = nullptr;
+        const Ref<Group> held = need_group(group, call);
+        Ref<Work> begun = held->run(make(), work != nullptr);
+        if (work) *work = hand_out<yoke_work>(std::move(begun));
+    });
+}
+
+// One whose tensor is read and written.
+yoke_status in_place(const char *call, int32_t op, yoke_group *group, yoke_tensor *t,
+                     int32_t reduction, int32_t root, yoke_work **work)
+{
+    return collective(call, group, work, [&] {
+        const Tensor tensor = optional_tensor(t, call, "t");
+        return Collective{op, reduction, root, tensor, tensor};
+    });
+}
+
+yoke_status between(const char *call, int32_t op, yoke_group *group, yoke_tensor *out,
+                    yoke_tensor *t, int32_t reduction, int32_t root, yoke_work **work)
+{
+    return collective(call, group, work, [&] {
+        return Collective{op, reduction, root, optional_tensor(t, call, "t"),
+                          optional_tensor(out, call, "out")};
+    });
+}
+
+}  // namespace
+
+// ---- Making one -------------------------------------------------------------------------------------------------
+
+yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out)
+{
+    constexpr const char *call = "yoke_comm_init";
+    return guard(call, [&] {
+        yoke_group *&place = need_out(out, call);
+        yoke_comm_options given{};
+        if (options) given = read_struct(options, call, "options");
+        InitOptions how;
+        if (given.has_rank) how.arguments.rank = given.rank, how.arguments.size = given.world_size;
+        if (given.backend) how.backend = given.backend;
+        if (given.init_method) how.arguments.init_method = given.init_method;
+        if (given.timeout != 0) how.timeout_s = given.timeout;
+        if (given.init_timeout != 0) how.init_timeout_s = given.init_timeout;
+        place = hand_out<yoke_group>(init_group(how, short_name(call)));
+    });
+}
+
+yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **groups)
+{
+    constexpr const char *call = "yoke_comm_init_threads";
+    return guard(call, [&] {
+        yoke_group **places = &need(groups, call, "groups");
+        std::vector<Ref<Group>> made = init_threads(size, timeout, short_name(call));
+        for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
+    });
+}
+
+yoke_status yoke_comm_group(yoke_group **out)
+{
+    constexpr const char *call = "yoke_comm_group";
+    return guard(call, [&] {
+        yoke_group *&place = need_out(out, call);
+        place = hand_out<yoke_group>(default_group(short_name(call)));
+    });
+}
+
+yoke_status yoke_comm_finalize(void)
+{
+    return guard("yoke_comm_finalize", [] { finalize_groups(); });
+}
+
+yoke_group *yoke_group_retain(yoke_group *group)
+{
+    return retain_handle(group, "yoke_group_retain");
+}
+
+void yoke_group_release(yoke_group *group)
+{
+    release_handle(group, "yoke_group_release");
+}
+
+// ---- What it is -------------------------------------------------------------------------------------------------
+
+int32_t yoke_group_rank(yoke_group *group)
+{
+    constexpr const char *call = "yoke_group_rank";
+    return guard_value(call, int32_t{-1}, [&] { return need_group(group, call)->rank(); });
+}
+
+int32_t yoke_group_size(yoke_group *group)
+{
+    constexpr const char *call = "yoke_group_size";
+    return guard_value(call, int32_t{-1}, [&] { return need_group(group, call)->size(); });
+}
+
+int32_t yoke_group_local_rank(yoke_group *group)
+{
+    constexpr const char *call = "yoke_group_local_rank";
+    return guard_value(call, int32_t{-1}, [&] { return need_group(group, call)->local_rank(); });
+}
+
+const char *yoke_group_describe(yoke_group *group)
+{
+    constexpr const char *call = "yoke_group_describe";
+    return guard_value(call, "", [&] {
+        thread_local std::string text;
+        text = need_group(group, call)->describe();
+        return text.c_str();
+    });
+}
+
+yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key, yoke_group **out)
+{
+    constexpr const char *call = "yoke_group_split";
+    return guard(call, [&] {
+        yoke_group *&place = need_out(out, call);
+        if (Ref<Group> part = need_group(group, call)->split(color, key); part.present())
+            place = hand_out<yoke_group>(std::move(part));
+    });
+}
+
+yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int32_t ndim,
+                             yoke_dtype dtype, yoke_tensor **out)
+{
+    constexpr const char *call = "yoke_group_empty";
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        const IntList sizes = need_shape(shape, ndim, call);
+        check_dtype(dtype, short_name(call));
+        place = hand_out<yoke_tensor>(need_group(group, call)->empty(sizes, dtype));
+    });
+}
+
+yoke_status yoke_group_abort(yoke_group *group, const char *reason)
+{
+    constexpr const char *call = "yoke_group_abort";
+    return guard(call, [&] { need_group(group, call)->abort(reason ? reason : ""); });
+}
+
+// ---- Collectives ------------------------------------------------------------------------------------------------
+
+yoke_status yoke_group_all_reduce(yoke_group *group, yoke_tensor *t, int32_t reduction,
+                                  yoke_work **work)
+{
+    return in_place("yoke_group_all_reduce", YOKE_COMM_ALL_REDUCE, group, t, reduction, -1, work);
+}
+
+yoke_status yoke_group_reduce(yoke_group *group, yoke_tensor *t, int32_t root, int32_t reduction,
+                              yoke_work **work)
+{
+    return in_place("yoke_group_reduce", YOKE_COMM_REDUCE, group, t, reduction, root, work);
+}
+
+yoke_status yoke_group_broadcast(yoke_group *group, yoke_tensor *t, int32_t root, yoke_work **work)
+{
+    return in_place("yoke_group_broadcast", YOKE_COMM_BROADCAST, group, t, -1, root, work);
+}
+
+yoke_status yoke_group_all_gather(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                  yoke_work **work)
+{
+    return between("yoke_group_all_gather", YOKE_COMM_ALL_GATHER, group, out, t, -1, -1, work);
+}
+
+yoke_status yoke_group_gather(yoke_group *group, yoke_tensor *out, yoke_tensor *t, int32_t root,
+                              yoke_work **work)
+{
+    return between("yoke_group_gather", YOKE_COMM_GATHER, group, out, t, -1, root, work);
+}
+
+yoke_status yoke_group_scatter(yoke_group *group, yoke_tensor *out, yoke_tensor *t, int32_t root,
+                               yoke_work **work)
+{
+    return between("yoke_group_scatter", YOKE_COMM_SCATTER, group, out, t, -1, root, work);
+}
+
+yoke_status yoke_group_reduce_scatter(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                      int32_t reduction, yoke_work **work)
+{
+    return between("yoke_group_reduce_scatter", YOKE_COMM_REDUCE_SCATTER, group, out, t, reduction,
+                   -1, work);
+}
+
+yoke_status yoke_group_all_to_all(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
+                                  yoke_work **work)
+{
+    return between("yoke_group_all_to_all", YOKE_COMM_ALL_TO_ALL, group, out, t, -1, -1, work);
+}
+
+yoke_status yoke_group_send(yoke_group *group, yoke_tensor *t, int32_t dst, yoke_work **work)
+{
+    return between("yoke_group_send", YOKE_COMM_SEND, group, nullptr, t, -1, dst, work);
+}
+
+yoke_status yoke_group_recv(yoke_group *group, yoke_tensor *t, int32_t src, yoke_work **work)
+{
+    return between("yoke_group_recv", YOKE_COMM_RECV, group, t, nullptr, -1, src, work);
+}
+
+yoke_status yoke_group_barrier(yoke_group *group, yoke_work **work)
+{
+    return collective("yoke_group_barrier", group, work, [] { return Collective(); });
+}
+
+yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
+{
+    constexpr const char *call = "yoke_group_monitored_barrier";
+    return guard(call, [&] {
+        if (!(timeout >= 0))
+            fail(YOKE_E_VALUE, "%s: argument 'timeout' is %g; it takes seconds, from 0",
+                 short_name(call), timeout);
+        need_group(group, call)->monitored_barrier(timeout);
+    });
+}

@@ -1,0 +1,80 @@
+#include "core/comm/cause.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/comm/collective.h"
+
+#include <optional>
+
+namespace yoke {
+
+// ---- In the store -----------------------------------------------------------------------------------------------
+
+std::string Cause::encode() const
+{
+    return std::to_string(status) + " " + text;
+}
+
+Cause Cause::decode(std::string_view line)
+{
+    const size_t space = line.find(' ');
+    const std::optional<int32_t> status = parsed<int32_t>(line.substr(0, space));
+    if (space == std::string_view::npos || !status || *status == YOKE_OK)
+        return {YOKE_E_COMM, "the group has failed, and what its ranks told of it cannot be read"};
+    return {*status, std::string(line.substr(space + 1))};
+}
+
+void Cause::raise() const
+{
+    throw Error(status, text);
+}
+
+// ---- Texts ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string told(const Doing &doing)
+{
+    return describe(doing.signature) + (doing.line.empty() ? "" : " at " + doing.line);
+}
+
+std::string mismatch(const yoke_comm_fault &fault, const Doing &doing, const Arrival &self,
+                     const Arrival &other)
+{
+    return format(
+        "%s: ranks do not agree on %s: %s called %s, and %s called %s (call %llu of the group); all ranks make the same calls in the same order",
+        collective_name(doing.signature.op), difference(doing.signature, fault.theirs).c_str(),
+        describe(self).c_str(), told(doing).c_str(), describe(other).c_str(),
+        describe(fault.theirs).c_str(), static_cast<unsigned long long>(doing.signature.sequence));
+}
+
+}  // namespace
+
+Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
+               const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks)
+{
+    const bool is_known = fault.rank >= 0 && fault.rank < std::ssize(ranks);
+    const Arrival &other = is_known ? ranks[static_cast<size_t>(fault.rank)] : self;
+    const char *call = collective_name(doing.signature.op);
+    if (is_known && fault.kind == YOKE_COMM_FAULT_MISMATCH)
+        return {YOKE_E_COMM, mismatch(fault, doing, self, other)};
+    if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
+        return {YOKE_E_COMM,
+                format("%s: %s died: its connection ended while %s waited for it in %s", call,
+                       describe(other).c_str(), describe(self).c_str(), told(doing).c_str())};
+    if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
+        return {
+            YOKE_E_TIMEOUT,
+            format(
+                "%s: %s did not come in time to %s, in which %s waited for it; it is stuck, or never made the call",
+                call, describe(other).c_str(), told(doing).c_str(), describe(self).c_str())};
+    return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
+                           told(doing).c_str(), engine_text.c_str())};
+}
+
+Cause cause_of_loss(const Arrival &lost, const std::string &what)
+{
+    return {YOKE_E_COMM, format("collective: %s %s", describe(lost).c_str(), what.c_str())};
+}
+
+}  // namespace yoke

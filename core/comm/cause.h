@@ -1,0 +1,35 @@
+// cause.h: why a group failed: what the first rank that noticed has published, and every rank raises.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "core/comm/rendezvous.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke {
+
+struct Cause {
+    yoke_status status = YOKE_E_COMM;
+    std::string text;  // all of it, alike on every rank
+
+    // A line of text for the store; what is none gives a Cause that says so.
+    std::string encode() const;
+    static Cause decode(std::string_view line);
+    [[noreturn]] void raise() const;
+};
+
+// What a rank was doing: a call, and the line of the script that made it where that is known.
+struct Doing {
+    yoke_comm_signature signature{};
+    std::string line;  // "train.py:17 (step)"; "" where nobody tells
+};
+
+// Of a fault that an engine told: names the culprit and both calls.
+Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
+               const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks);
+// Of a rank that ended, fell silent, or left the group without a call: `what` is "died: its connection ended".
+Cause cause_of_loss(const Arrival &lost, const std::string &what);
+
+}  // namespace yoke

@@ -1,0 +1,228 @@
+#include "core/comm/collective.h"
+
+#include "core/base/error.h"
+#include "core/base/shape.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke {
+
+// ---- Names ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// What a collective does with its tensors, by its number.
+struct Kind {
+    const char *name;
+    const char *in, *out;  // the arguments; nullptr: there is none, or it is the other one
+    bool reduces, has_root, has_peer;
+    bool in_has_parts, out_has_parts;  // one for each rank
+    bool in_at_root, out_at_root;      // and nowhere else
+};
+constexpr Kind kKinds[YOKE_COMM_OP_COUNT] = {
+    {"barrier", nullptr, nullptr, false, false, false, false, false, false, false},
+    {"all_reduce", "t", nullptr, true, false, false, false, false, false, false},
+    {"reduce", "t", nullptr, true, true, false, false, false, false, false},
+    {"broadcast", "t", nullptr, false, true, false, false, false, false, false},
+    {"all_gather", "t", "out", false, false, false, false, true, false, false},
+    {"gather", "t", "out", false, true, false, false, true, false, true},
+    {"scatter", "t", "out", false, true, false, true, false, true, false},
+    {"reduce_scatter", "t", "out", true, false, false, true, false, false, false},
+    {"all_to_all", "t", "out", false, false, false, true, true, false, false},
+    {"send", "t", nullptr, false, false, true, false, false, false, false},
+    {"recv", nullptr, "t", false, false, true, false, false, false, false},
+};
+constexpr const char *kReductions[] = {"sum", "prod", "min", "max", "avg"};
+
+const Kind &kind_of(int32_t op)
+{
+    return kKinds[op];
+}
+
+}  // namespace
+
+const char *collective_name(int32_t op) noexcept
+{
+    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kKinds[op].name : "no collective";
+}
+
+const char *reduction_name(int32_t reduction) noexcept
+{
+    return reduction >= 0 && reduction < std::ssize(kReductions) ? kReductions[reduction] : "";
+}
+
+int32_t read_reduction(const char *name, const char *call)
+{
+    const auto *found = std::ranges::find_if(
+        kReductions, [&](const char *known) { return strcmp(known, name) == 0; });
+    if (found == std::end(kReductions))
+        fail(YOKE_E_VALUE, "%s: argument 'op' is '%s'; it is sum, avg, prod, min or max", call,
+             name);
+    return static_cast<int32_t>(found - kReductions);
+}
+
+// ---- Checks -----------------------------------------------------------------------------------------------------
+
+Device *Collective::device() const noexcept
+{
+    return in.present() ? in->device : out.present() ? out->device : nullptr;
+}
+
+uint64_t Collective::bytes() const noexcept
+{
+    const bool is_one = in.get() == out.get();
+    return (in.present() ? in->nbytes() : 0) + (out.present() && !is_one ? out->nbytes() : 0);
+}
+
+namespace {
+
+void check_rank(int32_t rank, const char *argument, const Collective &call, RankOf at)
+{
+    if (rank < 0 || rank >= at.size)
+        fail(YOKE_E_VALUE, "%s: argument '%s' is %d; the group has the ranks 0 to %d", call.name(),
+             argument, rank, at.size - 1);
+}
+
+void check_peer(const Collective &call, RankOf at)
+{
+    const Kind &kind = kind_of(call.op);
+    if (kind.has_root) check_rank(call.peer, "root", call, at);
+    if (!kind.has_peer) return;
+    const char *argument = call.op == YOKE_COMM_SEND ? "dst" : "src";
+    check_rank(call.peer, argument, call, at);
+    if (call.peer == at.rank)
+        fail(YOKE_E_VALUE, "%s: argument '%s' is %d, this rank itself; name another one",
+             call.name(), argument, call.peer);
+}
+
+void check_given(const Tensor &tensor, const char *argument, bool is_wanted, const Collective &call,
+                 RankOf at)
+{
+    if (is_wanted && !tensor.present())
+        fail(YOKE_E_VALUE, "%s: argument '%s' is absent; rank %d must give a tensor", call.name(),
+             argument, at.rank);
+}
+
+void check_tensors(const Collective &call, RankOf at)
+{
+    const Kind &kind = kind_of(call.op);
+    const bool is_root = call.peer == at.rank;
+    if (kind.in) check_given(call.in, kind.in, !kind.in_at_root || is_root, call, at);
+    if (kind.out) check_given(call.out, kind.out, !kind.out_at_root || is_root, call, at);
+    if (!call.in.present() || !call.out.present()) return;
+    if (call.in->dtype != call.out->dtype)
+        fail(YOKE_E_TYPE, "%s: 't' is %s and 'out' is %s; give tensors of one dtype", call.name(),
+             name(call.in->dtype), name(call.out->dtype));
+    if (call.in->device != call.out->device)
+        fail(YOKE_E_VALUE, "%s: 't' is on %s and 'out' on %s; give tensors of one device",
+             call.name(), call.in->device->name.c_str(), call.out->device->name.c_str());
+}
+
+// The elements of one part.
+int64_t part_of(const Tensor &tensor, const char *argument, bool has_parts, const Collective &call,
+                RankOf at)
+{
+    if (!has_parts) return tensor->numel;
+    if (tensor->numel % at.size != 0)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument '%s' of shape %s has %lld elements, which do not divide by the %d ranks of the group; pad it",
+            call.name(), argument, to_string(tensor->shape()).c_str(),
+            static_cast<long long>(tensor->numel), at.size);
+    return tensor->numel / at.size;
+}
+
+void check_sizes(Collective &call, RankOf at)
+{
+    const Kind &kind = kind_of(call.op);
+    const auto part = [&](const Tensor &tensor, const char *argument, bool has_parts) {
+        return part_of(tensor, argument, has_parts, call, at);
+    };
+    const bool has_in = call.in.present() && kind.in, has_out = call.out.present() && kind.out;
+    if (has_in) call.count = part(call.in, "t", kind.in_has_parts);
+    if (!has_out) return;
+    const int64_t count = part(call.out, kind.out, kind.out_has_parts);
+    if (has_in && count != call.count)
+        fail(
+            YOKE_E_VALUE,
+            "%s: 't' of shape %s and 'out' of shape %s do not fit a group of %d ranks: a rank's part has %lld elements in the one and %lld in the other",
+            call.name(), to_string(call.in->shape()).c_str(), to_string(call.out->shape()).c_str(),
+            at.size, static_cast<long long>(call.count), static_cast<long long>(count));
+    call.count = count;
+}
+
+void check_reduction(const Collective &call)
+{
+    const yoke_dtype dtype = call.dtype;
+    const char *reduction = reduction_name(call.reduction);
+    if (!kind_of(call.op).reduces) return;
+    if (!*reduction)
+        fail(YOKE_E_VALUE, "%s: argument 'op' is %d, which is no reduction", call.name(),
+             call.reduction);
+    const bool is_extreme = call.reduction == YOKE_REDUCE_MIN || call.reduction == YOKE_REDUCE_MAX;
+    const bool is_small_float = is_floating(dtype) && item_size(dtype) == 1;
+    if ((dtype == YOKE_BOOL || is_small_float) && !is_extreme)
+        fail(YOKE_E_TYPE, "%s: '%s' of %s is not defined here; cast 't' first, or use min or max",
+             call.name(), reduction, name(dtype));
+    if (call.reduction == YOKE_REDUCE_AVG && !is_floating(dtype))
+        fail(YOKE_E_TYPE,
+             "%s: 'avg' of %s would not be exact; use sum and divide, or cast 't' first",
+             call.name(), name(dtype));
+}
+
+void check_written(const Collective &call)
+{
+    const Tensor &written = call.out.present() ? call.out : call.in;
+    if (call.op == YOKE_COMM_SEND || !written.present()) return;
+    if (const int axis = expanded_axis(*written); axis >= 0)
+        fail(
+            YOKE_E_VALUE,
+            "%s: the tensor that it writes is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+            call.name(), axis, static_cast<long long>(written->shape_[axis]));
+}
+
+}  // namespace
+
+void check_collective(Collective &call, RankOf at)
+{
+    check_peer(call, at);
+    check_tensors(call, at);
+    const Tensor &any = call.in.present() ? call.in : call.out;
+    call.dtype = any.present() ? any->dtype : YOKE_NONE;
+    check_sizes(call, at);
+    check_reduction(call);
+    check_written(call);
+}
+
+// ---- Signatures -------------------------------------------------------------------------------------------------
+
+std::string describe(const yoke_comm_signature &signature)
+{
+    std::string text = collective_name(signature.op);
+    if (signature.op != YOKE_COMM_BARRIER)
+        text += format(" of %lld %s", static_cast<long long>(signature.count),
+                       is_dtype(signature.dtype) ? name(signature.dtype) : "elements of no dtype");
+    if (signature.reduction >= 0) text += std::string(", ") + reduction_name(signature.reduction);
+    if (signature.root >= 0)
+        text +=
+            format(signature.op == YOKE_COMM_SEND ? " to rank %d" : ", root %d", signature.root);
+    return text;
+}
+
+std::string difference(const yoke_comm_signature &ours, const yoke_comm_signature &theirs)
+{
+    if (ours.group != theirs.group) return "the group";
+    if (ours.op != theirs.op) return "the call";
+    if (ours.sequence != theirs.sequence)
+        return format("the order, call %llu and call %llu",
+                      static_cast<unsigned long long>(ours.sequence),
+                      static_cast<unsigned long long>(theirs.sequence));
+    if (ours.dtype != theirs.dtype) return "the dtype";
+    if (ours.count != theirs.count) return "the number of elements";
+    if (ours.reduction != theirs.reduction) return "the reduction";
+    if (ours.root != theirs.root) return "the root";
+    return "nothing";
+}
+
+}  // namespace yoke

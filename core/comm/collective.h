@@ -1,0 +1,53 @@
+// collective.h: one call of a collective: its tensors, checked against each other, and what all ranks must say alike.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "core/tensor/tensor.h"
+
+#include <string>
+
+namespace yoke {
+
+// The name by which scripts call it, "all_reduce".
+const char *collective_name(int32_t op) noexcept;
+// "sum"; "" for -1.
+const char *reduction_name(int32_t reduction) noexcept;
+// Raises YOKE_E_VALUE with those that there are.
+int32_t read_reduction(const char *name, const char *call);
+
+// Tensors are what the caller gave; what a rank does not give or take is absent.
+struct Collective {
+    int32_t op = YOKE_COMM_BARRIER;
+    int32_t reduction = -1;
+    int32_t peer = -1;  // the root, or the other rank of send and recv
+    Tensor in = {}, out = {};
+    yoke_dtype dtype = YOKE_NONE;
+    int64_t count = 0;  // as yoke_collective has it
+
+    const char *name() const noexcept { return collective_name(op); }
+    Device *device() const noexcept;  // null: of a barrier
+    uint64_t bytes() const noexcept;  // of all that this rank gives and takes
+};
+
+// How often what a tensor lies in has been written; 0 for an absent one.
+inline uint32_t version_of(const Tensor &tensor) noexcept
+{
+    return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;
+}
+
+// Where a rank stands in its group.
+struct RankOf {
+    int32_t rank, size;
+};
+
+// Fills in dtype and count. Raises YOKE_E_VALUE and YOKE_E_TYPE, naming argument, both values and the rank, for a root
+// or peer that is none, tensors that are missing, of different dtypes or devices, or whose sizes do not divide or
+// agree, and for reductions that a dtype does not have.
+void check_collective(Collective &call, RankOf at);
+
+// "all_reduce of 5 float32, sum"; "broadcast of 5 int64 from rank 0".
+std::string describe(const yoke_comm_signature &signature);
+// What in two of them differs, "the dtype, float32 and int64"; of the first thing that does.
+std::string difference(const yoke_comm_signature &ours, const yoke_comm_signature &theirs);
+
+}  // namespace yoke

@@ -1,0 +1,139 @@
+#include "core/comm/engine.h"
+
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+namespace yoke {
+
+namespace {
+
+[[noreturn]] void raise(const yoke_comm_fault &fault, yoke_status status, const char *engine)
+{
+    throw EngineFailure{fault, status, take_backend_error(status, engine)};
+}
+
+yoke_comm_fault no_fault()
+{
+    yoke_comm_fault fault{};
+    fault.struct_size = sizeof fault;
+    fault.rank = -1;
+    return fault;
+}
+
+// Carries the core's all_gather through C: what it raises waits until the engine has returned.
+struct Gathering {
+    const EngineInit &init;
+    std::exception_ptr raised = {};
+
+    static yoke_status run(void *user, const void *mine, uint64_t bytes, void *all) noexcept
+    {
+        auto &self = *static_cast<Gathering *>(user);
+        try {
+            auto *to = static_cast<char *>(all);
+            for (const std::string &each :
+                 self.init.all_gather(std::string(static_cast<const char *>(mine), bytes))) {
+                memcpy(to, each.data(), std::min<size_t>(each.size(), bytes));
+                to += bytes;
+            }
+            return YOKE_OK;
+        } catch (const std::exception &error) {
+            self.raised = std::current_exception();
+            return set_backend_error(YOKE_E_COMM, 0, error.what());
+        }
+    }
+};
+
+}  // namespace
+
+const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
+{
+    const std::string kind = name == "gloo" ? "cpu" : name;
+    if (kind != kHostKind)
+        fail(YOKE_E_VALUE,
+             "%s: there is no engine of collectives '%s'; this build has cpu (also called gloo)",
+             call, name.c_str());
+    const Backend &backend = backend_of(kHostKind);
+    if (!backend.table || !backend.table->comm)
+        fail(YOKE_E_UNSUPPORTED, "%s: this build has no collectives on the CPU", call);
+    return *backend.table->comm;
+}
+
+std::string Engine::make_id(const yoke_backend_comm &table)
+{
+    std::string id(YOKE_COMM_ID_BYTES, '\0');
+    if (const yoke_status status = table.unique_id(id.data()))
+        raise(no_fault(), status, table.name);
+    return id;
+}
+
+Engine::Engine(const yoke_backend_comm &table, const EngineInit &init) : table_(table)
+{
+    yoke_comm_fault fault = no_fault();
+    Gathering gathering{init};
+    yoke_comm_member given{};
+    given.struct_size = sizeof given;
+    given.rank = init.rank;
+    given.size = init.size;
+    given.device = init.device;
+    given.id = init.id.data();
+    given.address = init.address.c_str();
+    given.timeout_s = init.timeout_s;
+    given.all_gather = Gathering::run;
+    given.user = &gathering;
+    given.fault = &fault;
+    const yoke_status status = table.init(&given, &comm_);
+    if (status == YOKE_OK) return;
+    if (gathering.raised) {
+        take_backend_error(status, table.name);
+        std::rethrow_exception(gathering.raised);
+    }
+    raise(fault, status, table.name);
+}
+
+Engine::~Engine()
+{
+    table_.destroy(comm_);
+}
+
+void Engine::check(yoke_status status) const
+{
+    if (status != YOKE_OK) raise(no_fault(), status, table_.name);
+}
+
+void Engine::call(yoke_collective &record)
+{
+    yoke_comm_fault fault = no_fault();
+    record.fault = &fault;
+    if (const yoke_status status = table_.call(comm_, &record)) raise(fault, status, table_.name);
+}
+
+void Engine::abort() noexcept
+{
+    if (const yoke_status status = table_.abort(comm_)) take_backend_error(status, table_.name);
+}
+
+void *Engine::allocate(uint64_t bytes)
+{
+    void *pointer = nullptr;
+    check(table_.mem_alloc(comm_, bytes, &pointer));
+    return pointer;
+}
+
+void Engine::free(void *pointer, uint64_t bytes) noexcept
+{
+    if (const yoke_status status = table_.mem_free(comm_, pointer, bytes))
+        take_backend_error(status, table_.name);
+}
+
+std::string Engine::describe() const
+{
+    char text[512] = {};
+    table_.describe(comm_, text, sizeof text);
+    return text;
+}
+
+}  // namespace yoke

@@ -1,0 +1,60 @@
+// engine.h: one communicator of an engine of collectives, behind the contract of core/backend/backend.h.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "core/comm/cause.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+// Raised where an engine failed: what it told of the fault, for cause_of.
+struct EngineFailure {
+    yoke_comm_fault fault;
+    yoke_status status;
+    std::string text;
+};
+
+struct EngineInit {
+    int32_t rank = 0, size = 1;
+    std::string id;  // YOKE_COMM_ID_BYTES
+    std::string address;
+    double timeout_s = -1;
+    void *device = nullptr;
+    // Those of all ranks, in their order.
+    std::function<std::vector<std::string>(const std::string &mine)> all_gather;
+};
+
+class Engine {
+public:
+    // The engine of that name, "cpu" or a module's. Raises YOKE_E_VALUE, with those that there are, and
+    // YOKE_E_UNAVAILABLE with the reason where a module is missing.
+    static const yoke_backend_comm &find(const std::string &name, const char *call);
+    // What rank 0 makes for all. Raises EngineFailure, as all that follows.
+    static std::string make_id(const yoke_backend_comm &table);
+
+    Engine(const yoke_backend_comm &table, const EngineInit &init);
+    ~Engine();
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+
+    const char *name() const noexcept { return table_.name; }
+    bool is_late() const noexcept { return table_.is_late != 0; }
+    void call(yoke_collective &record);
+    void begin() { check(table_.group_begin(comm_)); }
+    void end() { check(table_.group_end(comm_)); }
+    void abort() noexcept;
+    void *allocate(uint64_t bytes);
+    void free(void *pointer, uint64_t bytes) noexcept;
+    std::string describe() const;
+
+private:
+    void check(yoke_status status) const;
+
+    const yoke_backend_comm &table_;
+    void *comm_ = nullptr;
+};
+
+}  // namespace yoke

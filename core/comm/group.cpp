@@ -1,0 +1,188 @@
+#include "core/comm/group.h"
+
+#include "core/base/error.h"
+#include "core/base/signals.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace yoke {
+
+// ---- Its order among the others ---------------------------------------------------------------------------------
+
+Group::Group(Members members, const GroupOptions &options)
+    : members_(std::move(members)),
+      options_(options),
+      process_(getpid()),
+      sent_(members_.ranks.size()),
+      received_(members_.ranks.size())
+{
+}
+
+Ref<Group> Group::make(Members members, const GroupOptions &options, const char *call)
+{
+    const yoke_backend_comm &table = Engine::find(options.engine, call);
+    const Ref<Group> group = Ref<Group>::adopt(new Group(std::move(members), options));
+    Members &all = group->members_;
+    const Deadline deadline = Deadline::after(options.init_timeout_s);
+    int gathered = 0;
+    const auto gather = [&](const std::string &mine) {
+        return all_gather(*all.store, "init/" + std::to_string(gathered++), all.rank, all.size(),
+                          mine, deadline);
+    };
+    EngineInit init;
+    init.rank = all.rank;
+    init.size = all.size();
+    init.address = all.self().address;
+    init.timeout_s = options.init_timeout_s;
+    init.all_gather = gather;
+    try {
+        init.id = gather(all.rank == 0 ? Engine::make_id(table) : std::string())[0];
+        group->engine_.emplace(table, init);
+    } catch (const EngineFailure &failure) {
+        Doing doing;
+        doing.line = call;
+        group
+            ->agreed(
+                cause_of(failure.fault, failure.status, failure.text, doing, all.self(), all.ranks))
+            .raise();
+    }
+    group->listen();
+    return group;
+}
+
+struct Group::Link {
+    Mutex mutex{LockRank::kOther};
+    Group *group;  // null once it has gone
+};
+
+// Others publish the cause of a failure that this rank need not meet by itself.
+void Group::listen()
+{
+    link_ = std::make_shared<Link>();
+    link_->group = this;
+    members_.store->when_set("cause", [link = link_](const std::string &value) {
+        const std::lock_guard lock(link->mutex);
+        if (link->group) link->group->fail_with(Cause::decode(value));
+    });
+}
+
+Group::~Group()
+{
+    if (link_) {
+        const std::lock_guard lock(link_->mutex);
+        link_->group = nullptr;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        is_leaving_ = true;
+        changed_.notify_all();
+    }
+    if (process_ == getpid()) {
+        if (thread_.joinable()) thread_.join();
+    } else if (thread_.joinable()) {
+        thread_.detach();
+    }
+}
+
+void Group::check_usable() const
+{
+    if (process_ != getpid())
+        fail(
+            YOKE_E_FORKED,
+            "this group is that of process %d, of which this is a forked child; make one of its own with init",
+            static_cast<int>(process_));
+    if (cause_) cause_->raise();
+}
+
+Group::Pending Group::number(Collective call, bool is_async)
+{
+    Pending made;
+    yoke_comm_signature &signature = made.signature;
+    signature.group = members_.number;
+    signature.count = call.count;
+    signature.op = call.op;
+    signature.dtype = call.dtype;
+    signature.reduction = call.reduction;
+    signature.root = call.peer;
+    const auto peer = static_cast<size_t>(call.peer);
+    if (call.op == YOKE_COMM_SEND) {
+        signature.sequence = ++sent_[peer];
+    } else if (call.op == YOKE_COMM_RECV) {
+        signature.sequence = ++received_[peer];
+        signature.op = YOKE_COMM_SEND;
+        signature.root = rank();
+    } else {
+        signature.sequence = ++sequence_;
+    }
+    made.deadline = Deadline::after(options_.timeout_s);
+    made.versions[0] = version_of(call.in);
+    made.versions[1] = version_of(call.out);
+    if (is_async) made.work = Work::begin(call.bytes());
+    CallRecord record;
+    record.signature = signature;
+    record.queued_s = monotonic_seconds();
+    record.line = made.line;
+    made.record = records_.add(std::move(record));
+    made.call = std::move(call);
+    return made;
+}
+
+Ref<Work> Group::run(Collective call, bool is_async)
+{
+    check_not_capturing(call.name());
+    check_collective(call, {rank(), size()});
+    std::unique_lock lock(mutex_);
+    check_usable();
+    const auto pending = std::make_shared<Pending>(number(std::move(call), is_async));
+    const bool is_free = queue_.empty() && !is_running_;
+    if (!is_async && is_free) {
+        is_running_ = true;
+        lock.unlock();
+        execute(*pending);
+        return nullptr;
+    }
+    if (!is_async) pending->work = Work::begin(pending->call.bytes());
+    enqueue(pending);
+    lock.unlock();
+    if (is_async) return pending->work;
+    pending->work->wait(-1);
+    return nullptr;
+}
+
+// With the lock held.
+void Group::enqueue(std::shared_ptr<Pending> pending)
+{
+    if (!thread_.joinable()) {
+        const HostSignalsBlocked blocked;
+        thread_ = std::thread([this] { serve(); });
+    }
+    queue_.push_back(std::move(pending));
+    changed_.notify_all();
+}
+
+// The group's thread: calls in their order, until all are done and the group is left.
+void Group::serve() noexcept
+{
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [this] { return (!queue_.empty() && !is_running_) || is_leaving_; });
+        if (queue_.empty()) return;
+        const std::shared_ptr<Pending> next = std::move(queue_.front());
+        queue_.pop_front();
+        is_running_ = true;
+        lock.unlock();
+        std::exception_ptr failure;
+        try {
+            execute(*next);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        next->call.in = {}, next->call.out = {};
+        next->work->finish(std::move(failure));
+        lock.lock();
+    }
+}
+
+}  // namespace yoke

@@ -1,0 +1,109 @@
+// group.h: ranks that make the same calls in the same order.
+//
+// A group has one order. On the host a call that blocks runs in its caller if nothing is queued; else, and where it is
+// asynchronous, in the group's own thread, made at first need. What fails first on any rank is the cause that all ranks
+// raise, from that call and from each later one; what a rank then does with the group is to leave it.
+#pragma once
+
+#include "core/base/fork.h"
+#include "core/base/work.h"
+#include "core/comm/collective.h"
+#include "core/comm/engine.h"
+#include "core/comm/members.h"
+#include "core/comm/record.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace yoke {
+
+struct GroupOptions {
+    std::string engine = "cpu";
+    double timeout_s = 600;       // of a call, the time in the queue counted in
+    double init_timeout_s = 300;  // until all ranks are there
+};
+
+class Group final : public RefCounted {
+public:
+    // All members call it alike. Raises what failed, alike on all ranks.
+    static Ref<Group> make(Members members, const GroupOptions &options, const char *call);
+
+    int32_t rank() const noexcept { return members_.rank; }
+    int32_t size() const noexcept { return members_.size(); }
+    int32_t local_rank() const noexcept { return members_.self().local_rank; }
+    const std::vector<Arrival> &ranks() const noexcept { return members_.ranks; }
+    std::string describe() const;
+
+    // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
+    // what does not fit, which the other ranks are not told of; else the group's cause.
+    Ref<Work> run(Collective call, bool is_async);
+    // Each of them lists the ranks that did not come within `seconds`. The group stays as it is.
+    void monitored_barrier(double seconds);
+    // The ranks that gave the same color, in the order of their keys, then of their ranks; null for a negative color.
+    // All ranks call it.
+    Ref<Group> split(int32_t color, int64_t key);
+    // In memory that peers reach without a copy; all ranks call it alike.
+    Tensor empty(IntList shape, yoke_dtype dtype);
+    // All ranks get it as the cause. Returns at once.
+    void abort(const std::string &reason) noexcept;
+    // Of the last calls, the newest last.
+    std::vector<CallRecord> records() const;
+
+    // For whoever watches: a failure that no call has found. Nothing where there is one already.
+    void fail_with(const Cause &cause) noexcept;
+
+private:
+    // A call that was issued.
+    struct Pending {
+        Collective call;
+        yoke_comm_signature signature{};
+        std::string line;
+        Deadline deadline = Deadline::after(0);
+        uint64_t record = 0;        // its number among the records
+        Ref<Work> work = {};        // null: it blocks its caller
+        uint32_t versions[2] = {};  // of in and out when it was issued
+
+        Doing doing() const { return {signature, line}; }
+    };
+
+    // What is told when a cause is published, as long as the group lives.
+    struct Link;
+
+    Group(Members members, const GroupOptions &options);
+    ~Group() override;
+    void destroy() noexcept override { delete this; }
+
+    void check_usable() const;
+    Pending number(Collective call, bool is_async);
+    void execute(Pending &pending);
+    void call_engine(Pending &pending, const Tensor &in, const Tensor &out);
+    void finish(Pending &pending, std::exception_ptr failure) noexcept;
+    void serve() noexcept;
+    void enqueue(std::shared_ptr<Pending> pending);
+    void listen();
+    Cause agreed(Cause mine) noexcept;
+    [[noreturn]] void fail_call(const EngineFailure &failure, const Pending &pending);
+
+    Members members_;
+    const GroupOptions options_;
+    const pid_t process_;
+    std::optional<Engine> engine_;
+
+    // The rest with mutex_ held.
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::shared_ptr<Pending>> queue_;
+    bool is_running_ = false, is_leaving_ = false;
+    std::thread thread_;
+    std::optional<Cause> cause_;
+    uint64_t sequence_ = 0;
+    std::vector<uint64_t> sent_, received_;  // by peer
+    CallRecords records_;
+    uint64_t splits_ = 0, barriers_ = 0;
+    std::shared_ptr<Link> link_;
+};
+
+}  // namespace yoke

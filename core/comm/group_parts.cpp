@@ -1,0 +1,118 @@
+// What a group can beside its collectives: parts of it, memory for them, and who is missing.
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "core/comm/group.h"
+#include "core/select/select.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+namespace yoke {
+
+// ---- What else it can -------------------------------------------------------------------------------------------
+
+std::string Group::describe() const
+{
+    return format("rank %d of %d; %s: ", rank(), size(), engine_->name()) + engine_->describe();
+}
+
+std::vector<CallRecord> Group::records() const
+{
+    const std::lock_guard lock(mutex_);
+    return records_.all();
+}
+
+void Group::monitored_barrier(double seconds)
+{
+    uint64_t number = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        check_usable();
+        number = ++barriers_;
+    }
+    const std::string prefix = "monitored/" + std::to_string(number) + "/";
+    const Deadline deadline = Deadline::after(seconds);
+    members_.store->set(prefix + std::to_string(rank()), "1", deadline);
+    std::string missing;
+    for (const Arrival &peer : members_.ranks) {
+        try {
+            members_.store->wait({prefix + std::to_string(peer.rank)}, deadline);
+        } catch (const Error &error) {
+            if (error.status() != YOKE_E_TIMEOUT) throw;
+            missing += (missing.empty() ? "" : ", ") + yoke::describe(peer);
+        }
+    }
+    if (!missing.empty())
+        fail(YOKE_E_TIMEOUT, "monitored_barrier: within %g s there came not: %s", seconds,
+             missing.c_str());
+}
+
+Ref<Group> Group::split(int32_t color, int64_t key)
+{
+    struct Place {
+        int64_t key;
+        int32_t color, rank;
+    };
+    uint64_t number = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        check_usable();
+        number = ++splits_;
+    }
+    const Place mine{key, color, rank()};
+    const std::vector<std::string> all = all_gather(
+        *members_.store, "split/" + std::to_string(number), rank(), size(),
+        {reinterpret_cast<const char *>(&mine), sizeof mine}, Deadline::after(options_.timeout_s));
+    if (color < 0) return nullptr;
+    std::vector<Place> places;
+    for (const std::string &each : all) {
+        Place place;
+        memcpy(&place, each.data(), sizeof place);
+        if (place.color == color) places.push_back(place);
+    }
+    std::ranges::sort(places, {}, [](const Place &each) { return std::pair(each.key, each.rank); });
+    Members part;
+    for (const Place &each : places) {
+        if (each.rank == rank()) part.rank = static_cast<int32_t>(part.ranks.size());
+        part.ranks.push_back(members_.ranks[static_cast<size_t>(each.rank)]);
+        part.ranks.back().rank = static_cast<int32_t>(part.ranks.size()) - 1;
+    }
+    const std::string name =
+        format("split/%llu/%d", static_cast<unsigned long long>(number), color);
+    part.server = members_.server;
+    part.number = members_.number * 1000003 + number * 1009 + static_cast<uint64_t>(color) + 1;
+    part.store = std::make_shared<PrefixStore>(members_.store, name);
+    return make(std::move(part), options_, "split");
+}
+
+Tensor Group::empty(IntList shape, yoke_dtype dtype)
+{
+    int64_t numel = 0;
+    if (!count_elements(shape, numel))
+        fail(YOKE_E_VALUE, "empty: the shape %s has more elements than memory can address",
+             to_string(shape).c_str());
+    const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
+    struct Lent {
+        Ref<Group> group;
+        void *memory;
+        uint64_t bytes;
+        static void drop(void *user)
+        {
+            const std::unique_ptr<Lent> self(static_cast<Lent *>(user));
+            if (self->memory) self->group->engine_->free(self->memory, self->bytes);
+        }
+    };
+    auto lent = std::make_unique<Lent>(Lent{Ref<Group>::share(this), nullptr, bytes});
+    try {
+        lent->memory = bytes ? engine_->allocate(bytes) : nullptr;
+    } catch (const EngineFailure &failure) {
+        throw Error(failure.status, "empty: " + failure.text);
+    }
+    Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
+                              Lent::drop, lent.get(), "empty");
+    (void)lent.release();
+    return made;
+}
+
+}  // namespace yoke

@@ -1,0 +1,26 @@
+// init.h: how a process comes to its groups.
+#pragma once
+
+#include "core/comm/group.h"
+
+namespace yoke {
+
+struct InitOptions {
+    std::string backend = "";  // "": of the current device
+    InitArguments arguments;
+    double timeout_s = 600, init_timeout_s = 300;
+    std::shared_ptr<Store> store;  // the host's own
+};
+
+// The group of all ranks that whoever launched this process tells of; the default group, if there is none yet. Raises
+// as meet() does.
+Ref<Group> init_group(const InitOptions &options, const char *call);
+
+// Groups whose ranks are threads of this process.
+std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call);
+
+// Raises YOKE_E_STATE where there is none.
+Ref<Group> default_group(const char *call);
+void finalize_groups() noexcept;
+
+}  // namespace yoke

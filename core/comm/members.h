@@ -1,0 +1,20 @@
+// members.h: the ranks of a group, and what they agree by beside its engine.
+#pragma once
+
+#include "core/comm/rendezvous.h"
+
+namespace yoke {
+
+struct Members {
+    int32_t rank = 0;
+    std::vector<Arrival> ranks;    // by rank
+    uint64_t number = 0;           // of the group: alike on all ranks, and no other group's
+    std::shared_ptr<Store> store;  // with keys of this group's own
+    // What serves rank 0's table; it says farewell when its last group has gone.
+    std::shared_ptr<TcpServerStore> server = {};
+
+    int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
+    const Arrival &self() const { return ranks[static_cast<size_t>(rank)]; }
+};
+
+}  // namespace yoke

@@ -1,0 +1,38 @@
+// record.h: the last calls of a group, for whoever asks why it hangs.
+#pragma once
+
+#include "core/backend/backend.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+struct CallRecord {
+    enum State : uint8_t { kQueued, kRunning, kDone, kFailed };
+
+    yoke_comm_signature signature{};
+    State state = kQueued;
+    double queued_s = 0, began_s = 0, ended_s = 0;  // of the system's monotonic clock; 0: not yet
+    std::string line;                               // of the script
+};
+
+// A ring. Whoever uses it holds a lock.
+class CallRecords {
+public:
+    static constexpr size_t kMost = 2000;
+
+    // The number of a new one, by which it is found while it is among the last.
+    uint64_t add(CallRecord record);
+    // Null where it has been overwritten.
+    CallRecord *find(uint64_t number);
+    std::vector<CallRecord> all() const;  // the oldest first
+
+private:
+    std::vector<CallRecord> ring_;
+    uint64_t count_ = 0;
+};
+
+double monotonic_seconds() noexcept;
+
+}  // namespace yoke
