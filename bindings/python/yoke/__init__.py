@@ -18,7 +18,7 @@ from yoke._yoke import __version__  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what _later finds
-    from yoke import data, nn, optim
+    from yoke import comm, data, nn, optim
     from yoke._amp import autocast
     from yoke._backends import backends
     from yoke._checkpoint import BudgetReport, MemoryBudget, checkpoint, checkpoint_scope, checkpoint_sequential

@@ -24,6 +24,7 @@ _IN = {
     "_state": ("load", "load_info", "save"),
     "_stream": ("stream",),
     "_timer": ("Measurement", "Timer"),
+    "comm": (),
     "data": (),
     "nn": (),
     "optim": ("clip_grad_norm_",),

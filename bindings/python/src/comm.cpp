@@ -1,0 +1,279 @@
+// comm.cpp: groups of ranks; yoke/comm.py gives them their face.
+#include "tensor.h"
+#include "tree.h"
+
+#include "yoke/comm.h"
+
+#include <string>
+
+namespace yoke_python {
+
+namespace {
+
+yoke_tensor *tensor_or_none(const py::object &value, const char *call, const char *argument)
+{
+    return value.is_none() ? nullptr : need_tensor(value, call, argument);
+}
+
+int32_t need_rank(const py::object &value, const char *call, const char *argument)
+{
+    const int64_t number = need_int(value, call, argument);
+    if (number != static_cast<int32_t>(number))
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld, which no rank has", argument,
+                            static_cast<long long>(number)) != nullptr);
+    return static_cast<int32_t>(number);
+}
+
+class Group : public Bound {
+public:
+    explicit Group(yoke_group *handle) : handle_(handle) {}
+    ~Group()
+    {
+        const ReleaseGil release;  // it waits for what was begun
+        yoke_group_release(handle_);
+    }
+    Group(const Group &) = delete;
+    Group &operator=(const Group &) = delete;
+
+    int32_t rank() const { return yoke_group_rank(handle_); }
+    int32_t size() const { return yoke_group_size(handle_); }
+    int32_t local_rank() const { return yoke_group_local_rank(handle_); }
+    py::object describe() const { return text_of(yoke_group_describe(handle_)); }
+
+    // The work of a call, which Python waits for in slices: so Ctrl-C is heard.
+    template <class Call>
+    py::object begin(Call &&call) const
+    {
+        yoke_work *work = nullptr;
+        yoke_status status = YOKE_OK;
+        {
+            const ReleaseGil release;
+            status = call(&work);
+        }
+        check(status);
+        return object_of(work);
+    }
+
+    py::object all_reduce(const py::object &t, int32_t op) const
+    {
+        yoke_tensor *tensor = need_tensor(t, "all_reduce", "t");
+        return begin([&](yoke_work **work) {
+            return yoke_group_all_reduce(handle_, tensor, op, work);
+        });
+    }
+    py::object reduce(const py::object &t, const py::object &root, int32_t op) const
+    {
+        yoke_tensor *tensor = need_tensor(t, "reduce", "t");
+        const int32_t rank = need_rank(root, "reduce", "root");
+        return begin([&](yoke_work **work) {
+            return yoke_group_reduce(handle_, tensor, rank, op, work);
+        });
+    }
+    py::object broadcast(const py::object &t, const py::object &root) const
+    {
+        yoke_tensor *tensor = need_tensor(t, "broadcast", "t");
+        const int32_t rank = need_rank(root, "broadcast", "root");
+        return begin([&](yoke_work **work) {
+            return yoke_group_broadcast(handle_, tensor, rank, work);
+        });
+    }
+    py::object all_gather(const py::object &out, const py::object &t) const
+    {
+        yoke_tensor *to = need_tensor(out, "all_gather", "out");
+        yoke_tensor *from = need_tensor(t, "all_gather", "t");
+        return begin([&](yoke_work **work) {
+            return yoke_group_all_gather(handle_, to, from, work);
+        });
+    }
+    py::object gather(const py::object &out, const py::object &t, const py::object &root) const
+    {
+        yoke_tensor *to = tensor_or_none(out, "gather", "out");
+        yoke_tensor *from = need_tensor(t, "gather", "t");
+        const int32_t rank = need_rank(root, "gather", "root");
+        return begin([&](yoke_work **work) {
+            return yoke_group_gather(handle_, to, from, rank, work);
+        });
+    }
+    py::object scatter(const py::object &out, const py::object &t, const py::object &root) const
+    {
+        yoke_tensor *to = need_tensor(out, "scatter", "out");
+        yoke_tensor *from = tensor_or_none(t, "scatter", "t");
+        const int32_t rank = need_rank(root, "scatter", "root");
+        return begin([&](yoke_work **work) {
+            return yoke_group_scatter(handle_, to, from, rank, work);
+        });
+    }
+    py::object reduce_scatter(const py::object &out, const py::object &t, int32_t op) const
+    {
+        yoke_tensor *to = need_tensor(out, "reduce_scatter", "out");
+        yoke_tensor *from = need_tensor(t, "reduce_scatter", "t");
+        return begin([&](yoke_work **work) {
+            return yoke_group_reduce_scatter(handle_, to, from, op, work);
+        });
+    }
+    py::object all_to_all(const py::object &out, const py::object &t) const
+    {
+        yoke_tensor *to = need_tensor(out, "all_to_all", "out");
+        yoke_tensor *from = need_tensor(t, "all_to_all", "t");
+        return begin([&](yoke_work **work) {
+            return yoke_group_all_to_all(handle_, to, from, work);
+        });
+    }
+    py::object send(const py::object &t, const py::object &dst) const
+    {
+        yoke_tensor *tensor = need_tensor(t, "send", "t");
+        const int32_t rank = need_rank(dst, "send", "dst");
+        return begin([&](yoke_work **work) {
+            return yoke_group_send(handle_, tensor, rank, work);
+        });
+    }
+    py::object recv(const py::object &t, const py::object &src) const
+    {
+        yoke_tensor *tensor = need_tensor(t, "recv", "t");
+        const int32_t rank = need_rank(src, "recv", "src");
+        return begin([&](yoke_work **work) {
+            return yoke_group_recv(handle_, tensor, rank, work);
+        });
+    }
+    py::object barrier() const
+    {
+        return begin([&](yoke_work **work) { return yoke_group_barrier(handle_, work); });
+    }
+
+    void monitored_barrier(double timeout) const;
+    py::object split(const py::object &color, const py::object &key) const;
+    py::object empty(const py::object &shape, const py::object &dtype) const;
+    void abort(const py::object &reason) const
+    {
+        check(yoke_group_abort(handle_, need_text(reason, "abort", "reason")));
+    }
+
+private:
+    yoke_group *handle_;
+};
+
+py::object made(yoke_group *group)
+{
+    return py::cast(new Group(group), py::return_value_policy::take_ownership);
+}
+
+void Group::monitored_barrier(double timeout) const
+{
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_group_monitored_barrier(handle_, timeout);
+    }
+    check(status);
+}
+
+py::object Group::split(const py::object &color, const py::object &key) const
+{
+    const int32_t mine = need_rank(color, "split", "color");
+    const int64_t place = need_int(key, "split", "key");
+    yoke_group *part = nullptr;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_group_split(handle_, mine, place, &part);
+    }
+    check(status);
+    return part ? made(part) : py::none();
+}
+
+py::object Group::empty(const py::object &shape, const py::object &dtype) const
+{
+    int64_t sizes[YOKE_MAX_NDIM];
+    int32_t ndim = 0;
+    for (const py::handle &each : py::reinterpret_borrow<py::sequence>(shape)) {
+        if (ndim == YOKE_MAX_NDIM)
+            require(raise_error(YOKE_E_VALUE, "empty", "argument 'shape' has more than %d axes",
+                                YOKE_MAX_NDIM) != nullptr);
+        sizes[ndim++] = need_int(each, "empty", "shape");
+    }
+    yoke_dtype wanted = YOKE_NONE;
+    require(to_dtype(dtype.ptr(), {"empty", "dtype"}, &wanted));
+    yoke_tensor *tensor = nullptr;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_group_empty(handle_, sizes, ndim, wanted ? wanted : YOKE_F32, &tensor);
+    }
+    check(status);
+    return taken(wrap_tensor(tensor));
+}
+
+py::object init(const py::object &backend, const py::object &init_method, const py::object &rank,
+                const py::object &world_size, double timeout, double init_timeout)
+{
+    yoke_comm_options options{};
+    options.struct_size = sizeof options;
+    options.backend = need_text(backend, "init", "backend");
+    options.init_method = need_text(init_method, "init", "init_method");
+    if (rank.is_none() != world_size.is_none())
+        require(raise_error(YOKE_E_VALUE, "init",
+                            "argument 'rank' is %R and 'world_size' is %R; give both, or neither",
+                            rank.ptr(), world_size.ptr()) != nullptr);
+    if (!rank.is_none()) {
+        options.has_rank = 1;
+        options.rank = need_rank(rank, "init", "rank");
+        options.world_size = need_rank(world_size, "init", "world_size");
+    }
+    options.timeout = timeout;
+    options.init_timeout = init_timeout;
+    yoke_group *group = nullptr;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_comm_init(&options, &group);
+    }
+    check(status);
+    return made(group);
+}
+
+py::list init_threads(const py::object &size, double timeout)
+{
+    const int32_t count = need_rank(size, "init_all", "size");
+    std::vector<yoke_group *> groups(count > 0 ? static_cast<size_t>(count) : 1);
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_comm_init_threads(count, timeout, groups.data());
+    }
+    check(status);
+    py::list all;
+    for (yoke_group *group : groups) all.append(made(group));
+    return all;
+}
+
+}  // namespace
+
+void bind_comm(py::module_ &module)
+{
+    bound_class<Group>(module, "_Group")
+        .def("rank", &Group::rank)
+        .def("size", &Group::size)
+        .def("local_rank", &Group::local_rank)
+        .def("describe", &Group::describe)
+        .def("all_reduce", &Group::all_reduce, py::arg("t"), py::arg("op"))
+        .def("reduce", &Group::reduce, py::arg("t"), py::arg("root"), py::arg("op"))
+        .def("broadcast", &Group::broadcast, py::arg("t"), py::arg("root"))
+        .def("all_gather", &Group::all_gather, py::arg("out"), py::arg("t"))
+        .def("gather", &Group::gather, py::arg("out"), py::arg("t"), py::arg("root"))
+        .def("scatter", &Group::scatter, py::arg("out"), py::arg("t"), py::arg("root"))
+        .def("reduce_scatter", &Group::reduce_scatter, py::arg("out"), py::arg("t"), py::arg("op"))
+        .def("all_to_all", &Group::all_to_all, py::arg("out"), py::arg("t"))
+        .def("send", &Group::send, py::arg("t"), py::arg("dst"))
+        .def("recv", &Group::recv, py::arg("t"), py::arg("src"))
+        .def("barrier", &Group::barrier)
+        .def("monitored_barrier", &Group::monitored_barrier, py::arg("timeout"))
+        .def("split", &Group::split, py::arg("color"), py::arg("key"))
+        .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
+        .def("abort", &Group::abort, py::arg("reason"));
+    module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
+               py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"));
+    module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
+    module.def("_comm_finalize", [] { check(yoke_comm_finalize()); });
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,165 @@
+"""Groups of ranks that work on one thing together, and their collectives.
+
+    group = yoke.comm.init()                     # torchrun, mpirun, srun, … tell which rank this is
+    group.all_reduce(gradient, op="avg")
+    work = group.all_gather(out, part, async_op=True); …; work.wait()
+
+Ranks are processes, or threads of one (init_all). All ranks of a group make the same calls in the same order. Where they
+do not, where one has died, or does not come in time, every rank gets the same yoke.CollectiveError (or TimeoutError),
+which names the culprit: its rank, host and process, and what it called. Nothing hangs, and nothing wrong is returned. A
+group that has failed stays so; init() makes another one in the same process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from yoke import _yoke
+from yoke._check import shown
+from yoke._yoke import Device, Tensor, Work, dtype as dtype_
+
+__all__ = ["Group", "finalize", "init", "init_all"]
+
+_REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
+
+
+def _reduction(op: str, call: str) -> int:
+    if op not in _REDUCTIONS:
+        raise _yoke.ValueError(f"{call}(): argument 'op' is {shown(op)}; it is 'sum', 'avg', 'prod', 'min' or 'max'")
+    return _REDUCTIONS[op]
+
+
+def _done(work: Work, async_op: bool) -> Work | None:
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+class Group:
+    """Ranks that make the same calls in the same order; init(), init_all() and split() give them.
+
+    Every collective returns None when its tensors are written; with async_op=True it returns a Work at once, wait() of
+    which ends then, and until then nobody writes the tensors. They may have any strides. `op` is "sum", "avg", "prod",
+    "min" or "max"; float16 and bfloat16 add up in float32. avg is for what floats, min and max for every dtype, sum and
+    prod for all but bool and float8.
+    """
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    @property
+    def rank(self) -> int:
+        """This one's number, from 0 on."""
+        return self._core.rank()
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._core.size()
+
+    @property
+    def local_rank(self) -> int:
+        """Its number among those on its host."""
+        return self._core.local_rank()
+
+    def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
+        """`t` of all ranks, reduced, is in `t` of each."""
+        return _done(self._core.all_reduce(t, _reduction(op, "all_reduce")), async_op)
+
+    def reduce(self, t: Tensor, root: int, op: str = "sum", async_op: bool = False) -> Work | None:
+        """`t` of all ranks, reduced, is in `t` of rank `root`."""
+        return _done(self._core.reduce(t, root, _reduction(op, "reduce")), async_op)
+
+    def broadcast(self, t: Tensor, root: int, async_op: bool = False) -> Work | None:
+        """`t` of rank `root` is in `t` of each."""
+        return _done(self._core.broadcast(t, root), async_op)
+
+    def all_gather(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
+        """`out` has `t` of all ranks in their order, and so `size` times its elements."""
+        return _done(self._core.all_gather(out, t), async_op)
+
+    def gather(self, out: Tensor | None, t: Tensor, root: int, async_op: bool = False) -> Work | None:
+        """`out` of rank `root` has `t` of all ranks; it is None on the others."""
+        return _done(self._core.gather(out, t, root), async_op)
+
+    def scatter(self, out: Tensor, t: Tensor | None, root: int, async_op: bool = False) -> Work | None:
+        """`out` is this rank's part of `t` of rank `root`; `t` is None on the others."""
+        return _done(self._core.scatter(out, t, root), async_op)
+
+    def reduce_scatter(self, out: Tensor, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
+        """`out` is this rank's part of `t` of all ranks, reduced."""
+        return _done(self._core.reduce_scatter(out, t, _reduction(op, "reduce_scatter")), async_op)
+
+    def all_to_all(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
+        """Part i of `out` is this rank's part of rank i's `t`."""
+        return _done(self._core.all_to_all(out, t), async_op)
+
+    def send(self, t: Tensor, dst: int, async_op: bool = False) -> Work | None:
+        """Sends `t` to rank `dst`, which receives it."""
+        return _done(self._core.send(t, dst), async_op)
+
+    def recv(self, t: Tensor, src: int, async_op: bool = False) -> Work | None:
+        """Receives into `t` what rank `src` sends."""
+        return _done(self._core.recv(t, src), async_op)
+
+    def barrier(self, async_op: bool = False) -> Work | None:
+        """No rank goes on before all have called it."""
+        return _done(self._core.barrier(), async_op)
+
+    def monitored_barrier(self, timeout: float) -> None:
+        """The same within `timeout` seconds; TimeoutError lists all ranks that did not come, and the group goes on."""
+        self._core.monitored_barrier(timeout)
+
+    def split(self, color: int | None, key: int = 0) -> Group | None:
+        """The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it.
+
+        None for a color of None.
+        """
+        part = self._core.split(-1 if color is None else color, key)
+        return None if part is None else Group(part)
+
+    def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None) -> Tensor:
+        """A tensor of the host in memory that peers reach without a copy; all ranks call it alike."""
+        return self._core.empty((shape,) if isinstance(shape, int) else shape, dtype)
+
+    def abort(self, reason: str | None = None) -> None:
+        """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
+        self._core.abort(reason)
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self.abort(f"{type(error).__name__}: {error}")
+
+    def __repr__(self) -> str:
+        return f"<yoke.comm.Group: {self._core.describe()}>"
+
+
+def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
+         timeout: float = 600., init_timeout: float = 300.) -> Group:
+    """The group of all ranks; each of them calls it. The first one of a process is its default group.
+
+    Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+    (torchrun, Kubeflow), by mpirun, srun or an indexed Job; or by `init_method` "tcp://HOST:PORT" or "file:///PATH" with
+    `rank` and `world_size`. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
+
+    ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come.
+    """
+    return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout))
+
+
+def finalize() -> None:
+    """Lets the default group go. A process that ends does so by itself."""
+    _yoke._comm_finalize()
+
+
+def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:
+    """Groups of one process, a rank each, to be used by a thread each: on the CPU init_all(["cpu"], size=4)."""
+    if list(map(str, devices)) != ["cpu"]:
+        raise _yoke.UnsupportedError(f"init_all(): argument 'devices' is {shown(devices)}; it is ['cpu'], whose ranks are threads")
+    return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]
