@@ -1,0 +1,195 @@
+/* Groups of ranks, of yoke/comm.h: yoke/comm.lua gives them their face. */
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/handles.h"
+
+#include "yoke/comm.h"
+
+#include <string.h>
+
+static void release_group(void *group)
+{
+    yoke_group_release(group);
+}
+
+static const YlClass kGroup = {"yoke.core.Group", "a group", "a closed group", release_group, 0};
+
+/* What the world may cause comes back as nil and an error. */
+static int is_told(yoke_status status)
+{
+    return status == YOKE_E_COMM || status == YOKE_E_TIMEOUT || status == YOKE_E_CANCELLED ||
+           status == YOKE_E_FORKED || status == YOKE_E_IO;
+}
+
+static int told(lua_State *L, Binding *b, yoke_status status)
+{
+    if (is_told(status)) return yl_nil_error(L, b);
+    yl_check(L, b, status);
+    return 1;
+}
+
+/* comm_init(backend, init_method, rank, world_size, timeout, init_timeout): a group, or nil and an error. */
+static int init(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_comm_options options = {.struct_size = sizeof options};
+    if (!lua_isnil(L, 1)) options.backend = yl_string_arg(L, b, 1, "init", "backend");
+    options.init_method = yl_string_arg(L, b, 2, "init", "init_method");
+    if (lua_isnil(L, 3) != lua_isnil(L, 4))
+        yl_raise(L, b, YOKE_E_VALUE, "init",
+                 "one of the options 'rank' and 'world_size' is missing; give both, or neither");
+    if (!lua_isnil(L, 3)) {
+        options.has_rank = 1;
+        options.rank = (int32_t)yl_int_arg(L, b, 3, "init", "rank");
+        options.world_size = (int32_t)yl_int_arg(L, b, 4, "init", "world_size");
+    }
+    options.timeout = luaL_checknumber(L, 5);
+    options.init_timeout = luaL_checknumber(L, 6);
+    return told(L, b, yoke_comm_init(&options, yl_push_handle(L, &kGroup)));
+}
+
+static int finalize(lua_State *L)
+{
+    yl_check(L, yl_binding(L), yoke_comm_finalize());
+    return 0;
+}
+
+/* group:about(): rank, size, local rank, how its ranks reach each other. */
+static int about(lua_State *L)
+{
+    yoke_group *group = yl_need_self(L, &kGroup, "about");
+    lua_pushinteger(L, yoke_group_rank(group));
+    lua_pushinteger(L, yoke_group_size(group));
+    lua_pushinteger(L, yoke_group_local_rank(group));
+    lua_pushstring(L, yoke_group_describe(group));
+    return 4;
+}
+
+/* ---- Collectives --------------------------------------------------------------------------------------------- */
+
+typedef struct Call {
+    yoke_group *group;
+    yoke_tensor *t, *out;
+    int32_t reduction, peer;
+} Call;
+
+static yoke_status all_reduce(const Call *c, yoke_work **work)
+{
+    return yoke_group_all_reduce(c->group, c->t, c->reduction, work);
+}
+static yoke_status reduce(const Call *c, yoke_work **work)
+{
+    return yoke_group_reduce(c->group, c->t, c->peer, c->reduction, work);
+}
+static yoke_status broadcast(const Call *c, yoke_work **work)
+{
+    return yoke_group_broadcast(c->group, c->t, c->peer, work);
+}
+static yoke_status all_gather(const Call *c, yoke_work **work)
+{
+    return yoke_group_all_gather(c->group, c->out, c->t, work);
+}
+static yoke_status gather(const Call *c, yoke_work **work)
+{
+    return yoke_group_gather(c->group, c->out, c->t, c->peer, work);
+}
+static yoke_status scatter(const Call *c, yoke_work **work)
+{
+    return yoke_group_scatter(c->group, c->out, c->t, c->peer, work);
+}
+static yoke_status reduce_scatter(const Call *c, yoke_work **work)
+{
+    return yoke_group_reduce_scatter(c->group, c->out, c->t, c->reduction, work);
+}
+static yoke_status all_to_all(const Call *c, yoke_work **work)
+{
+    return yoke_group_all_to_all(c->group, c->out, c->t, work);
+}
+static yoke_status send(const Call *c, yoke_work **work)
+{
+    return yoke_group_send(c->group, c->t, c->peer, work);
+}
+static yoke_status recv(const Call *c, yoke_work **work)
+{
+    return yoke_group_recv(c->group, c->t, c->peer, work);
+}
+static yoke_status barrier(const Call *c, yoke_work **work)
+{
+    return yoke_group_barrier(c->group, work);
+}
+
+static const struct {
+    const char *name;
+    yoke_status (*run)(const Call *, yoke_work **);
+} kCalls[] = {{"all_reduce", all_reduce},         {"reduce", reduce},         {"broadcast", broadcast},
+              {"all_gather", all_gather},         {"gather", gather},         {"scatter", scatter},
+              {"reduce_scatter", reduce_scatter}, {"all_to_all", all_to_all}, {"send", send},
+              {"recv", recv},                     {"barrier", barrier}};
+
+/* group:run(name, is_async, t, out, reduction, peer): true or the work; nil and an error where the group has failed.
+ * yoke/comm.lua has looked at the names and numbers. */
+static int run(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const char *name = luaL_checkstring(L, 2);
+    const int is_async = lua_toboolean(L, 3);
+    Call call = {yl_need_self(L, &kGroup, name), NULL, NULL, 0, -1};
+    if (!lua_isnoneornil(L, 4)) call.t = yl_tensor_arg(L, b, 4, name, "t");
+    if (!lua_isnoneornil(L, 5)) call.out = yl_tensor_arg(L, b, 5, name, "out");
+    call.reduction = (int32_t)luaL_optinteger(L, 6, 0);
+    call.peer = (int32_t)luaL_optinteger(L, 7, -1);
+    size_t which = 0;
+    while (which < sizeof kCalls / sizeof *kCalls - 1 && strcmp(kCalls[which].name, name) != 0)
+        ++which;
+    if (is_async) {
+        yoke_work **work = yl_push_work(L);
+        return told(L, b, kCalls[which].run(&call, work));
+    }
+    const Modes outer = yl_enter(L, b);
+    const yoke_status status = kCalls[which].run(&call, NULL);
+    yl_leave(outer);
+    lua_pushboolean(L, 1);
+    return told(L, b, status);
+}
+
+static int monitored_barrier(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &kGroup, "monitored_barrier");
+    lua_pushboolean(L, 1);
+    return told(L, b, yoke_group_monitored_barrier(group, luaL_checknumber(L, 2)));
+}
+
+/* group:split(color, key): a group, false for a negative color, or nil and an error. */
+static int split(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &kGroup, "split");
+    const int32_t color = (int32_t)yl_int_arg(L, b, 2, "split", "color");
+    const int64_t key = yl_int_arg(L, b, 3, "split", "key");
+    yoke_group **box = yl_push_handle(L, &kGroup);
+    const yoke_status status = yoke_group_split(group, color, key, box);
+    if (status == YOKE_OK && !*box) lua_pushboolean(L, 0);
+    return told(L, b, status);
+}
+
+static int abort_group(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_group_abort(yl_need_self(L, &kGroup, "abort"), luaL_optstring(L, 2, NULL)));
+    return 0;
+}
+
+void yl_open_comm(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {{"_comm_init", init},
+                                         {"_comm_finalize", finalize},
+                                         {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"about", about}, {"run", run},           {"monitored_barrier", monitored_barrier},
+        {"split", split}, {"abort", abort_group}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    yl_open_class(L, b, &kGroup, methods, NULL);
+}

@@ -1,0 +1,131 @@
+--- yoke.comm: groups of ranks that work on one thing together, and their collectives.
+---
+---     local group = assert(yoke.comm.init())                  -- torchrun, mpirun, srun, … tell which rank this is
+---     assert(group:all_reduce(gradient, "avg"))
+---     local work = assert(group:all_gather(out, part, {async_op = true}))
+---
+--- All ranks of a group make the same calls in the same order. Where they do not, where one has died, or does not come in
+--- time, every rank gets nil and the same error, which names the culprit. Such a group stays failed; init makes another.
+local core = require "yoke.core"
+local options = require "yoke.options"
+
+local REDUCTIONS = { sum = 0, prod = 1, min = 2, max = 3, avg = 4 }
+
+local Group = {}
+Group.__name = "yoke.comm.Group"
+
+local function reduction(op, call)
+    local number = REDUCTIONS[op]
+    if not number then
+        core.raise("value", call, ("argument 'op' is %s; it is 'sum', 'avg', 'prod', 'min' or 'max'"):format(options.shown(op)))
+    end
+    return number
+end
+
+-- A trailing table of options may stand in the place of what has a default.
+local function default(value, given, otherwise)
+    if given == nil and type(value) == "table" then return otherwise, value end
+    return value == nil and otherwise or value, given
+end
+
+local function rank_of(rank, call, argument)
+    if math.type(rank) ~= "integer" or rank < 0 or rank > 0x7fffffff then
+        core.raise("value", call, ("argument '%s' is %s; it takes a rank, a whole number from 0"):format(argument, options.shown(rank)))
+    end
+    return rank
+end
+
+local function run(self, call, given, t, out, op, peer)
+    local named = options.named(call, given, { async_op = false })
+    return self.handle:run(call, named.async_op, t, out, op, peer)
+end
+
+--- `t` of all ranks, reduced by "sum" (if nothing is given), "avg", "prod", "min" or "max", is in `t` of each.
+function Group:all_reduce(t, op, given)
+    op, given = default(op, given, "sum")
+    return run(self, "all_reduce", given, t, nil, reduction(op, "all_reduce"))
+end
+
+--- The same, in `t` of rank `root` alone.
+function Group:reduce(t, root, op, given)
+    op, given = default(op, given, "sum")
+    return run(self, "reduce", given, t, nil, reduction(op, "reduce"), rank_of(root, "reduce", "root"))
+end
+
+--- `t` of rank `root` is in `t` of each.
+function Group:broadcast(t, root, given) return run(self, "broadcast", given, t, nil, nil, rank_of(root, "broadcast", "root")) end
+
+--- `out` has `t` of all ranks in their order, and so `size` times its elements.
+function Group:all_gather(out, t, given) return run(self, "all_gather", given, t, out) end
+
+--- The same in `out` of rank `root`; it is nil on the others.
+function Group:gather(out, t, root, given) return run(self, "gather", given, t, out, nil, rank_of(root, "gather", "root")) end
+
+--- `out` is this rank's part of `t` of rank `root`; `t` is nil on the others.
+function Group:scatter(out, t, root, given) return run(self, "scatter", given, t, out, nil, rank_of(root, "scatter", "root")) end
+
+--- `out` is this rank's part of `t` of all ranks, reduced.
+function Group:reduce_scatter(out, t, op, given)
+    op, given = default(op, given, "sum")
+    return run(self, "reduce_scatter", given, t, out, reduction(op, "reduce_scatter"))
+end
+
+--- Part i of `out` is this rank's part of rank i's `t`.
+function Group:all_to_all(out, t, given) return run(self, "all_to_all", given, t, out) end
+
+--- Sends `t` to rank `dst`, which receives it.
+function Group:send(t, dst, given) return run(self, "send", given, t, nil, nil, rank_of(dst, "send", "dst")) end
+
+--- Receives into `t` what rank `src` sends.
+function Group:recv(t, src, given) return run(self, "recv", given, t, nil, nil, rank_of(src, "recv", "src")) end
+
+--- No rank goes on before all have called it.
+function Group:barrier(given) return run(self, "barrier", given) end
+
+--- The same within `timeout` seconds; the error lists all ranks that did not come, and the group goes on.
+function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(timeout) end
+
+--- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".
+function Group:abort(reason) self.handle:abort(reason) end
+
+--- Lets the group go, when what was begun is done; any later use is an error.
+function Group:close() self.handle:close() end
+Group.__close = Group.close
+
+local ABOUT = { rank = 1, size = 2, local_rank = 3 }
+
+function Group.__index(self, name)
+    if ABOUT[name] then return (select(ABOUT[name], self.handle:about())) end
+    return Group[name]
+end
+
+function Group.__tostring(self) return "yoke.comm.Group: " .. select(4, self.handle:about()) end
+
+local function made(handle, problem)
+    if not handle then return nil, problem end
+    return setmetatable({ handle = handle }, Group)
+end
+
+--- The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it. False for
+--- a negative color; nil and an error where it failed.
+function Group:split(color, key)
+    local handle, problem = self.handle:split(color, key or 0)
+    if handle == false then return false end
+    return made(handle, problem)
+end
+
+local comm = {}
+
+--- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout = 600,
+--- init_timeout = 300}. Nil and an error where not all come, or have failed.
+function comm.init(given)
+    local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
+        world_size = options.none, timeout = 600.0, init_timeout = 300.0 })
+    return made(core._comm_init(named.backend, named.init_method, named.rank, named.world_size, named.timeout,
+        named.init_timeout))
+end
+
+--- Lets the default group go. A process that ends does so by itself.
+function comm.finalize() core._comm_finalize() end
+
+return comm
