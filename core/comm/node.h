@@ -11,6 +11,7 @@ struct Node {
     std::string memory;    // the same, and the pid namespace
     std::string host;      // for people
 };
-const Node &this_node();
+// Asked anew each time: a process may enter another namespace.
+Node read_node();
 
 }  // namespace yoke
