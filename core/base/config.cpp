@@ -56,6 +56,12 @@ const char *check_seconds(std::string_view value)
     const bool good = seconds > 0 && seconds <= 3600;
     return good ? nullptr : "seconds, more than 0 and at most 3600, like 5 or 0.5";
 }
+const char *check_silence(std::string_view value)
+{
+    const double seconds = parsed<double>(value).value_or(-1);
+    const bool good = seconds >= 0 && seconds <= 86400;
+    return good ? nullptr : "seconds from 0 (never) to 86400, like 30 or 0.5";
+}
 const char *check_kinds(std::string_view value)
 {
     std::vector<std::string> kinds = split_list(value);
@@ -98,6 +104,8 @@ constexpr Key kKeys[] = {
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
+    {"YOKE_SOCKET_IFNAME", check_any},
+    {"YOKE_COMM_SILENCE", check_silence},
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 

@@ -3,37 +3,11 @@
 #pragma once
 
 #include "core/base/deadline.h"
+#include "core/base/socket_address.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace yoke {
-
-struct SocketAddress {
-    sockaddr_storage storage{};
-    socklen_t length = 0;
-
-    // "10.0.0.1" or "::1", of a link "fe80::1%eth0"; and "10.0.0.1:29500", "[::1]:29500".
-    std::string host() const;
-    std::string text() const;
-    uint16_t port() const noexcept;
-    void set_port(uint16_t port) noexcept;
-    int family() const noexcept { return storage.ss_family; }
-    bool is_loopback() const noexcept;
-    // Of numbers alone, without asking anybody; nothing for a name.
-    static std::vector<SocketAddress> numeric(const std::string &host, uint16_t port);
-    // Of every family at this port.
-    static SocketAddress any(int family, uint16_t port);
-};
-
-// All addresses of a name, IPv4 and IPv6. Raises YOKE_E_COMM with the resolver's reason, YOKE_E_TIMEOUT where it does
-// not answer in time: it is asked in a thread of its own.
-std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadline deadline);
 
 // A descriptor that is closed with it. In a forked child it is closed already, and present() is false.
 class Socket {
@@ -43,26 +17,41 @@ public:
     Socket &operator=(Socket &&other) noexcept;
     ~Socket() { close(); }
 
-    // -1 in errno's manner: not present(), and errno says why. Listening: an IPv6 one takes IPv4 as well where it is
-    // "any".
+    // Where they fail, they are not present() and errno says why. An IPv6 one that listens on any address takes IPv4,
+    // too.
     static Socket listen(const SocketAddress &address);
     static Socket connect(const SocketAddress &address, Deadline deadline);
     Socket accept() const;
-    // Any other descriptor that no child may keep.
-    static Socket adopt(int descriptor);
+    // Any other descriptor that no child may keep; `make` returns it, or -1, and takes no time.
+    template <class Make>
+    static Socket adopt(Make &&make)
+    {
+        const Made made;  // no fork comes between the descriptor and its place in the list
+        return Socket(made.keep(make()));
+    }
 
     bool present() const noexcept;
     int fd() const noexcept { return present() ? fd_ : -1; }
     void close() noexcept;
     SocketAddress local() const;
     SocketAddress remote() const;
+    // Small messages leave at once.
+    void set_no_delay() const noexcept;
 
 private:
+    struct Made {
+        Made();
+        ~Made();
+        int keep(int descriptor) const;
+    };
+    explicit Socket(int fd);
+
     int fd_ = -1;
-    uint64_t process_ = 0;  // how many forks it was from the first one
+    uint64_t process_ = 0;  // how many forks it is away from the first one
 };
 
-// A whole message, or what was there before the deadline or an end: false. For what is said before a watch takes over.
+// A whole message; false at the deadline, an error or an end: errno, 0 at an end. For what is said before the watch
+// looks after a socket.
 bool send_all(const Socket &socket, std::string_view bytes, Deadline deadline);
 bool receive_all(const Socket &socket, char *bytes, size_t count, Deadline deadline);
 

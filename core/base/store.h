@@ -62,8 +62,9 @@ public:
     Store &operator=(const Store &) = delete;
 
     void set(std::string_view key, std::string_view value, Deadline deadline);
-    // Waits until the key is there.
+    // Waits until the key is there; and until all of them are, whose values come in their order.
     std::string get(std::string_view key, Deadline deadline);
+    std::vector<std::string> get_all(const Keys &keys, Deadline deadline);
     // Waits until all of them are there.
     void wait(const Keys &keys, Deadline deadline);
     // The sum of all that was added under the key, this included; get shows it as a decimal number.
@@ -93,8 +94,9 @@ protected:
 
     friend class PrefixStore;
     virtual void do_set(const std::string &key, std::string_view value, const Patience &) = 0;
-    virtual std::string do_get(const std::string &key, const Patience &) = 0;
-    virtual void do_wait(const Keys &keys, const Patience &) = 0;
+    // The values of get and get_all; nothing where they are not wanted, as by wait.
+    virtual std::vector<std::string> do_await(const Keys &keys, bool wants_values,
+                                              const Patience &) = 0;
     virtual int64_t do_add(const std::string &key, int64_t delta, const Patience &) = 0;
     virtual std::optional<std::string> do_try_get(const std::string &key, const Patience &) = 0;
     // Here with add, for tables that know no more.
@@ -117,8 +119,8 @@ public:
 
 private:
     void do_set(const std::string &key, std::string_view value, const Patience &) override;
-    std::string do_get(const std::string &key, const Patience &) override;
-    void do_wait(const Keys &keys, const Patience &) override;
+    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
+                                      const Patience &) override;
     int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
     std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
     std::string do_set_once(const std::string &key, std::string_view value,
@@ -138,8 +140,11 @@ std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t
 namespace detail {
 // "'a', 'b' and 3 more".
 std::string key_list(const Store::Keys &keys);
-[[noreturn]] void fail_late(const char *call, const Store::Keys &missing, const Patience &patience,
+[[noreturn]] void fail_late(const Store::Keys &missing, const Patience &patience,
                             const std::string &where);
+[[noreturn]] void fail_forked(const char *call);
+// What add makes of a key's former text, "0" where it was not there.
+int64_t sum_of(const std::string &key, std::string_view former, int64_t delta);
 }  // namespace detail
 
 }  // namespace yoke

@@ -4,7 +4,6 @@
 #include "core/base/store.h"
 
 #include <condition_variable>
-#include <map>
 #include <unordered_map>
 
 namespace yoke {
@@ -21,6 +20,9 @@ public:
     // As when_set, and its number, by which it may be forgotten; 0 where it has been called already.
     uint64_t call_when_set(const std::string &key, Then then);
     void forget(const std::string &key, uint64_t number) noexcept;
+    // Those of the keys that are not there.
+    Keys missing(const Keys &keys) const;
+    bool has(const std::string &key) const;
 
 private:
     struct Waiter {
@@ -30,8 +32,8 @@ private:
     using Waiters = std::vector<Waiter>;
 
     void do_set(const std::string &key, std::string_view value, const Patience &) override;
-    std::string do_get(const std::string &key, const Patience &) override;
-    void do_wait(const Keys &keys, const Patience &) override;
+    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
+                                      const Patience &) override;
     int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
     std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
     std::string do_set_once(const std::string &key, std::string_view value,
@@ -39,10 +41,12 @@ private:
     void do_remove(const std::string &key, const Patience &) override;
     void wake() noexcept override;
 
-    std::unique_lock<std::mutex> lock() const;
-    Waiters put(const std::string &key, std::string_view value);  // under the lock
-    std::string await(std::unique_lock<std::mutex> &, const char *call, const Keys &keys,
-                      const Patience &);
+    std::unique_lock<std::mutex> lock(const char *call) const;
+    // These four under the lock.
+    void check_room(const char *call, const std::string &key, std::string_view value) const;
+    // Who waited for the key is to be called without the lock.
+    Waiters put(const std::string &key, std::string_view value);
+    Keys missing_under_lock(const Keys &keys) const;
 
     const std::string where_;
     const int64_t process_;

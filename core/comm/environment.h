@@ -1,15 +1,16 @@
 // environment.h: which rank this process is, of how many, and where rank 0 is, as whoever started it has said.
 //
-// The first source that says anything counts, in this order: explicit arguments and a tcp:// or file:// URL; RANK,
+// The first source that names a rank counts, in this order: explicit arguments and a tcp:// or file:// URL; RANK,
 // WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun, Kubeflow, by hand); PMIx; Open MPI; Slurm; Kubeflow's PET_*; an
-// indexed Job of Kubernetes. What it leaves open is taken from the others. Values that contradict each other are an
-// error which names both.
+// indexed Job of Kubernetes. What it leaves open is taken from the ones behind it. Two that contradict each other are
+// an error which names both variables and both values.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace yoke {
@@ -22,27 +23,30 @@ const char *process_variable(const char *name) noexcept;
 struct InitArguments {
     std::string init_method = "env://";  // or tcp://HOST:PORT, file:///PATH
     std::optional<int32_t> rank, size;
+    bool has_store = false;  // of the host's own, so that nobody need know where rank 0 is
 };
 
 struct Environment {
-    std::string source;  // for people: "torchrun", "Slurm step 7.0", "init_method and arguments"
+    std::string
+        source;  // who named the rank, for people: "torchrun", "Slurm step 7.0", "explicit arguments"
     int32_t rank = 0, size = 1;
     int32_t local_rank = -1, local_size = -1;  // -1: nobody said it
-    std::string host;                          // of rank 0
-    uint16_t port = 0;
-    std::string file;  // of file://, else ""
-    std::string job;   // what tells this job from others, as far as anybody said: "torchrun:RUN_ID"
-    int64_t epoch = 0;         // restarts of the job
+    std::vector<std::string> hosts;            // of rank 0: names or addresses of its one host
+    uint16_t port = 0;                         // 0: one that is made from `job`
+    std::string file;                          // of file://, else ""
+    std::string job;    // what tells this job from others, as far as anybody said: "torchrun 7f3a"
+    int64_t epoch = 0;  // how often the job was started again
     bool agent_store = false;  // the launcher itself listens on `port`: rank 0 takes another one
 };
 
 // Raises YOKE_E_VALUE: for values that are no number or contradict each other, and where something is missing, with
-// what was found, what is missing and what to set.
+// what was found, what is missing and what to set. It does not judge whether the rank is below the size: others are
+// told that.
 Environment read_environment(const InitArguments &arguments, const Lookup &variable);
 
-// The first host of Slurm's "node[01-03,7],gpu[1-2]-eth": "node01". Raises YOKE_E_VALUE for what is no list.
-std::string first_slurm_host(const std::string &list);
-// The hosts of an Open MPI URI "jobid;tcp://10.0.0.1,192.168.1.1:45017;tcp6://[fe80::1]:33", without their ports.
-std::vector<std::string> hosts_of_hnp(const std::string &uri);
+// The first host of Slurm's "node[01-03,7],gpu[1-2]-eth": "node01". Raises YOKE_E_VALUE for what is no such list.
+std::string first_slurm_host(std::string_view list);
+// The addresses in Open MPI's "JOB;tcp://10.0.0.1,192.168.1.1:45017;tcp6://[fe80::1]:33", in their order.
+std::vector<std::string> hosts_of_hnp(std::string_view uri);
 
 }  // namespace yoke

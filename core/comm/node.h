@@ -11,6 +11,7 @@ struct HostNode {
     std::string memory;    // the same, and the pid namespace
     std::string host;      // for people
 };
-const HostNode &this_node();
+// Asked anew each time: a process may enter another namespace.
+HostNode read_node();
 
 }  // namespace yoke

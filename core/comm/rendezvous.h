@@ -21,7 +21,7 @@ struct Arrival {
     int32_t rank = 0, size = 1;
     std::string host;
     int64_t process = 0;
-    std::string node, memory;  // as Node has them
+    std::string node, memory;  // as HostNode has them
     std::string address;       // of this host, on the connection to rank 0: where peers reach it
     std::string build;   // of Yoke, with its table of ops and its protocol: alike on all ranks
     std::string device;  // what the caller gave

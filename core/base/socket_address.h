@@ -1,0 +1,38 @@
+// socket_address.h: where a socket is, IPv4 or IPv6, and the addresses of a host's name.
+#pragma once
+
+#include "core/base/deadline.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+struct SocketAddress {
+    sockaddr_storage storage{};
+    socklen_t length = 0;
+
+    // "10.0.0.1", "::1", or of a link "fe80::1%eth0"; an IPv4 address within IPv6 is shown as what it is.
+    std::string host() const;
+    // "10.0.0.1:29500", "[::1]:29500".
+    std::string text() const;
+    uint16_t port() const noexcept;
+    void set_port(uint16_t port) noexcept;
+    int family() const noexcept { return storage.ss_family; }
+    sockaddr *get() noexcept { return reinterpret_cast<sockaddr *>(&storage); }
+    const sockaddr *get() const noexcept { return reinterpret_cast<const sockaddr *>(&storage); }
+
+    // Every address of this host.
+    static SocketAddress any(int family, uint16_t port);
+    static SocketAddress of(const sockaddr *address, socklen_t length);
+};
+
+// All addresses of a name or number. Raises YOKE_E_COMM with the resolver's reason, and YOKE_E_TIMEOUT where it does
+// not answer in time: it is asked in a thread of its own.
+std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadline deadline);
+
+}  // namespace yoke

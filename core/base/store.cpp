@@ -1,0 +1,161 @@
+#include "core/base/store.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace yoke {
+
+void Stop::raise(yoke_status status, std::string_view why)
+{
+    const std::lock_guard lock(mutex_);
+    if (is_raised_.load()) return;
+    status_ = status;
+    why_ = why;
+    is_raised_.store(true, std::memory_order_release);
+}
+
+void Stop::check() const
+{
+    if (is_raised_.load(std::memory_order_acquire)) throw Error(status_, why_);
+    if (of_) of_->check();
+}
+
+namespace {
+
+// Checks what every call has: a key that fits, and a store that nobody has aborted.
+std::string checked(const char *call, std::string_view key, const Stop &stop)
+{
+    stop.check();
+    if (key.empty() || key.size() > Store::kLongestKey)
+        fail(YOKE_E_VALUE, "store.%s: the key has %zu bytes; it must have 1 to %zu", call,
+             key.size(), Store::kLongestKey);
+    return std::string(key);
+}
+
+void check_value(const char *call, const std::string &key, std::string_view value)
+{
+    if (value.size() > Store::kLongestValue)
+        fail(YOKE_E_VALUE,
+             "store.%s: the value of '%s' has %zu bytes; at most %zu fit, so send it in parts",
+             call, key.c_str(), value.size(), Store::kLongestValue);
+}
+
+}  // namespace
+
+void Store::set(std::string_view key, std::string_view value, Deadline deadline)
+{
+    const std::string name = checked("set", key, stop_);
+    check_value("set", name, value);
+    do_set(name, value, {deadline, &stop_});
+}
+
+std::string Store::get(std::string_view key, Deadline deadline)
+{
+    return do_await({checked("get", key, stop_)}, true, {deadline, &stop_}).front();
+}
+
+std::vector<std::string> Store::get_all(const Keys &keys, Deadline deadline)
+{
+    for (const std::string &key : keys) checked("get_all", key, stop_);
+    if (keys.empty()) return {};
+    return do_await(keys, true, {deadline, &stop_});
+}
+
+void Store::wait(const Keys &keys, Deadline deadline)
+{
+    for (const std::string &key : keys) checked("wait", key, stop_);
+    if (!keys.empty()) do_await(keys, false, {deadline, &stop_});
+}
+
+int64_t Store::add(std::string_view key, int64_t delta, Deadline deadline)
+{
+    return do_add(checked("add", key, stop_), delta, {deadline, &stop_});
+}
+
+std::optional<std::string> Store::try_get(std::string_view key, Deadline deadline)
+{
+    return do_try_get(checked("try_get", key, stop_), {deadline, &stop_});
+}
+
+std::string Store::set_once(std::string_view key, std::string_view value, Deadline deadline)
+{
+    const std::string name = checked("set_once", key, stop_);
+    check_value("set_once", name, value);
+    return do_set_once(name, value, {deadline, &stop_});
+}
+
+void Store::remove(std::string_view key, Deadline deadline)
+{
+    do_remove(checked("remove", key, stop_), {deadline, &stop_});
+}
+
+bool Store::when_set(std::string_view, Then)
+{
+    return false;
+}
+
+void Store::abort(yoke_status status, std::string_view why) noexcept
+{
+    stop_.raise(status, why);
+    wake();
+}
+
+std::string Store::do_set_once(const std::string &key, std::string_view value,
+                               const Patience &patience)
+{
+    if (do_add(key + "/first", 1, patience) == 1) do_set(key, value, patience);
+    return do_await({key}, true, patience).front();
+}
+
+std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
+                                    std::string_view mine, Deadline deadline)
+{
+    const auto key = [&](int32_t of) { return std::string(name) + "/" + std::to_string(of); };
+    store.set(key(rank), mine, deadline);
+    Store::Keys keys;
+    for (int32_t of = 0; of < size; ++of) keys.push_back(key(of));
+    return store.get_all(keys, deadline);
+}
+
+namespace detail {
+
+std::string key_list(const Store::Keys &keys)
+{
+    constexpr size_t kMost = 16;
+    std::string text;
+    for (size_t i = 0; i < std::min(keys.size(), kMost); ++i)
+        text += (i == 0 ? "'" : ", '") + keys[i] + "'";
+    return keys.size() <= kMost ? text
+                                : format("%s and %zu more", text.c_str(), keys.size() - kMost);
+}
+
+void fail_late(const Store::Keys &missing, const Patience &patience, const std::string &where)
+{
+    fail(
+        YOKE_E_TIMEOUT,
+        "store.get: nobody set %s within %g s in the store of %s; see what the ranks do that should have, or wait longer",
+        key_list(missing).c_str(), patience.deadline.given_s(), where.c_str());
+}
+
+void fail_forked(const char *call)
+{
+    fail(
+        YOKE_E_FORKED,
+        "store.%s: the store belongs to the process that this one was forked from; join the job with a store of its own",
+        call);
+}
+
+int64_t sum_of(const std::string &key, std::string_view former, int64_t delta)
+{
+    const std::optional<int64_t> number = parsed<int64_t>(former);
+    int64_t sum = 0;
+    if (number && !__builtin_add_overflow(*number, delta, &sum)) return sum;
+    fail(
+        YOKE_E_VALUE,
+        "store.add: '%s' is '%.40s', to which %lld cannot be added; add to keys that were never set",
+        key.c_str(), std::string(former).c_str(), static_cast<long long>(delta));
+}
+
+}  // namespace detail
+
+}  // namespace yoke

@@ -1,0 +1,97 @@
+#include "core/base/store_channel.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace yoke {
+
+void Channel::start(const std::shared_ptr<Watched> &owner, double tick_s)
+{
+    const std::lock_guard lock(mutex_);
+    watched_ = watch(owner, socket_.fd(), EPOLLIN, tick_s);
+    if (!out_.empty()) rewatch(watched_, EPOLLIN | EPOLLOUT);
+}
+
+void Channel::stop() noexcept
+{
+    uint64_t watched = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        watched = std::exchange(watched_, 0);
+    }
+    if (watched) unwatch(watched);
+    const std::lock_guard lock(mutex_);
+    socket_.close();
+}
+
+bool Channel::push()
+{
+    while (sent_ < out_.size()) {
+        const ssize_t sent =
+            ::send(socket_.fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) break;  // full; or at an end, which whoever receives sees
+        sent_ += static_cast<size_t>(sent);
+    }
+    if (sent_ < out_.size()) return false;
+    out_.clear();
+    sent_ = 0;
+    return true;
+}
+
+bool Channel::send(std::string frame)
+{
+    const std::lock_guard lock(mutex_);
+    if (out_.size() - sent_ + frame.size() > kMostQueued) return false;
+    const bool was_idle = out_.empty();
+    out_.erase(0, sent_);
+    sent_ = 0;
+    out_ += frame;
+    if (was_idle && !push() && watched_) rewatch(watched_, EPOLLIN | EPOLLOUT);
+    return true;
+}
+
+bool Channel::is_idle()
+{
+    const std::lock_guard lock(mutex_);
+    return out_.empty();
+}
+
+void Channel::flush()
+{
+    const std::lock_guard lock(mutex_);
+    if (push() && watched_) rewatch(watched_, EPOLLIN);
+}
+
+// Some of what has come; the rest is asked for again, after others had their turn.
+bool Channel::fill(std::string &why)
+{
+    char bytes[size_t{64} << 10];
+    const ssize_t came = recv(socket_.fd(), bytes, sizeof bytes, 0);
+    const int failure = came < 0 ? errno : 0;
+    if (came > 0) {
+        heard_at_ = Deadline::Clock::now();
+        in_.append(bytes, static_cast<size_t>(came));
+    }
+    if (came > 0 || failure == EAGAIN || failure == EINTR) return true;
+    why = failure ? strerror(failure) : "the connection was closed";
+    return false;
+}
+
+// Of the next frame, where all of it is there.
+std::optional<wire::Header> Channel::header(size_t longest, std::string &why) const
+{
+    wire::Header head{};
+    const size_t there = in_.size() - taken_;
+    if (there < sizeof head) return std::nullopt;
+    memcpy(&head, in_.data() + taken_, sizeof head);
+    if (head.bytes > longest) {
+        why = "it announced a message of " + std::to_string(head.bytes) + " bytes";
+        return std::nullopt;
+    }
+    if (there < sizeof head + head.bytes) return std::nullopt;
+    return head;
+}
+
+}  // namespace yoke

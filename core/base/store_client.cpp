@@ -1,0 +1,139 @@
+#include "core/base/store_client.h"
+
+#include "core/base/error.h"
+#include "core/base/store_link.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace yoke {
+
+namespace {
+
+using wire::Kind;
+
+StoreConnection failed(StoreConnection::Outcome outcome, const std::string &why)
+{
+    return {outcome, why, nullptr};
+}
+
+// The answer to a greeting; nothing where what came is no frame of a server's.
+std::optional<std::pair<Kind, std::string>> read_welcome(const Socket &socket, Deadline deadline)
+{
+    constexpr size_t kLongestAnswer = 4096;
+    wire::Header header{};
+    if (!receive_all(socket, reinterpret_cast<char *>(&header), sizeof header, deadline) ||
+        header.bytes > kLongestAnswer)
+        return std::nullopt;
+    std::string body(header.bytes, '\0');
+    if (!receive_all(socket, body.data(), body.size(), deadline)) return std::nullopt;
+    wire::Reader reader(header, body);
+    return std::pair(header.kind, header.bytes ? reader.text() : "");
+}
+
+std::string hello(const PeerOptions &options)
+{
+    return std::move(wire::Writer(Kind::kHello, wire::kMagic)
+                         .number(wire::kVersion)
+                         .number(options.rank)
+                         .text(options.cookie)
+                         .text(options.about))
+        .take();
+}
+
+}  // namespace
+
+StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,
+                              Deadline deadline)
+{
+    // A server greets at once. What does not may be another program.
+    constexpr double kForWelcome = 5;
+    Socket socket = Socket::connect(server, deadline);
+    if (!socket.present()) return failed(StoreConnection::kNobody, strerror(errno));
+    socket.set_no_delay();
+    const Deadline greeting = deadline.within(kForWelcome);
+    errno = 0;
+    const bool is_sent = send_all(socket, hello(options), greeting);
+    const auto welcome = is_sent ? read_welcome(socket, greeting) : std::nullopt;
+    if (!welcome)
+        return failed(StoreConnection::kNoStore,
+                      errno ? strerror(errno) : "it closed the connection at the greeting");
+    const auto &[kind, text] = *welcome;
+    if (kind == Kind::kOtherJob) return failed(StoreConnection::kOtherJob, text);
+    if (kind == Kind::kRefused) return failed(StoreConnection::kRefused, text);
+    if (kind != Kind::kWelcome)
+        return failed(StoreConnection::kNoStore, "it answered in a language of its own");
+    const auto link = std::make_shared<ClientStore::Link>(std::move(socket), options);
+    link->start();
+    return {StoreConnection::kConnected, "", std::make_shared<ClientStore>(link)};
+}
+
+ClientStore::ClientStore(std::shared_ptr<Link> link) : link_(std::move(link)) {}
+
+ClientStore::~ClientStore()
+{
+    link_->leave();
+}
+
+std::string ClientStore::where() const
+{
+    return "rank 0 at " + link_->server();
+}
+
+SocketAddress ClientStore::local() const
+{
+    return link_->local();
+}
+
+bool ClientStore::when_set(std::string_view key, Then then)
+{
+    link_->ask_later(std::move(wire::Writer(Kind::kGet).text(key)), std::move(then));
+    return true;
+}
+
+void ClientStore::do_set(const std::string &key, std::string_view value, const Patience &patience)
+{
+    link_->ask(std::move(wire::Writer(Kind::kSet).text(key).text(value)), patience);
+}
+
+std::vector<std::string> ClientStore::do_await(const Keys &keys, bool wants_values,
+                                               const Patience &patience)
+{
+    wire::Writer request(wants_values ? Kind::kGet : Kind::kWait);
+    for (const std::string &key : keys) request.text(key);
+    return link_->ask(std::move(request), patience).texts;
+}
+
+int64_t ClientStore::do_add(const std::string &key, int64_t delta, const Patience &patience)
+{
+    wire::Writer request(Kind::kAdd);
+    request.text(key).number(delta);
+    return detail::sum_of(key, link_->ask(std::move(request), patience).text(), 0);
+}
+
+std::optional<std::string> ClientStore::do_try_get(const std::string &key, const Patience &patience)
+{
+    const auto answer = link_->ask(std::move(wire::Writer(Kind::kTryGet).text(key)), patience);
+    if (answer.kind == Kind::kNothing) return std::nullopt;
+    return answer.text();
+}
+
+std::string ClientStore::do_set_once(const std::string &key, std::string_view value,
+                                     const Patience &patience)
+{
+    wire::Writer request(Kind::kSetOnce);
+    request.text(key).text(value);
+    return link_->ask(std::move(request), patience).text();
+}
+
+void ClientStore::do_remove(const std::string &key, const Patience &patience)
+{
+    link_->ask(std::move(wire::Writer(Kind::kRemove).text(key)), patience);
+}
+
+void ClientStore::wake() noexcept
+{
+    link_->wake();
+}
+
+}  // namespace yoke

@@ -1,0 +1,54 @@
+// store_client.h: rank 0's table, as the other ranks reach it: see core/base/store_server.h.
+#pragma once
+
+#include "core/base/socket.h"
+#include "core/base/store.h"
+#include "core/base/store_peer.h"
+
+namespace yoke {
+
+class ClientStore;
+
+struct StoreConnection {
+    enum Outcome {
+        kConnected,
+        kNobody,    // nobody listens there, or no way leads there: it may come
+        kNoStore,   // what listens is no store of Yoke's, or did not answer
+        kOtherJob,  // it is, of another job
+        kRefused,   // it is of this job, and will not have this rank
+    };
+    Outcome outcome = kNobody;
+    std::string why;  // unless kConnected: "Connection refused"
+    std::shared_ptr<ClientStore> store;
+};
+// Tries one address, once.
+StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,
+                              Deadline deadline);
+
+class ClientStore final : public Store {
+public:
+    class Link;  // what the watch thread has of it
+
+    explicit ClientStore(std::shared_ptr<Link> link);
+    // Says farewell. Not in the watch thread.
+    ~ClientStore() override;
+    bool when_set(std::string_view key, Then then) override;
+    std::string where() const override;
+    // This end of the connection: where peers reach this host.
+    SocketAddress local() const;
+
+private:
+    void do_set(const std::string &key, std::string_view value, const Patience &) override;
+    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
+                                      const Patience &) override;
+    int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
+    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
+    std::string do_set_once(const std::string &key, std::string_view value,
+                            const Patience &) override;
+    void do_remove(const std::string &key, const Patience &) override;
+    void wake() noexcept override;
+
+    const std::shared_ptr<Link> link_;
+};
+
+}  // namespace yoke

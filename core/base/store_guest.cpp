@@ -1,0 +1,247 @@
+#include "core/base/store_guest.h"
+
+#include "core/base/error.h"
+#include "core/base/store_hall.h"
+
+namespace yoke {
+
+namespace {
+
+using wire::Kind;
+
+constexpr size_t kLongestGreeting = 640;  // a cookie and a line about the process
+constexpr size_t kLongestRequest = Store::kLongestValue + Store::kLongestKey + 64;
+constexpr size_t kMostParked = 4096;
+
+double seconds_since(Deadline::Clock::time_point then)
+{
+    return std::chrono::duration<double>(Deadline::Clock::now() - then).count();
+}
+
+// The table is in memory: what does not wait needs no time.
+Deadline at_once()
+{
+    return Deadline::after(0);
+}
+
+}  // namespace
+
+Guest::Guest(StoreHall &hall, Socket socket)
+    : hall_(hall),
+      table_(hall.shared_table()),
+      channel_(std::move(socket)),
+      address_(channel_.socket().remote().text())
+{
+    channel_.socket().set_no_delay();
+}
+
+double Guest::age_s() const
+{
+    return seconds_since(since_);
+}
+
+double Guest::silent_s() const
+{
+    return seconds_since(channel_.heard_at());
+}
+
+void Guest::answer(wire::Writer writer)
+{
+    if (!channel_.send(std::move(writer).take())) is_overrun_.store(true);
+}
+
+void Guest::stop() noexcept
+{
+    channel_.stop();
+    std::map<uint64_t, Parked> left;
+    {
+        const std::lock_guard lock(mutex_);
+        left.swap(parked_);
+    }
+    for (const auto &[request, parked] : left) table_->forget(parked.awaited(), parked.number);
+}
+
+void Guest::on_ready(uint32_t events) noexcept
+{
+    if (events & EPOLLOUT) channel_.flush();
+    if (!(events & ~static_cast<uint32_t>(EPOLLOUT))) return;
+    const size_t longest = rank_ == kStranger ? kLongestGreeting : kLongestRequest;
+    std::string why;
+    if (channel_.receive(
+            longest, [&](wire::Reader &frame) { return take(frame); }, why))
+        return;
+    hall_.end(*this, has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, why.empty() ? fault_ : why);
+}
+
+bool Guest::take(wire::Reader &frame)
+{
+    return rank_ == kStranger ? greet(frame) : serve(frame);
+}
+
+bool Guest::refuse(Kind kind, const std::string &why)
+{
+    answer(std::move(wire::Writer(kind).text(why)));
+    fault_ = kind == Kind::kOtherJob ? "it is of another job" : "it was refused as a rank";
+    return false;
+}
+
+bool Guest::greet(wire::Reader &frame)
+{
+    if (frame.kind() != Kind::kHello || frame.request() != wire::kMagic) return false;
+    const int64_t version = frame.number(), rank = frame.number();
+    const std::string cookie = frame.text(), about = frame.text();
+    if (version != wire::kVersion)
+        return refuse(
+            Kind::kRefused,
+            format(
+                "%s speaks version %u of the store's protocol, this rank version %lld; give all ranks one build of Yoke",
+                hall_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
+    if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;
+    if (cookie != hall_.options().cookie) return refuse(Kind::kOtherJob, hall_.options().about);
+    const std::string why = hall_.admit(*this, static_cast<int32_t>(rank), about);
+    if (!why.empty()) return refuse(Kind::kRefused, why);
+    answer(wire::Writer(Kind::kWelcome));
+    return true;
+}
+
+bool Guest::serve(wire::Reader &frame)
+{
+    if (frame.kind() == Kind::kBye) {
+        has_left_ = true;
+        return false;
+    }
+    if (frame.kind() == Kind::kPing)
+        answer(wire::Writer(Kind::kPong));
+    else if (frame.kind() == Kind::kCancel)
+        cancel(frame.request());
+    else
+        try {
+            run(frame);
+        } catch (const Error &error) {
+            answer(std::move(wire::Writer(Kind::kFailed, frame.request())
+                                 .number(error.status())
+                                 .text(error.what())));
+        }
+    return frame.is_whole();
+}
+
+void Guest::run(wire::Reader &frame)
+{
+    const std::string key = frame.text();
+    if (frame.kind() == Kind::kGet || frame.kind() == Kind::kWait) {
+        Parked parked;
+        parked.wants_values = frame.kind() == Kind::kGet;
+        parked.keys.push_back(key);
+        while (frame.is_whole() && !frame.is_at_end()) parked.keys.push_back(frame.text());
+        if (frame.is_whole()) park(frame.request(), std::move(parked));
+    } else if (frame.kind() == Kind::kTryGet) {
+        const auto value = table_->try_get(key, at_once());
+        answer(value ? std::move(wire::Writer(Kind::kAnswer, frame.request()).text(*value))
+                     : wire::Writer(Kind::kNothing, frame.request()));
+    } else {
+        change(frame, key);
+    }
+}
+
+void Guest::change(wire::Reader &frame, const std::string &key)
+{
+    HashStore &table = *table_;
+    const bool has_number = frame.kind() == Kind::kAdd;
+    const int64_t delta = has_number ? frame.number() : 0;
+    const bool has_value = frame.kind() == Kind::kSet || frame.kind() == Kind::kSetOnce;
+    std::string text = has_value ? frame.text() : "";
+    if (!frame.is_whole()) return;
+    switch (frame.kind()) {
+        case Kind::kSet:
+            table.set(key, text, at_once());
+            break;
+        case Kind::kSetOnce:
+            text = table.set_once(key, text, at_once());
+            break;
+        case Kind::kAdd:
+            text = std::to_string(table.add(key, delta, at_once()));
+            break;
+        case Kind::kRemove:
+            table.remove(key, at_once());
+            break;
+        default:
+            fail(YOKE_E_COMM, "the store has no request of kind %d",
+                 static_cast<int>(frame.kind()));
+    }
+    // Of set the client knows the value.
+    answer(std::move(
+        wire::Writer(Kind::kAnswer, frame.request()).text(frame.kind() == Kind::kSet ? "" : text)));
+}
+
+void Guest::park(uint64_t request, Parked parked)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (parked_.size() >= kMostParked)
+            fail(YOKE_E_VALUE,
+                 "store.wait: this rank waits for keys in %zu calls already, and no more fit",
+                 parked_.size());
+        parked_[request] = std::move(parked);
+    }
+    go_on(request);
+}
+
+// Answers, or waits for the first key that is not there; the table calls it then, in the thread that sets the key.
+void Guest::go_on(uint64_t request)
+{
+    std::unique_lock lock(mutex_);
+    const auto found = parked_.find(request);
+    if (found == parked_.end()) return;
+    Parked &parked = found->second;
+    while (parked.there < parked.keys.size() && table_->has(parked.awaited())) ++parked.there;
+    if (parked.there < parked.keys.size()) {
+        const std::string key = parked.awaited();
+        lock.unlock();
+        return wait_for(request, key);
+    }
+    const Parked complete = std::move(parked);
+    parked_.erase(found);
+    lock.unlock();
+    answer_values(request, complete);
+}
+
+void Guest::wait_for(uint64_t request, const std::string &key)
+{
+    const std::weak_ptr<Guest> self = weak_from_this();
+    const uint64_t number = table_->call_when_set(key, [=](const std::string &) {
+        if (const auto guest = self.lock()) guest->go_on(request);
+    });
+    const std::lock_guard lock(mutex_);
+    const auto found = parked_.find(request);
+    if (number && found != parked_.end() && found->second.awaited() == key)
+        found->second.number = number;
+}
+
+void Guest::answer_values(uint64_t request, const Parked &parked)
+{
+    wire::Writer writer(Kind::kAnswer, request);
+    if (parked.wants_values)
+        for (const std::string &key : parked.keys)
+            writer.text(table_->try_get(key, at_once()).value_or(""));
+    answer(std::move(writer));
+}
+
+void Guest::cancel(uint64_t request)
+{
+    Parked parked;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = parked_.find(request);
+        if (found == parked_.end()) return;  // its answer is under way
+        parked = found->second;
+        parked_.erase(found);
+    }
+    table_->forget(parked.awaited(), parked.number);
+    const Store::Keys missing = table_->missing(parked.keys);
+    if (missing.empty()) return answer_values(request, parked);
+    wire::Writer writer(Kind::kMissing, request);
+    for (const std::string &key : missing) writer.text(key);
+    answer(std::move(writer));
+}
+
+}  // namespace yoke

@@ -1,0 +1,76 @@
+// store_guest.h: a connection that a store's server has accepted: a stranger until it has said who it is, then a rank.
+#pragma once
+
+#include "core/base/store_channel.h"
+#include "core/base/store_hash.h"
+
+#include <atomic>
+#include <map>
+
+namespace yoke {
+
+class StoreHall;
+
+class Guest final : public Watched, public std::enable_shared_from_this<Guest> {
+public:
+    static constexpr int32_t kStranger = -1;
+
+    Guest(StoreHall &hall, Socket socket);
+    void start() { channel_.start(shared_from_this(), 0); }
+    void stop() noexcept;
+    void say_bye() { answer(wire::Writer(wire::Kind::kBye)); }
+    void on_ready(uint32_t events) noexcept override;
+
+    // All of this in the watch thread.
+    int32_t rank() const noexcept { return rank_.load(); }  // from any thread
+    const std::string &about() const noexcept { return about_; }
+    const std::string &address() const noexcept { return address_; }
+    double age_s() const;
+    double silent_s() const;
+    void count_as_heard() noexcept { channel_.count_as_heard(); }
+    bool is_overrun() const noexcept { return is_overrun_.load(); }
+    bool is_silent = false;  // and it was told of
+    void be_rank(int32_t rank, const std::string &about)
+    {
+        about_ = about;
+        rank_.store(rank);
+    }
+
+private:
+    // A request that is answered once all its keys are there.
+    struct Parked {
+        Store::Keys keys;
+        bool wants_values = false;
+        size_t there = 0;     // how many were found; the next one is waited for
+        uint64_t number = 0;  // of what the table calls when that comes
+        const std::string &awaited() const { return keys[there]; }
+    };
+
+    bool take(wire::Reader &frame);
+    bool greet(wire::Reader &frame);
+    bool refuse(wire::Kind kind, const std::string &why);
+    bool serve(wire::Reader &frame);
+    void run(wire::Reader &frame);
+    void change(wire::Reader &frame, const std::string &key);
+    void park(uint64_t request, Parked parked);
+    void go_on(uint64_t request);
+    void wait_for(uint64_t request, const std::string &key);
+    void answer_values(uint64_t request, const Parked &parked);
+    void cancel(uint64_t request);
+    void answer(wire::Writer writer);
+
+    StoreHall &hall_;  // in the watch thread alone; whoever sets a key may come when it has gone
+    const std::shared_ptr<HashStore> table_;
+    Channel channel_;
+    const std::string address_;
+    const Deadline::Clock::time_point since_ = Deadline::Clock::now();
+    std::atomic<int32_t> rank_{kStranger};
+    std::string about_;
+    bool has_left_ = false;
+    const char *fault_ = "what it sent was no request";  // where it is dropped for that
+    std::atomic<bool> is_overrun_{false};
+    std::mutex mutex_;
+    std::map<uint64_t, Parked> parked_;
+};
+
+}  // namespace yoke

@@ -1,0 +1,207 @@
+#include "core/base/store_hall.h"
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/store_server.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+// Often enough to tell a silence in time, and to let strangers go.
+double tick_of(const PeerOptions &options)
+{
+    constexpr double kShortest = 0.02, kLongest = 0.5, kTicksPerSilence = 8;
+    if (options.silence_s <= 0) return kLongest;
+    return std::clamp(options.silence_s / kTicksPerSilence, kShortest, kLongest);
+}
+
+}  // namespace
+
+StoreHall::StoreHall(Socket listening, PeerOptions options)
+    : listening_(std::move(listening)),
+      options_(std::move(options)),
+      table_(std::make_shared<HashStore>("rank 0 (" + options_.about + ")"))
+{
+}
+
+void StoreHall::open()
+{
+    watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, tick_of(options_));
+}
+
+void StoreHall::close() noexcept
+{
+    unwatch(watched_);
+    listening_.close();
+    Guests last;
+    {
+        const std::lock_guard lock(mutex_);
+        last.swap(guests_);
+    }
+    for (const auto &guest : last) {
+        guest->say_bye();
+        guest->stop();
+    }
+}
+
+void StoreHall::on_ready(uint32_t) noexcept
+{
+    Socket socket = listening_.accept();
+    if (socket.present()) return receive(std::move(socket));
+    is_paused_ = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (!is_paused_) return;
+    log(LogLevel::kWarn, "the store of rank 0 can accept no connection for now: %s; see ulimit -n",
+        strerror(errno));
+    rewatch(watched_, 0);
+}
+
+void StoreHall::receive(Socket socket)
+{
+    const auto guest = std::make_shared<Guest>(*this, std::move(socket));
+    size_t strangers = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        guests_.push_back(guest);
+        strangers = guests_.size() - count_ranks();
+    }
+    drop_oldest_stranger(strangers);
+    guest->start();
+}
+
+// As many as a job has ranks may come at once; of more the oldest one is none of its ranks.
+void StoreHall::drop_oldest_stranger(size_t strangers)
+{
+    constexpr size_t kSpare = 64;
+    if (strangers <= kSpare + static_cast<size_t>(options_.size)) return;
+    for (const auto &guest : all())
+        if (guest->rank() == Guest::kStranger)
+            return end(*guest, PeerEvent::kEnded, "too many came that did not say who they are");
+}
+
+void StoreHall::on_tick(double late_s) noexcept
+{
+    if (std::exchange(is_paused_, false)) rewatch(watched_, EPOLLIN);
+    // This process stood still itself, and has heard nobody in that time.
+    const bool stood_still = options_.silence_s > 0 && late_s > options_.silence_s / 2;
+    for (const auto &guest : all()) {
+        if (stood_still) guest->count_as_heard();
+        if (guest->is_overrun())
+            end(*guest, PeerEvent::kEnded, "it did not take what it had asked for");
+        else if (guest->rank() != Guest::kStranger)
+            look_for_silence(*guest);
+        else if (guest->age_s() > StoreServer::kGreeting)
+            end(*guest, PeerEvent::kEnded, "it did not say in time who it is");
+    }
+}
+
+void StoreHall::look_for_silence(Guest &guest)
+{
+    if (options_.silence_s <= 0) return;
+    const double silent_s = guest.silent_s();
+    const bool is_silent = silent_s > options_.silence_s;
+    if (std::exchange(guest.is_silent, is_silent) == is_silent) return;
+    tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, guest.rank(), "", silent_s);
+}
+
+std::shared_ptr<Guest> StoreHall::other_of(const Guest &guest, int32_t rank)
+{
+    for (const auto &other : all())
+        if (other.get() != &guest && other->rank() == rank) return other;
+    return nullptr;
+}
+
+std::string StoreHall::admit(Guest &guest, int32_t rank, const std::string &about)
+{
+    const std::shared_ptr<Guest> other = other_of(guest, rank);
+    const std::string &first = rank == options_.rank ? options_.about : other ? other->about() : "";
+    if (other &&
+        first == about) {  // it has given a former attempt up, whose end has not been seen yet
+        guest.be_rank(rank, about);
+        return end(*other, PeerEvent::kLeft, ""), "";
+    }
+    if (other || rank == options_.rank) {
+        const std::string why =
+            format("rank %d is there twice: %s and %s; give each process a rank of its own", rank,
+                   first.c_str(), about.c_str());
+        tell(PeerEvent::kRefused, rank, why);
+        return why;
+    }
+    guest.be_rank(rank, about);
+    tell(PeerEvent::kJoined, rank, guest.address());
+    return "";
+}
+
+void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) noexcept
+{
+    const std::shared_ptr<Guest> kept = guest.shared_from_this();
+    guest.stop();
+    const int32_t rank = guest.rank();
+    {
+        const std::lock_guard lock(mutex_);
+        guests_.remove(kept);
+        left_.notify_all();
+    }
+    if (rank == Guest::kStranger)
+        log(LogLevel::kWarn,
+            "the store of rank 0 dropped a connection from %s, which is none of a rank of this job: %s",
+            guest.address().c_str(), how.c_str());
+    else if (!other_of(guest, rank))
+        tell(kind, rank, how);
+}
+
+StoreHall::Guests StoreHall::all()
+{
+    const std::lock_guard lock(mutex_);
+    return guests_;
+}
+
+size_t StoreHall::count_ranks() const
+{
+    size_t count = 0;
+    for (const auto &guest : guests_) count += guest->rank() != Guest::kStranger;
+    return count;
+}
+
+bool StoreHall::wait_until_left(Deadline deadline)
+{
+    std::unique_lock lock(mutex_);
+    return left_.wait_until(lock, deadline.at(), [&] { return count_ranks() == 0; });
+}
+
+void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &how, double silent_s)
+{
+    if (options_.observer) options_.observer({kind, rank, silent_s, how});
+}
+
+StoreServer::StoreServer(Socket listening, PeerOptions options)
+    : hall_(std::make_shared<StoreHall>(std::move(listening), std::move(options)))
+{
+    hall_->open();
+}
+
+StoreServer::~StoreServer()
+{
+    hall_->close();
+}
+
+const std::shared_ptr<HashStore> &StoreServer::table() const noexcept
+{
+    return hall_->shared_table();
+}
+
+SocketAddress StoreServer::address() const
+{
+    return hall_->address();
+}
+
+bool StoreServer::wait_until_left(Deadline deadline)
+{
+    return hall_->wait_until_left(deadline);
+}
+
+}  // namespace yoke

@@ -1,0 +1,54 @@
+// store_hall.h: the inside of a store's server: where connections arrive, and which rank each of them is.
+#pragma once
+
+#include "core/base/store_guest.h"
+#include "core/base/store_peer.h"
+
+#include <condition_variable>
+#include <list>
+
+namespace yoke {
+
+class StoreHall final : public Watched, public std::enable_shared_from_this<StoreHall> {
+public:
+    StoreHall(Socket listening, PeerOptions options);
+    void open();
+    // With a farewell to all.
+    void close() noexcept;
+    void on_ready(uint32_t events) noexcept override;
+    void on_tick(double late_s) noexcept override;
+
+    // For guests, in the watch thread.
+    const PeerOptions &options() const noexcept { return options_; }
+    // Lets a guest be a rank; "", or why not.
+    std::string admit(Guest &guest, int32_t rank, const std::string &about);
+    // It is gone from here; `how` is for people.
+    void end(Guest &guest, PeerEvent::Kind kind, const std::string &how) noexcept;
+
+    const std::shared_ptr<HashStore> &shared_table() const noexcept { return table_; }
+    SocketAddress address() const { return listening_.local(); }
+    bool wait_until_left(Deadline deadline);
+
+private:
+    using Guests = std::list<std::shared_ptr<Guest>>;
+
+    void receive(Socket socket);
+    void drop_oldest_stranger(size_t strangers);
+    void look_for_silence(Guest &guest);
+    bool is_out_of_time(const Guest &guest) const;
+    std::shared_ptr<Guest> other_of(const Guest &guest, int32_t rank);
+    Guests all();
+    size_t count_ranks() const;  // under the lock
+    void tell(PeerEvent::Kind kind, int32_t rank, const std::string &how, double silent_s = 0);
+
+    Socket listening_;
+    const PeerOptions options_;
+    const std::shared_ptr<HashStore> table_;
+    uint64_t watched_ = 0;
+    bool is_paused_ = false;  // no descriptor was left; accepts again at the next tick
+    std::mutex mutex_;
+    std::condition_variable left_;
+    Guests guests_;
+};
+
+}  // namespace yoke

@@ -1,0 +1,51 @@
+// A view passes everything on under longer keys, with the patience of its own caller: so its abort ends its calls
+// alone.
+#include "core/base/store.h"
+
+namespace yoke {
+
+PrefixStore::PrefixStore(std::shared_ptr<Store> of, std::string prefix)
+    : Store(&of->stop()), of_(std::move(of)), prefix_(std::move(prefix) + "/")
+{
+}
+
+bool PrefixStore::when_set(std::string_view key, Then then)
+{
+    return of_->when_set(full(key), std::move(then));
+}
+
+void PrefixStore::do_set(const std::string &key, std::string_view value, const Patience &patience)
+{
+    of_->do_set(full(key), value, patience);
+}
+
+std::vector<std::string> PrefixStore::do_await(const Keys &keys, bool wants_values,
+                                               const Patience &patience)
+{
+    Keys all;
+    for (const std::string &key : keys) all.push_back(full(key));
+    return of_->do_await(all, wants_values, patience);
+}
+
+int64_t PrefixStore::do_add(const std::string &key, int64_t delta, const Patience &patience)
+{
+    return of_->do_add(full(key), delta, patience);
+}
+
+std::optional<std::string> PrefixStore::do_try_get(const std::string &key, const Patience &patience)
+{
+    return of_->do_try_get(full(key), patience);
+}
+
+std::string PrefixStore::do_set_once(const std::string &key, std::string_view value,
+                                     const Patience &patience)
+{
+    return of_->do_set_once(full(key), value, patience);
+}
+
+void PrefixStore::do_remove(const std::string &key, const Patience &patience)
+{
+    of_->do_remove(full(key), patience);
+}
+
+}  // namespace yoke

@@ -1,0 +1,38 @@
+// store_server.h: the table of rank 0, served to the other ranks over TCP.
+//
+// A rank's connection is its heartbeat, too: where it ends without a farewell the rank has died, and where nothing
+// comes for `silence_s` it has been stopped, or its network. Both sides notice: rank 0 for every rank, each rank for
+// rank 0. The process's watch thread (core/base/watch.h) does all of it.
+//
+// Whoever has not named the job's cookie gets some KiB of memory at most, for a few seconds; what speaks
+// another protocol is dropped and logged. What a known rank may have under way is bounded as well.
+#pragma once
+
+#include "core/base/socket.h"
+#include "core/base/store_hash.h"
+#include "core/base/store_peer.h"
+
+namespace yoke {
+
+class StoreServer {
+public:
+    static constexpr double kGreeting = 5;  // seconds in which a connection has to say who it is
+
+    // On a socket that listens.
+    StoreServer(Socket listening, PeerOptions options);
+    // Says farewell to all. Not in the watch thread.
+    ~StoreServer();
+    StoreServer(const StoreServer &) = delete;
+    StoreServer &operator=(const StoreServer &) = delete;
+
+    // The table, for rank 0 itself.
+    const std::shared_ptr<HashStore> &table() const noexcept;
+    SocketAddress address() const;
+    // Until every rank that joined has left or died; false where the deadline passes before.
+    bool wait_until_left(Deadline deadline);
+
+private:
+    const std::shared_ptr<class StoreHall> hall_;
+};
+
+}  // namespace yoke

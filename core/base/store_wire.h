@@ -1,0 +1,79 @@
+// store_wire.h: what a store's client and server say to each other: frames of a header and some fields.
+//
+// A request has a number, and its answer the same one; answers come in any order. The first frame of a connection is
+// the client's kHello, with the protocol's version in front of all that may ever change. Numbers are little-endian.
+#pragma once
+
+#include "core/base/socket.h"
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace yoke::wire {
+
+inline constexpr uint32_t kVersion = 1;
+inline constexpr uint64_t kMagic = 0x31524f54534b4f59;  // "YOKSTOR1", the number of every kHello
+
+enum class Kind : uint32_t {
+    kHello = 1,  // version, rank, cookie, about
+    kSet,        // key, value
+    kGet,        // key; the answer comes when it is there
+    kWait,       // keys; the answer comes when all are there
+    kAdd,        // key, delta
+    kTryGet,     // key
+    kSetOnce,    // key, value
+    kRemove,     // key
+    kCancel,     // no answer to the request of this number is waited for any more but kMissing
+    kPing,
+    kBye,             // of either side
+    kWelcome = 0x40,  // to kHello
+    kOtherJob,        // to kHello: why
+    kRefused,         // to kHello: why
+    kAnswer,          // what was asked for
+    kNothing,         // there is no such key
+    kMissing,         // to kCancel: the keys that are not there
+    kFailed,          // status, text
+    kPong,
+};
+
+struct Header {
+    uint32_t bytes;  // behind it
+    Kind kind;
+    uint64_t number;
+};
+static_assert(sizeof(Header) == 16);
+
+// The fields of a frame, in order.
+class Writer {
+public:
+    explicit Writer(Kind kind, uint64_t request = 0);
+    Writer &text(std::string_view text);
+    Writer &number(int64_t number);
+    Writer &request(uint64_t number);
+    std::string take() &&;
+
+private:
+    std::string bytes_;
+};
+
+// A frame that came. Fields that are not there fail: they read as nothing, and is_whole() is false from then on.
+class Reader {
+public:
+    Reader(const Header &header, std::string_view body) : header_(header), left_(body) {}
+    Kind kind() const noexcept { return header_.kind; }
+    uint64_t request() const noexcept { return header_.number; }
+    std::string text();
+    int64_t number();
+    bool is_whole() const noexcept { return is_whole_; }
+    bool is_at_end() const noexcept { return left_.empty(); }
+
+private:
+    Header header_;
+    std::string_view left_;
+    bool is_whole_ = true;
+};
+
+}  // namespace yoke::wire

@@ -1,0 +1,211 @@
+#include "core/comm/environment.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/comm/said.h"
+
+#include <cstdlib>
+
+namespace yoke {
+
+const char *process_variable(const char *name) noexcept
+{
+    return getenv(name);
+}
+
+namespace {
+
+[[noreturn]] void fail_url(const std::string &url)
+{
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: init_method is '%s'; it must be env://, tcp://HOST:PORT (an IPv6 address in brackets) or file:///PATH",
+        url.c_str());
+}
+
+bool starts(std::string_view text, std::string_view with)
+{
+    return text.substr(0, with.size()) == with;
+}
+
+// "rank=1&world_size=4", as in PyTorch's.
+void read_query(std::string_view query, const std::string &url, Source &source)
+{
+    while (!query.empty()) {
+        const std::string_view part = query.substr(0, query.find('&'));
+        query.remove_prefix(std::min(part.size() + 1, query.size()));
+        const size_t equals = part.find('=');
+        const std::string_view name = part.substr(0, equals);
+        const auto number =
+            equals == part.npos ? std::nullopt : parsed<int32_t>(part.substr(equals + 1));
+        if (!number || *number < 0 || (name != "rank" && name != "world_size")) fail_url(url);
+        (name == "rank" ? source.rank : source.size) = {"init_method's " + std::string(name),
+                                                        *number};
+    }
+}
+
+void read_host(std::string_view text, const std::string &url, Source &source)
+{
+    const size_t colon = text.rfind(':');
+    const auto port = colon == text.npos ? std::nullopt : parsed<uint16_t>(text.substr(colon + 1));
+    std::string_view host = text.substr(0, colon);
+    const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (in_brackets) host = host.substr(1, host.size() - 2);
+    const bool is_number = host.find(':') != host.npos;
+    if (!port || *port == 0 || host.empty() || is_number != in_brackets) fail_url(url);
+    source.hosts = {"init_method", {std::string(host)}};
+    source.port = {"init_method", *port};
+}
+
+// What the call was given, and the path of file://.
+Source explicit_source(const InitArguments &arguments, std::string &file)
+{
+    constexpr std::string_view kTcp = "tcp://", kFile = "file://";
+    Source source;
+    source.name = "explicit arguments";
+    const std::string &url = arguments.init_method;
+    std::string_view rest = url;
+    const std::string_view query = rest.substr(std::min(rest.find('?'), rest.size()));
+    rest.remove_suffix(query.size());
+    if (!query.empty()) read_query(query.substr(1), url, source);
+    if (starts(rest, kTcp))
+        read_host(rest.substr(kTcp.size()), url, source);
+    else if (starts(rest, kFile) && rest.substr(kFile.size(), 1) == "/")
+        file = rest.substr(kFile.size());
+    else if (rest != "env://")
+        fail_url(url);
+    if (arguments.rank) source.rank = {"the argument rank", *arguments.rank};
+    if (arguments.size) source.size = {"the argument world_size", *arguments.size};
+    return source;
+}
+
+void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *what)
+{
+    if (!one || !other || one.value == other.value) return;
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: %s says that the %s is %d, %s that it is %d; unset the one that is wrong, or give rank and world_size as arguments",
+        one.by.c_str(), what, one.value, other.by.c_str(), other.value);
+}
+
+// Each with the next that speaks. One that was started by others has ranks of its own; and who gives both rank and size
+// has decided.
+void find_contradictions(const std::vector<Source> &sources)
+{
+    if (sources[0].rank && sources[0].size) return;
+    Said<int32_t> rank, size;
+    for (const Source &source : sources) {
+        compare(rank, source.rank, "rank");
+        compare(size, source.size, "size");
+        if (source.is_inner) return;
+        if (source.rank) rank = source.rank;
+        if (source.size) size = source.size;
+    }
+}
+
+// Of one field the first that says it.
+template <class T>
+Said<T> first_said(const std::vector<Source> &sources, Said<T> Source::*field)
+{
+    for (const Source &source : sources)
+        if (source.*field) return source.*field;
+    return {};
+}
+
+void add(std::string &list, const std::string &part)
+{
+    list += (list.empty() ? "" : ", ") + part;
+}
+
+// All that is needed, in the order in which people think of it.
+struct Parts {
+    Said<int32_t> rank, size;
+    Said<std::vector<std::string>> hosts;
+    Said<uint16_t> port;
+    bool needs_host, needs_port;
+
+    std::string found() const
+    {
+        std::string list;
+        if (rank) add(list, format("the rank %d (%s)", rank.value, rank.by.c_str()));
+        if (size) add(list, format("the size %d (%s)", size.value, size.by.c_str()));
+        if (hosts)
+            add(list, format("rank 0's host %s (%s)", hosts.value[0].c_str(), hosts.by.c_str()));
+        if (port) add(list, format("its port %u (%s)", port.value, port.by.c_str()));
+        return list.empty() ? "nothing" : list;
+    }
+    std::string missing() const
+    {
+        std::string list;
+        if (!rank) add(list, "the rank (RANK)");
+        if (!size) add(list, "the size (WORLD_SIZE)");
+        if (!hosts && needs_host) add(list, "rank 0's host (MASTER_ADDR)");
+        if (!port && needs_port) add(list, "its port (MASTER_PORT)");
+        return list;
+    }
+};
+
+void check_parts(const Parts &parts)
+{
+    const std::string missing = parts.missing();
+    if (missing.empty()) return;
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: found %s; missing: %s. Set these variables, or start the program with yoke run, torchrun, mpirun or srun, or give init_method, rank and world_size",
+        parts.found().c_str(), missing.c_str());
+}
+
+const Source &source_of_rank(const std::vector<Source> &sources)
+{
+    for (const Source &source : sources)
+        if (source.rank) return source;
+    return sources[0];
+}
+
+// The job's own name: of whoever named the rank, else of any that has one.
+void name_job(const std::vector<Source> &sources, Environment &out)
+{
+    const Source &main = source_of_rank(sources);
+    out.source = main.name;
+    out.job = main.job;
+    out.epoch = main.epoch;
+    for (const Source &source : sources)
+        if (out.job.empty() && !source.job.empty()) {
+            out.job = source.job;
+            out.epoch = source.epoch;
+        }
+}
+
+}  // namespace
+
+Environment read_environment(const InitArguments &arguments, const Lookup &variable)
+{
+    Environment out;
+    std::vector<Source> sources{explicit_source(arguments, out.file)};
+    for (Source &launcher : launchers(variable)) sources.push_back(std::move(launcher));
+    find_contradictions(sources);
+    name_job(sources, out);
+    Parts parts{first_said(sources, &Source::rank),
+                first_said(sources, &Source::size),
+                first_said(sources, &Source::hosts),
+                first_said(sources, &Source::port),
+                true,
+                out.job.empty()};
+    const bool is_alone = parts.size && parts.size.value == 1;
+    if (is_alone || arguments.has_store || !out.file.empty())
+        parts.needs_host = parts.needs_port = false;
+    check_parts(parts);
+    out.rank = parts.rank.value;
+    out.size = parts.size.value;
+    out.hosts = parts.hosts.value;
+    out.port = parts.port.value;
+    for (const Source &source : sources)  // an address of the caller's own is nobody's else
+        out.agent_store |= source.agent_store && source.port.by == parts.port.by;
+    const auto local_rank = first_said(sources, &Source::local_rank);
+    const auto local_size = first_said(sources, &Source::local_size);
+    if (local_rank) out.local_rank = local_rank.value;
+    if (local_size) out.local_size = local_size.value;
+    return out;
+}
+
+}  // namespace yoke

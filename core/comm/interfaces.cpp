@@ -1,0 +1,83 @@
+#include "core/comm/interfaces.h"
+
+#include "core/base/config.h"
+#include "core/base/error.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <cstdlib>
+
+namespace yoke {
+
+std::vector<Interface> host_interfaces()
+{
+    std::vector<Interface> found;
+    ifaddrs *all = nullptr;
+    if (getifaddrs(&all) != 0) return found;
+    for (const int family : {AF_INET, AF_INET6})
+        for (const ifaddrs *one = all; one; one = one->ifa_next) {
+            if (!one->ifa_addr || one->ifa_addr->sa_family != family || !(one->ifa_flags & IFF_UP))
+                continue;
+            const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+            found.push_back({one->ifa_name, SocketAddress::of(one->ifa_addr, length)});
+        }
+    freeifaddrs(all);
+    return found;
+}
+
+InterfaceChoice InterfaceChoice::read(std::string_view variable, std::string_view text)
+{
+    InterfaceChoice choice;
+    choice.variable_ = variable;
+    choice.text_ = text;
+    std::string_view names = text;
+    const auto take = [&](char sign) {
+        const bool is_there = !names.empty() && names[0] == sign;
+        if (is_there) names.remove_prefix(1);
+        return is_there;
+    };
+    choice.is_except_ = take('^');
+    choice.is_exact_ = take('=');
+    choice.names_ = split_list(names);
+    for (const std::string &name : choice.names_)
+        if (name.empty() || name.find_first_of("^=") != name.npos)
+            fail(
+                YOKE_E_VALUE,
+                "%s is '%s'; it must be like eth,ib (beginnings of names), =eth0 (a name) or ^docker,lo (all but those)",
+                choice.variable_.c_str(), choice.text_.c_str());
+    return choice;
+}
+
+InterfaceChoice InterfaceChoice::configured()
+{
+    if (const char *own = config("YOKE_SOCKET_IFNAME")) return read("YOKE_SOCKET_IFNAME", own);
+    const char *nccl = getenv("NCCL_SOCKET_IFNAME");
+    return nccl && *nccl ? read("NCCL_SOCKET_IFNAME", nccl) : InterfaceChoice();
+}
+
+bool InterfaceChoice::accepts(std::string_view name) const
+{
+    for (const std::string &known : names_)
+        if (is_exact_ ? name == known : name.substr(0, known.size()) == known) return !is_except_;
+    return is_except_;
+}
+
+std::vector<Interface> InterfaceChoice::among(const std::vector<Interface> &all) const
+{
+    std::vector<Interface> accepted;
+    std::string names;
+    for (const Interface &one : all) {
+        if (accepts(one.name)) accepted.push_back(one);
+        if ((", " + names + ", ").find(", " + one.name + ", ") == names.npos)
+            names += (names.empty() ? "" : ", ") + one.name;
+    }
+    if (accepted.empty())
+        fail(
+            YOKE_E_VALUE,
+            "%s is '%s', which none of this host's networks is that are up and have an address: %s",
+            variable_.c_str(), text_.c_str(), names.c_str());
+    return accepted;
+}
+
+}  // namespace yoke

@@ -1,0 +1,162 @@
+// The launchers that Yoke knows, each by the variables that it sets.
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/comm/said.h"
+
+namespace yoke {
+
+Said<std::string> said_text(const Lookup &variable, const char *name)
+{
+    const char *text = variable(name);
+    return text && *text ? Said<std::string>{name, text} : Said<std::string>{};
+}
+
+Said<std::vector<std::string>> said_host(const Lookup &variable, const char *name)
+{
+    const Said<std::string> text = said_text(variable, name);
+    if (!text) return {};
+    return {name, {text.value}};
+}
+
+Said<int32_t> said_number(const Lookup &variable, const char *name)
+{
+    const Said<std::string> text = said_text(variable, name);
+    if (!text) return {};
+    const auto number = parsed<int32_t>(text.value);
+    if (number && *number >= 0) return {name, *number};
+    fail(YOKE_E_VALUE, "comm.init: %s is '%s'; it must be a whole number from 0 on", name,
+         text.value.c_str());
+}
+
+Said<uint16_t> said_port(const Lookup &variable, const char *name)
+{
+    const Said<std::string> text = said_text(variable, name);
+    if (!text) return {};
+    const auto number = parsed<uint16_t>(text.value);
+    if (number && *number > 0) return {name, *number};
+    fail(YOKE_E_VALUE, "comm.init: %s is '%s'; it must be a port, a whole number from 1 to 65535",
+         name, text.value.c_str());
+}
+
+namespace {
+
+template <class T>
+const Said<T> &first_of(const Said<T> &one, const Said<T> &other)
+{
+    return one ? one : other;
+}
+
+// torchrun and whatever keeps to its names, such as Kubeflow's operator, or a person.
+Source by_rank(const Lookup &variable)
+{
+    Source source;
+    source.rank = said_number(variable, "RANK");
+    source.size = said_number(variable, "WORLD_SIZE");
+    source.local_rank = said_number(variable, "LOCAL_RANK");
+    source.local_size = said_number(variable, "LOCAL_WORLD_SIZE");
+    source.hosts = said_host(variable, "MASTER_ADDR");
+    source.port = said_port(variable, "MASTER_PORT");
+    const Said<std::string> run = said_text(variable, "TORCHELASTIC_RUN_ID");
+    source.name = run ? "torchrun" : "RANK and WORLD_SIZE";
+    if (!run) return source;
+    source.is_inner = true;
+    source.job = "torchrun " + run.value;
+    source.epoch = said_number(variable, "TORCHELASTIC_RESTART_COUNT").value;
+    source.agent_store = said_text(variable, "TORCHELASTIC_USE_AGENT_STORE").value == "True";
+    return source;
+}
+
+Source by_pmix(const Lookup &variable)
+{
+    Source source;
+    source.name = "PMIx";
+    source.rank = said_number(variable, "PMIX_RANK");
+    const Said<std::string> space = said_text(variable, "PMIX_NAMESPACE");
+    if (space) source.job = "PMIx " + space.value;
+    return source;
+}
+
+Source by_open_mpi(const Lookup &variable)
+{
+    Source source;
+    source.name = "Open MPI";
+    source.rank = said_number(variable, "OMPI_COMM_WORLD_RANK");
+    source.size = said_number(variable, "OMPI_COMM_WORLD_SIZE");
+    source.local_rank = said_number(variable, "OMPI_COMM_WORLD_LOCAL_RANK");
+    source.local_size = said_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE");
+    source.is_inner =
+        static_cast<bool>(source.rank);  // within Slurm a step has its daemons, not its ranks
+    const Said<std::string> uri = said_text(variable, "OMPI_MCA_orte_hnp_uri");
+    if (!uri) return source;
+    source.job = "Open MPI " + uri.value.substr(0, uri.value.find(';'));
+    std::vector<std::string> hosts = hosts_of_hnp(uri.value);
+    if (!hosts.empty()) source.hosts = {uri.by, std::move(hosts)};
+    return source;
+}
+
+// Within a step alone: the script of a batch job has SLURM_PROCID as well, and is no rank.
+Source by_slurm(const Lookup &variable)
+{
+    Source source;
+    const Said<std::string> step = said_text(variable, "SLURM_STEP_ID");
+    const Said<std::string> list =
+        first_of(said_text(variable, "SLURM_STEP_NODELIST"), said_text(variable, "SLURM_NODELIST"));
+    if (!step && !said_text(variable, "SLURM_STEP_NODELIST")) return source;
+    const std::string job = said_text(variable, "SLURM_JOB_ID").value;
+    source.name = "Slurm step " + job + "." + step.value;
+    source.job = source.name;
+    source.rank = said_number(variable, "SLURM_PROCID");
+    source.size = first_of(said_number(variable, "SLURM_STEP_NUM_TASKS"),
+                           said_number(variable, "SLURM_NTASKS"));
+    source.local_rank = said_number(variable, "SLURM_LOCALID");
+    source.epoch = said_number(variable, "SLURM_RESTART_COUNT").value;
+    if (list) source.hosts = {list.by, {first_slurm_host(list.value)}};
+    return source;
+}
+
+// What Kubeflow's Trainer tells torchrun, for programs that it starts without. Its ranks are nodes.
+Source by_kubeflow(const Lookup &variable)
+{
+    Source source;
+    source.name = "Kubeflow's PET_*";
+    source.hosts = said_host(variable, "PET_MASTER_ADDR");
+    source.port = said_port(variable, "PET_MASTER_PORT");
+    const Said<std::string> run = said_text(variable, "PET_RDZV_ID");
+    if (run) source.job = "Kubeflow " + run.value;
+    // A range, "1:4", is torchrun's affair.
+    const Said<std::string> node_count = said_text(variable, "PET_NNODES");
+    const int32_t count = node_count ? parsed<int32_t>(node_count.value).value_or(0) : 0;
+    if (count < 1) return source;
+    // A word, such as auto, says as many as there are devices, of which this process alone is none.
+    const Said<std::string> each = said_text(variable, "PET_NPROC_PER_NODE");
+    const int32_t per_node = each ? parsed<int32_t>(each.value).value_or(0) : 1;
+    const Said<int32_t> node = first_of(said_number(variable, "PET_NODE_RANK"),
+                                        said_number(variable, "JOB_COMPLETION_INDEX"));
+    const Said<int32_t> local = said_number(variable, "LOCAL_RANK");
+    if (per_node < 1 || (per_node > 1 && !local)) return source;
+    source.size = {node_count.by, count * per_node};
+    if (node) source.rank = {node.by, node.value * per_node + local.value};
+    source.local_rank = {each ? each.by : node_count.by, local.value};
+    source.local_size = {each ? each.by : node_count.by, per_node};
+    return source;
+}
+
+Source by_index(const Lookup &variable)
+{
+    Source source;
+    source.name = "an indexed Job of Kubernetes";
+    // With PET_* it counts nodes.
+    if (!said_text(variable, "PET_NNODES"))
+        source.rank = said_number(variable, "JOB_COMPLETION_INDEX");
+    return source;
+}
+
+}  // namespace
+
+std::vector<Source> launchers(const Lookup &variable)
+{
+    return {by_rank(variable),  by_pmix(variable),     by_open_mpi(variable),
+            by_slurm(variable), by_kubeflow(variable), by_index(variable)};
+}
+
+}  // namespace yoke
