@@ -18,8 +18,10 @@ yoke_status Rendezvous::gather(int rank, const void *mine, uint64_t bytes, void 
         changed_.notify_all();
     }
     changed_.wait(lock, [&] { return left_ > 0; });
-    for (size_t i = 0; bytes && i < board_.size(); ++i)
+    for (size_t i = 0; bytes && i < board_.size(); ++i) {
+        board_[i].resize(bytes);  // of a rank that said less: zeros
         memcpy(static_cast<char *>(all) + i * bytes, board_[i].data(), bytes);
+    }
     if (--left_ == 0) changed_.notify_all();
     changed_.wait(lock, [&] { return left_ == 0; });
     return YOKE_OK;
@@ -51,14 +53,22 @@ void Rank::destroy()
 
 yoke_status Rank::init()
 {
+    return init(id_, [&](const yoke_comm_init &record) { return engine.init(&record, &comm); });
+}
+
+yoke_status Rank::split(const void *id, Rank &child)
+{
+    return child.init(
+        id, [&](const yoke_comm_init &record) { return engine.split(comm, &record, &child.comm); });
+}
+
+yoke_status Rank::init(const void *id,
+                       const std::function<yoke_status(const yoke_comm_init &)> &make)
+{
     settings().clear();
     if (!ranks_.shares_memory) settings()["YOKE_COMM_SHM"] = "0";
     if (!ranks_.nodes.empty())
         settings()["YOKE_COMM_TEST_NODE"] = ranks_.nodes[static_cast<size_t>(rank)];
-    struct Caller {
-        Rendezvous &rendezvous;
-        int rank;
-    } caller{rendezvous_, rank};
     fault = {};
     fault.struct_size = sizeof fault;
     yoke_comm_init record{};
@@ -66,16 +76,18 @@ yoke_status Rank::init()
     record.rank = rank;
     record.size = size;
     record.device = device_;
-    record.id = id_;
+    record.id = id;
     record.address = ranks_.address;
     record.timeout_s = timeout_s;
     record.all_gather = [](void *user, const void *mine, uint64_t bytes, void *all) {
-        const Caller &from = *static_cast<Caller *>(user);
-        return from.rendezvous.gather(from.rank, mine, bytes, all);
+        Rank &from = *static_cast<Rank *>(user);
+        const yoke_status status = from.rendezvous_.gather(from.rank, mine, bytes, all);
+        if (from.after_gather) from.after_gather();
+        return status;
     };
-    record.user = &caller;
+    record.user = this;
     record.fault = &fault;
-    return engine.init(&record, &comm);
+    return make(record);
 }
 
 yoke_comm_signature Rank::sign(const yoke_collective &record)

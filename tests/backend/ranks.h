@@ -43,6 +43,8 @@ public:
     ~Rank();
 
     yoke_status init();
+    // Makes `child`, which has the same numbers, a part of this one's group.
+    yoke_status split(const void *id, Rank &child);
     yoke_status call(yoke_collective &record);
     yoke_status run(int32_t op, yoke_dtype dtype, int64_t count, const void *in, void *out,
                     int32_t peer = -1, int32_t reduction = -1);
@@ -57,8 +59,12 @@ public:
     double timeout_s;
     // Put in place of what the next call would say of itself.
     std::function<void(yoke_comm_signature &)> lie;
+    // Runs when an all_gather of init has ended.
+    std::function<void()> after_gather;
 
 private:
+    yoke_status init(const void *id,
+                     const std::function<yoke_status(const yoke_comm_init &)> &make);
     yoke_comm_signature sign(const yoke_collective &record);
 
     void *device_;

@@ -166,6 +166,10 @@ yoke_status check_call(const Comm &comm, const yoke_collective &call)
     if (reduces(call.op) && !can_reduce(call.dtype, call.reduction))
         return fail(YOKE_E_TYPE, "cpu: reduction number %d is not defined for %s; cast it first",
                     call.reduction, dtype_name(call.dtype));
+    if (comm.aborted.load()) {
+        if (call.fault) call.fault->kind = YOKE_COMM_FAULT_ABORTED;
+        return fail(YOKE_E_CANCELLED, "cpu: this communicator was aborted");
+    }
     if (comm.has_failed)
         return fail(YOKE_E_STATE, "cpu: an earlier call of this communicator has failed");
     return YOKE_OK;

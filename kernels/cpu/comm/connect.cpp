@@ -43,10 +43,11 @@ yoke_status open_tcp(const yoke_comm_init &init, Entry *entry)
     if (!init.address || !tcp_name(init.address, 0, &name))
         return fail(YOKE_E_VALUE, "cpu: '%s' is no numeric address of this host",
                     init.address ? init.address : "");
-    if (listen_at(name, &entry->tcp)) {
-        if (!tcp_name(strchr(init.address, ':') ? "::" : "0.0.0.0", 0, &name) ||
-            listen_at(name, &entry->tcp))
-            return YOKE_E_IO;
+    if (!listen_at(name, &entry->tcp)) {
+        tcp_name(strchr(init.address, ':') ? "::" : "0.0.0.0", 0, &name);
+        if (!listen_at(name, &entry->tcp))
+            return fail_system(YOKE_E_IO, "cpu: cannot listen on %s for the other ranks",
+                               init.address);
     }
     snprintf(entry->doors.address, sizeof entry->doors.address, "%s", init.address);
     entry->doors.port = port_of(entry->tcp.get());
@@ -60,8 +61,8 @@ yoke_status open_local(Comm &comm, Entry *entry)
         return fail_system(YOKE_E_IO, "cpu: the system gives no random numbers");
     snprintf(entry->doors.local, sizeof entry->doors.local, "yoke-%016llx%016llx",
              static_cast<unsigned long long>(drawn[0]), static_cast<unsigned long long>(drawn[1]));
-    if (yoke_status status = listen_at(local_name(entry->doors.local), &entry->local))
-        return status;
+    if (!listen_at(local_name(entry->doors.local), &entry->local))
+        return fail_system(YOKE_E_IO, "cpu: cannot listen for the other ranks of this machine");
     const int rings =
         static_cast<int>(comm.layout.nodes[comm.layout.node_of[comm.rank]].size()) - 1;
     if (yoke_status status = make_shared(Block::bytes(rings), &comm.block)) return status;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/comm/failure.h"
+
 namespace yoke::cpu::comm {
 
 constexpr int64_t kMilli = 1'000'000;

@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "core/backend/backend.h"
 #include "kernels/cpu/comm/clock.h"
 #include "kernels/cpu/comm/sockets.h"
 #include "kernels/cpu/comm/wire.h"
@@ -25,8 +26,7 @@ public:
     {
     }
 
-    // Opens a door, before the peers are told of it.
-    yoke_status open(const Name &name, Descriptor *door) { return listen_at(name, door); }
+    // A listening socket, of which the peers have been told.
     void listen(Descriptor door) { doors_.push_back(static_cast<Descriptor &&>(door)); }
     // What is to come about with each peer.
     void expect(int peer) { peers_[static_cast<size_t>(peer)].state = State::kExpected; }

@@ -19,7 +19,7 @@ constexpr uint64_t kSmallBytes = 32 << 10;
 // How many chunks a rank sends to be combined before it sends a result: both ways then stay full.
 constexpr int64_t kAhead = 2;
 // Partial results of one round, a rank.
-constexpr uint64_t kRoundBytes = 4 << 20;
+constexpr uint64_t kRoundBytes = 2 << 20;
 
 // A run of elements that one rank of a team combines.
 struct Piece {

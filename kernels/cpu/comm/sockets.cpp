@@ -7,7 +7,7 @@
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
 
 namespace yoke::cpu::comm {
@@ -51,14 +51,14 @@ static Descriptor make_socket(const Name &name)
         socket(name.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-yoke_status listen_at(const Name &name, Descriptor *out)
+bool listen_at(const Name &name, Descriptor *out)
 {
     Descriptor listener = make_socket(name);
     if (!listener || bind(listener.get(), name.address(), name.bytes) ||
         listen(listener.get(), SOMAXCONN))
-        return fail_system(YOKE_E_IO, "cpu: cannot listen for the other ranks");
+        return false;
     *out = static_cast<Descriptor &&>(listener);
-    return YOKE_OK;
+    return true;
 }
 
 uint16_t port_of(int socket)

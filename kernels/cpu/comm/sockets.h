@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "kernels/cpu/comm/shared.h"
+#include "kernels/cpu/comm/descriptor.h"
 
 namespace yoke::cpu::comm {
 
@@ -22,7 +22,8 @@ bool tcp_name(const char *address, uint16_t port, Name *out);
 // An abstract name: no file, nothing left when all who have it are gone.
 Name local_name(const char *text);
 
-yoke_status listen_at(const Name &name, Descriptor *out);
+// False with errno.
+bool listen_at(const Name &name, Descriptor *out);
 uint16_t port_of(int socket);
 // The connection may be under way still; with errno where it cannot be.
 bool start_connect(const Name &name, Descriptor *out);
